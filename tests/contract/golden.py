@@ -1,10 +1,9 @@
 """One conversation, committed as the model sees it: the same bytes through every framework.
 
-    python -m tests.contract.golden > tests/contract/golden.json
-
 The scenarios compare each adapter with the core of the same checkout. This compares all of them with one file, so a
 difference between two frameworks shows even though they never run in one environment, and so does a change of a word
-that models read. The core alone makes the file; each framework's session plays it.
+that models read. ``python -m tests.docs.rewrite`` writes the file, which the core alone makes; each framework's session
+plays it.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import Harness, Received
 
-__all__ = ("FILE", "Contract", "golden", "made", "play")
+__all__ = ("FILE", "Contract", "golden", "made", "play", "text")
 
 FILE = Path(__file__).with_name("golden.json")
 SCOPE = ("tenant-7", "conversation-1")
@@ -110,12 +109,13 @@ def made() -> dict[str, Any]:
     return {"results": shown, "reads": [{"arguments": each, "answer": _answer(offloader, each)} for each in reads]}
 
 
+def text() -> str:
+    """Return what the committed file is when the core makes it anew."""
+    return json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
+
+
 def _answer(offloader: Offloader, arguments: dict[str, Any]) -> str:
     try:
         return offloader.retrieve(**arguments, scope=SCOPE).text
     except CoatcheckError as error:
         return failure_for_model(error)
-
-
-if __name__ == "__main__":
-    print(json.dumps(made(), indent=1, ensure_ascii=False))  # noqa: T201 - this is what it is for

@@ -1,8 +1,7 @@
 """What every framework does alike, as a page of the docs: each scenario, its promise, and who lacks what it needs.
 
-    python -m tests.contract.table > docs/contract.md
-
-The page is made of the scenarios and of ``inexpressible``, and of nothing else; a test compares them.
+The page is made of the scenarios and of ``inexpressible``, and of nothing else: ``python -m tests.docs.rewrite`` writes
+it, and a test compares them.
 """
 
 from __future__ import annotations
@@ -24,13 +23,17 @@ from tests.contract.inexpressible import (
     PYDANTIC_AI_CANNOT,
     STRANDS,
 )
+from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
     from coatcheck.testing import Capability
 
-__all__ = ("page",)
+__all__ = ("PAGE", "page")
+
+PAGE: Path = ROOT / "docs/contract.md"
 
 WAYS: Mapping[str, Mapping[Capability, str]] = {
     "`create_agent`": LANGCHAIN_BY_CALL,
@@ -64,7 +67,7 @@ The frameworks do not all install together, so there is one conversation that ea
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
 
 `nox -s "adapter(langgraph)" "adapter(strands)"`, and so on for each name that `nox -l` lists, runs the scenarios.
-`python -m tests.contract.table` generates this page from those in `coatcheck.testing`.
+`python -m tests.docs.rewrite` generates this page from those in `coatcheck.testing`.
 """
 
 
@@ -94,7 +97,3 @@ def _reasons() -> Iterator[str]:
 def _all_reasons() -> list[str]:
     tables: list[Mapping[Any, str]] = [*WAYS.values(), *CANNOT.values()]
     return list(dict.fromkeys(reason for table in tables for reason in table.values()))
-
-
-if __name__ == "__main__":
-    print(page(), end="")  # noqa: T201 - this is what it is for

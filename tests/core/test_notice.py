@@ -157,7 +157,8 @@ def test_a_preview_that_is_the_whole_content_is_called_complete(text: str) -> No
     assert isinstance(block, TextBlock)
     beginning = notice_of(block.text)
     assert beginning.endswith("bytes)")
-    assert block.text.removeprefix(beginning).startswith("\nCOMPLETE: all of it is below.\nTo read it again: retrieve_")
+    assert block.text.removeprefix(beginning).startswith("\nCOMPLETE: ")
+    assert "\nTo read it again: retrieve_" in block.text
     assert "INCOMPLETE" not in block.text
 
 

@@ -1,19 +1,26 @@
-"""Write into the pages what their code makes now: ``python -m tests.docs.rewrite``, then look at the difference.
+"""Write whatever the code makes: ``python -m tests.docs.rewrite``, then look at the difference.
 
-For whoever changed, on purpose, a word that the model reads, a docstring or a command. It writes shown blocks, the
-tables of the API pages and the commands of docs/command-line.md. It needs every extra.
+For whoever changed, on purpose, a word that the model reads, a docstring, a command, a constant that a page names or a
+scenario of the contract. It writes the conversation that all frameworks are compared with, and of the pages the shown
+blocks, the figures, the tables of the API, the commands and the table of the contract. It needs every extra.
 """
 
 from __future__ import annotations
 
 import os
 import tempfile
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tests.docs import api, command_line
+from tests.contract import golden, table
+from tests.contract.definition import tokens_on_the_wire
+from tests.contract.strands_harness import StrandsHarness
+from tests.docs import api, command_line, figures
 from tests.docs.pages import PAGES, blocks_of, shown
+from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -35,12 +42,21 @@ def rewrite(page: Path) -> None:
     page.write_text("".join(lines), encoding="utf-8")
 
 
+def change(page: Path, made: Callable[[str], str]) -> None:
+    """Replace a page by what is made of it."""
+    page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
+        golden.FILE.write_text(golden.text(), encoding="utf-8")
+        table.PAGE.write_text(table.page(), encoding="utf-8")
         for each in PAGES:
             rewrite(each)
         for each in api.PAGES:
-            each.write_text(api.with_tables(each.read_text(encoding="utf-8")), encoding="utf-8")
-        page = command_line.PAGE
-        page.write_text(command_line.with_commands(page.read_text(encoding="utf-8")), encoding="utf-8")
+            change(each, api.with_tables)
+        change(command_line.PAGE, command_line.with_commands)
+        for name, sentence in (*figures.FIGURES, *figures.of_strands(tokens_on_the_wire(StrandsHarness))):
+            change(ROOT / name, partial(figures.with_figure, sentence=sentence))
+        change(ROOT / "README.md", lambda readme: figures.with_figure(readme, figures.shown_placeholder(readme)))

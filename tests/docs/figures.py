@@ -1,0 +1,123 @@
+"""The figures that pages take from the code: each sentence with its numbers of today, and how they get into a page.
+
+The numbers of a sentence are found by the words around them, so a page may wrap it anywhere, and a constant that
+changes takes its sentences along.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from inspect import signature
+
+from coatcheck import InMemoryStorage, Offloader, Settings, TextBlock, TiktokenCounter
+from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
+from coatcheck.core.forks import LOADING_SECONDS
+from coatcheck.core.notice import _COMPLETE
+from coatcheck.core.plan import PREVIEW_SHARE, SHRINK_FROM_TOKENS
+from coatcheck.core.preview.json import MAX_PARSED_CHARACTERS
+from coatcheck.core.preview.text import _SHARE_OF_NAMES
+from coatcheck.core.reading.interpreter import MAX_UNITS
+from coatcheck.core.reading.scan import MAX_HITS
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
+from coatcheck.engine.cleanup import GRACE_SECONDS
+from coatcheck.engine.execution import SHORT_BYTES
+from coatcheck.engine.loops import TIME_LIMIT_SECONDS
+from coatcheck.replay.measure import definition_tokens
+from coatcheck.storage.fsspec_bridge import HEAD_BYTES
+from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
+from tests.contract.definition import MOST_TOKENS
+
+__all__ = ("FIGURES", "of_strands", "shown_placeholder", "with_figure")
+
+COUNTER = TiktokenCounter()
+DEFAULT = {each.name: each.default for each in fields(Settings)}
+MEMORY = f"{signature(InMemoryStorage).parameters['max_bytes'].default / 1e6:.0f} MB"
+QUERY = f"{MAX_QUERY_BYTES / 1e6:.0f} MB"
+PARSED = f"{MAX_PARSED_CHARACTERS / 1e6:.0f} MB"
+IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
+"""Content is kept in a LangGraph store as base64."""
+TOOL = definition_tokens(COUNTER)
+"""Tokens of the retrieval tool's definition in OpenAI's form, which every request of an agent has."""
+
+_NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,._]*\d)?")
+_SHOWN = re.compile(r"With coatcheck it is .*?```text\n(.*?)\n```", re.DOTALL)
+
+
+def _about_a_placeholder() -> int:
+    """Return the tokens of a placeholder of one text without its preview, rounded to 5: references differ by some."""
+    offloader = Offloader(InMemoryStorage(), max_result_tokens=1_000)
+    outcome = offloader.offload([TextBlock("a line of a log\n" * 10_000)], tool_name="read_log", scope="conversation-1")
+    (block,) = outcome.blocks
+    assert isinstance(block, TextBlock)
+    return 5 * round(COUNTER.count(block.text.partition("\n\n")[0]) / 5)
+
+
+PLACEHOLDER = _about_a_placeholder()
+
+FIGURES = (
+    ("docs/settings.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_}, # a tool result above this"),
+    ("docs/settings.md", f"preview_tokens={DEFAULT_PREVIEW_TOKENS:_}, # the longest preview"),
+    ("docs/settings.md", f"at most {PREVIEW_SHARE:.0%} of the threshold that fired"),
+    ("docs/settings.md", f"max_inline_tokens={DEFAULT['max_inline_tokens']:_}, # above this"),
+    ("docs/settings.md", f"{DEFAULT_CONTEXT_LINES} lines by default; all are counted, up to {MAX_HITS:,}"),
+    ("docs/settings.md", f"on JSON and JSON Lines of at most {QUERY} (`max_query_bytes`)"),
+    ("docs/model.md", f"the placeholder says so instead: `{_COMPLETE}`"),
+    ("docs/guarantees.md", f"From a threshold of {SHRINK_FROM_TOKENS} tokens on"),
+    ("docs/storages.md", f"in this process, at most {MEMORY}; evicts the least recently used first"),
+    ("docs/storages.md", f"in a LangGraph store (Postgres, SQLite, ...), above {IN_A_STORE} in parts"),
+    ("SECURITY.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
+    ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
+    ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
+    ("docs/storages.md", f"{TIME_LIMIT_SECONDS:.0f} seconds, counted from when a thread takes the call"),
+    ("docs/storages.md", f"`network_threads={DEFAULT['network_threads']}`"),
+    ("docs/storages.md", f"`queue_seconds={DEFAULT['queue_seconds']:.0f}`"),
+    ("docs/storages.md", f"A result of up to {SHORT_BYTES // 1024} KB of text"),
+    ("docs/storages.md", f"at the first use, {LOADING_SECONDS:.0f} seconds at most"),
+    ("docs/storages.md", f"one file: {HEAD_BYTES:,} bytes of type, time and metadata"),
+    ("docs/storages.md", f"`tail -c +{HEAD_BYTES + 1}`"),
+    ("docs/storages.md", f"What was saved within the last {'hour' if GRACE_SECONDS == 3_600 else '?'} stays"),
+    ("docs/thresholds.md", f"Parsing JSON, at most {QUERY if QUERY == PARSED else '?'} for a preview or a query"),
+    ("docs/quality.md", "{:.0%} of the budget, {:.0%} in numbered source code".format(*_SHARE_OF_NAMES)),
+    ("README.md", f"the definition of the retrieval tool adds {TOOL} to each request"),
+    ("README.md", f"a placeholder about {PLACEHOLDER} on top of the preview"),
+    ("docs/settings.md", f"The definition of the retrieval tool, {TOOL} tokens, goes with every request"),
+    ("docs/thresholds.md", f"sent with every turn: {TOOL} tokens of `o200k_base` in OpenAI's form"),
+    ("docs/thresholds.md", f"A placeholder has about {PLACEHOLDER} tokens before its preview"),
+    ("docs/switching/deepagents.md", f"counts up to {MAX_HITS:,} matches"),
+)
+"""Pages, and what each must say of a limit, a default or a count of the code: enough words to find only that. What is
+no number, such as a line that the model reads, is compared but never written."""
+
+
+def shown_placeholder(readme: str) -> str:
+    """Return what the README says of the placeholder that it shows.
+
+    Raises:
+        ValueError: it shows none.
+
+    """
+    found = _SHOWN.search(readme)
+    if found is None:
+        msg = "README.md must show a placeholder below: With coatcheck it is … tokens long"
+        raise ValueError(msg)
+    return f"With coatcheck it is {COUNTER.count(found[1])} tokens long"
+
+
+def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
+    """Return pages, and what they say of the ``tokens`` that Strands' client sends as the tool's definition."""
+    return (
+        ("docs/thresholds.md", f"in OpenAI's form, {tokens} with what Strands adds"),
+        ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MOST_TOKENS}"),
+    )
+
+
+def with_figure(markdown: str, sentence: str) -> str:
+    """Return a page that has the numbers of ``sentence`` wherever it has its words."""
+    numbers = [*_NUMBER.findall(sentence), ""]
+    words = (f"({re.escape(part)})".replace(r"\ ", r"\s+") for part in _NUMBER.split(sentence))
+
+    def renewed(found: re.Match[str]) -> str:
+        return "".join(part for pair in zip(found.groups(), numbers, strict=True) for part in pair)
+
+    return re.sub(_NUMBER.pattern.join(words), renewed, markdown)
