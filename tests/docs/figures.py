@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import fields
 from inspect import signature
+from typing import TYPE_CHECKING, Any
 
 from coatcheck import InMemoryStorage, Offloader, Settings, TextBlock, TiktokenCounter
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
@@ -28,7 +29,10 @@ from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.contract.definition import MOST_TOKENS
 
-__all__ = ("FIGURES", "of_strands", "shown_placeholder", "with_figure")
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("FIGURES", "of_demo", "of_strands", "shown_placeholder", "with_figure")
 
 COUNTER = TiktokenCounter()
 DEFAULT = {each.name: each.default for each in fields(Settings)}
@@ -109,6 +113,16 @@ def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
     return (
         ("docs/thresholds.md", f"in OpenAI's form, {tokens} with what Strands adds"),
         ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MOST_TOKENS}"),
+    )
+
+
+def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return pages, and what they say of the tokens that ``coatcheck demo --json`` said it sent."""
+    sent, without = (sum(part[name] for part in said["parts"]) for name in ("tokens_sent", "tokens_sent_without"))
+    about, million = f"{round(sent, -2):,}", f"{without / 1e6:.1f} million tokens"
+    return (
+        ("README.md", f"it would send {million}; with it, all eight calls send about {about}"),
+        ("docs/guarantees.md", f"{million} without coatcheck, about {about} with it"),
     )
 
 

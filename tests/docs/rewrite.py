@@ -7,7 +7,10 @@ blocks, the figures, the tables of the API, the commands and the table of the co
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -42,6 +45,13 @@ def rewrite(page: Path) -> None:
     page.write_text("".join(lines), encoding="utf-8")
 
 
+def demo(folder: str) -> dict[str, Any]:
+    """Return what ``coatcheck demo`` says of its own data."""
+    command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", folder]
+    said: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return said
+
+
 def change(page: Path, made: Callable[[str], str]) -> None:
     """Replace a page by what is made of it."""
     page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
@@ -57,6 +67,7 @@ if __name__ == "__main__":
         for each in api.PAGES:
             change(each, api.with_tables)
         change(command_line.PAGE, command_line.with_commands)
-        for name, sentence in (*figures.FIGURES, *figures.of_strands(tokens_on_the_wire(StrandsHarness))):
+        measured = (*figures.of_strands(tokens_on_the_wire(StrandsHarness)), *figures.of_demo(demo(folder)))
+        for name, sentence in (*figures.FIGURES, *measured):
             change(ROOT / name, partial(figures.with_figure, sentence=sentence))
         change(ROOT / "README.md", lambda readme: figures.with_figure(readme, figures.shown_placeholder(readme)))
