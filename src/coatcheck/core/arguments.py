@@ -1,4 +1,4 @@
-"""The arguments of the retrieval tool: what the model is told of each, how values are parsed, and the request.
+"""The arguments of the retrieval tool: what the model is told of each, how they are parsed, what goes together.
 
 The JSON schema, the parsed request, the options of ``coatcheck get`` and the calls that a notice suggests follow from
 the table ``ARGUMENTS``. Tests compare it with what Python writes out by hand, such as the signature of
@@ -102,11 +102,11 @@ class Argument:
     makes a ``line_range`` of it before the core sees it.)"""
 
     proposed: bool = False
-    """Whether every placeholder names it, and every message that proposes another way to read. The schema tells of an
-    argument that is not proposed, and costs nothing for each offloaded result."""
+    """Whether every placeholder names it, as do messages that refuse a query. A name costs tokens for every offloaded
+    result, and the schema tells of each argument anyway."""
 
     excludes: Exclusion | None = None
-    """What it does not go together with. One of two that exclude each other says so."""
+    """What it does not go together with. If two exclude each other, the row of one says so."""
 
     @property
     def schema(self) -> dict[str, str]:
@@ -263,7 +263,7 @@ OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
 """The arguments that may come with a reference: those that select a part, and those that say how it is shown."""
 
 PROPOSED = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.items() if each.proposed}
-"""The arguments that placeholders and messages propose, each with its form in a shell, such as ``--pattern=REGEX``."""
+"""The arguments that placeholders propose, each with its form in a shell, such as ``--pattern=REGEX``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
