@@ -152,7 +152,7 @@ def reference_line(reference: Reference, *, path: str | None = None) -> str:
 
 def list_line(reference: Reference, *, hidden: int) -> str:
     """Return the line that names the stored list of all references, the ``hidden`` ones too, which are not shown."""
-    return f"  {reference.id} (index: lists all references, also the {hidden:,} not shown here)"
+    return f"  {reference.id} (index: lists all references, including the {hidden:,} not shown here)"
 
 
 def list_row(position: int, reference: Reference) -> str:
