@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
-from coatcheck.core.blocks import OpaqueBlock, ToolResult
+from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult, require_result
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.outcomes import Kept
@@ -63,8 +63,13 @@ class Arrival:
     convert: Callable[[Any], Sequence[Block]]
     """Converts the content: every block, in order, and what is not understood as an ``OpaqueBlock``."""
 
-    convert_plainly: Callable[[Any], Sequence[Block]] = plain_blocks
-    """Converts the content in the simplest way, for the last resort, after ``convert`` may have failed."""
+    convert_plainly: Callable[[Any], Sequence[Block]] | None = None
+    """Converts the content in the simplest way, for the last resort, after ``convert`` may have failed: each text to a
+    ``TextBlock``, everything else to an ``OpaqueBlock``. ``plain_blocks`` helps to write one.
+
+    None: the texts are those that ``convert`` finds. Where it fails, or does not make one block of each part, only a
+    part that is a ``str`` is text, and what is too large of the others is stored as JSON.
+    """
 
     tool_name: str
 
@@ -83,6 +88,23 @@ class Arrival:
     measured_tokens: Callable[[], MaybeAwaitable[int | None]] | None = None
 
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
+
+    def plainly_converted(self) -> tuple[Block, ...]:
+        """Return the content for the last resort: each text that can be found, and everything else opaque.
+
+        Raises:
+            Exception: whatever ``convert_plainly`` raised. What ``convert`` raises does not matter here.
+
+        """
+        if self.convert_plainly is not None:
+            return tuple(self.convert_plainly(self.content))
+        parts = self.content if isinstance(self.content, list | tuple) else [self.content]
+        try:
+            pairs = list(zip(parts, require_result(self.convert(self.content), self.tool_name), strict=True))
+        except Exception:  # noqa: BLE001 - the guard has logged what failed, perhaps this
+            return plain_blocks(self.content)
+        # Media and values stay as they came, in case the conversion back is what failed on them.
+        return tuple(block if isinstance(block, TextBlock) else OpaqueBlock(part) for part, block in pairs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +180,7 @@ class Batch:
         common = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
             {
-                "blocks": self._without_huge_unknown(tuple(arrival.convert_plainly(arrival.content))),
+                "blocks": self._without_huge_unknown(arrival.plainly_converted()),
                 "tool_name": arrival.tool_name,
                 **common,
             }

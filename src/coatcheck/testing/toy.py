@@ -76,7 +76,7 @@ class ToyResult(Delivery[Message]):
         arrival = Arrival(
             content=self.raw,
             convert=tuple,
-            convert_plainly=tuple,
+            convert_plainly=tuple,  # the parts are content blocks already: none may end up inside another
             tool_name=self.call.tool,
             tool_args=self.call.arguments,
             is_error=self.is_error,

@@ -1,0 +1,152 @@
+"""How the last resort converts a result for an adapter without ``convert_plainly``: texts as text, all else as it came.
+
+Whatever is wrong with the adapter's conversions, nothing is lost, and nothing above the limit stays.
+"""
+
+# ruff: noqa: ANN401 - what frameworks hold is of any type
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from coatcheck import InMemoryStorage, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, settle
+from coatcheck.testing.faults import FailingOffloader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from coatcheck import Block, Offloaded, Offloader, Truncated
+
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+LIMIT = 4 * 5_000
+HUGE = "".join(f"line {number:,} is one of many\n" for number in range(2_000))
+IMAGE = {"image": b"png"}
+CONTENT = [{"text": HUGE}, IMAGE, {"text": "a caption"}]
+
+logger = logging.getLogger("plain_conversion")
+
+
+def blocks_of(content: Sequence[Any]) -> list[Block]:
+    return [TextBlock(part["text"]) if "text" in part else MediaBlock(part["image"], "image/png") for part in content]
+
+
+def part_of(block: Block) -> Any:
+    match block:
+        case TextBlock(text):
+            return {"text": text}
+        case MediaBlock(data):
+            return {"image": data}
+        case _:
+            return block.native if isinstance(block, OpaqueBlock) else block
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message(Delivery[Any]):
+    raw: Any
+    offloader: Offloader
+    convert: Callable[[Any], Any] = blocks_of
+    convert_plainly: Callable[[Any], Any] | None = None
+    restore: Callable[[Block], Any] = part_of
+
+    def look(self) -> Sequence[Batch]:
+        arrival = Arrival(
+            content=self.raw, convert=self.convert, convert_plainly=self.convert_plainly, tool_name="fetch"
+        )
+        return [Batch(arrivals=[arrival], offloader=self.offloader, scope="mine")]
+
+    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:
+        ((_, outcome),) = changed
+        return [self.restore(block) for block in outcome.blocks]
+
+
+def settled(message: Message, way: str) -> Any:
+    return settle(message, logger=logger) if way == "sync" else asyncio.run(asettle(message, logger=logger))
+
+
+def failing() -> FailingOffloader:
+    return FailingOffloader(InMemoryStorage(), max_inline_tokens=5_000)
+
+
+def stored_by(offloader: Offloader) -> str:
+    """Return the one text that was stored."""
+    (listed,) = offloader.list(scope="mine").contents
+    return offloader.load(listed.reference, scope="mine").text
+
+
+def first_text(content: Sequence[Any]) -> list[Block]:
+    return [TextBlock(content[0]["text"])]
+
+
+def broken(_: object) -> NoReturn:
+    raise MemoryError
+
+
+@WAYS
+def test_texts_are_stored_as_text_and_all_else_stays_as_it_came(way: str) -> None:
+    offloader = failing()
+
+    shown, image = settled(Message(raw=CONTENT, offloader=offloader), way)
+
+    assert stored_by(offloader) == f"{HUGE}\na caption"
+    assert len(shown["text"]) < LIMIT
+    assert image is IMAGE
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "convert",
+    [
+        broken,
+        lambda content: blocks_of(content)[1:],
+        lambda content: [*blocks_of(content)[:2], "no block"],
+        lambda content: [TextBlock(part) for part in content],
+        lambda _: None,
+    ],
+    ids=["raises", "loses a part", "returns what is no block", "holds what is no text", "returns nothing"],
+)
+def test_a_wrong_conversion_loses_nothing_and_is_no_way_around_the_limit(
+    way: str, convert: Callable[[Any], Any]
+) -> None:
+    offloader = failing()
+
+    shown, image = settled(Message(raw=CONTENT, offloader=offloader, convert=convert), way)
+
+    assert [json.loads(line) for line in stored_by(offloader).splitlines()] == [{"text": HUGE}, {"text": "a caption"}]
+    assert len(shown["text"]) < LIMIT
+    assert image is IMAGE
+
+
+@WAYS
+def test_a_text_stays_a_text_where_the_conversion_fails(way: str) -> None:
+    offloader = failing()
+
+    settled(Message(raw=HUGE, offloader=offloader, convert=broken), way)
+
+    assert stored_by(offloader) == HUGE
+
+
+@WAYS
+def test_a_conversion_back_that_fails_on_media_is_no_way_around_the_limit(way: str) -> None:
+    def restore(block: Block) -> Any:
+        return broken(block) if isinstance(block, MediaBlock) else part_of(block)
+
+    shown, image = settled(Message(raw=CONTENT, offloader=failing(), restore=restore), way)
+
+    assert len(shown["text"]) < LIMIT
+    assert image is IMAGE
+
+
+@WAYS
+def test_a_simple_conversion_of_the_adapters_own_is_asked_alone(way: str) -> None:
+    offloader = failing()
+
+    settled(Message(raw=CONTENT, offloader=offloader, convert=broken, convert_plainly=first_text), way)
+
+    assert stored_by(offloader) == HUGE
