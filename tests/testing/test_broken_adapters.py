@@ -219,51 +219,72 @@ class ForgetsTheStep(ToyHarness):
 
 
 BROKEN = {
-    DoesNotOffload: ("just above the threshold", "result 0 is not what the core makes of it"),
-    LosesABlock: ("mixed media", "result 0 is not what the core makes of it"),
-    JoinsBlocks: ("several texts", "result 0 is not what the core makes of it"),
-    OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1"),
-    OffloadsErrors: ("error", "result 0 should stay as it is without offloading"),
-    ForgetsTheScope: ("just above the threshold", "result 0 is not what the core makes of it"),
-    TakesTheFirstToolName: ("policy by exact name", "result 1 is not what the core makes of it"),
-    MakesItsOwnWords: ("just above the threshold", "result 0 is not what the core makes of it"),
-    OffloadsWhatItReadsBack: ("read by pattern", "was itself offloaded"),
-    DropsArguments: ("read by lines", "the answer to"),
-    ReadsEveryScope: ("reference from another scope", "the answer to"),
-    RaisesAtAMiss: ("unknown reference", "LookupError"),
-    ReturnsEverything: ("read by pattern", "the budget is 600"),
-    OffersNoRetrievalTool: ("below the threshold", "not offered the retrieval tool"),
-    MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it"),
-    ChangesWhatStays: ("below the threshold", "result 0 should stay as it is without offloading"),
-    OffloadsFinalAnswers: ("a final answer", "the answer to the user"),
-    OffloadsCancelledCalls: ("a cancelled call", "result 0 should stay as it is without offloading"),
-    StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1"),
-    SwallowsInterrupts: ("an interrupted call", "the agent was to be interrupted"),
-    ChangesWhatRunsAgain: ("an interrupted call", "result 0 is not what the core makes of it"),
-    NeedsAnId: ("call id that is missing", "result 0 is not what the core makes of it"),
-    ForgetsTheStep: ("parallel calls over the step budget", "result 1 is not what the core makes of it"),
+    DoesNotOffload: ("just above the threshold", "result 0 is not what the core makes of it", "the two conversions"),
+    LosesABlock: ("mixed media", "result 0 is not what the core makes of it", "the two conversions"),
+    JoinsBlocks: ("several texts", "result 0 is not what the core makes of it", "the two conversions"),
+    OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1", "the two conversions"),
+    OffloadsErrors: ("error", "result 0 should stay as it is without offloading", "Arrival.is_error"),
+    ForgetsTheScope: ("just above the threshold", "result 0 is not what the core makes of it", "Batch.scope"),
+    TakesTheFirstToolName: ("policy by exact name", "result 1 is not what the core makes of it", "Arrival.tool_name"),
+    MakesItsOwnWords: ("just above the threshold", "result 0 is not what the core makes of it", "the two conversions"),
+    OffloadsWhatItReadsBack: ("read by pattern", "was itself offloaded", "the retrieval tool"),
+    DropsArguments: ("read by lines", "the answer to", "the retrieval tool"),
+    ReadsEveryScope: ("reference from another scope", "the answer to", "the scope"),
+    RaisesAtAMiss: ("unknown reference", "LookupError", ""),
+    ReturnsEverything: ("read by pattern", "the budget is 600", "the retrieval tool"),
+    OffersNoRetrievalTool: ("below the threshold", "not offered the retrieval tool", "the retrieval tool"),
+    MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it", "the two conversions"),
+    ChangesWhatStays: (
+        "below the threshold",
+        "result 0 should stay as it is without offloading",
+        "the two conversions",
+    ),
+    OffloadsFinalAnswers: ("a final answer", "the answer to the user", "final answers"),
+    OffloadsCancelledCalls: ("a cancelled call", "result 0 should stay as it is without offloading", "cancelled calls"),
+    StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1", "cancelled calls"),
+    SwallowsInterrupts: ("an interrupted call", "the agent was to be interrupted", "where the tool runs"),
+    ChangesWhatRunsAgain: ("an interrupted call", "result 0 is not what the core makes of it", "where the tool runs"),
+    NeedsAnId: ("call id that is missing", "result 0 is not what the core makes of it", "call id"),
+    ForgetsTheStep: (
+        "parallel calls over the step budget",
+        "result 1 is not what the core makes of it",
+        "Batch.together",
+    ),
 }
-"""Each defect: a scenario that must fail, and words of its message that name the defect."""
+"""Each defect: a scenario that must fail, words of its message that name the defect, and the place that it points at.
+What raises another error than the contract's has no place: the error says where it was raised."""
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
 def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
-    name, words = BROKEN[broken]
+    name, words, place = BROKEN[broken]
     play = partial(AdapterContract().test_scenario, delivery="sync, files", tmp_path=tmp_path)
 
     with pytest.raises((AssertionError, LookupError)) as raised:
         play(broken(), scenario=BY_NAME[name])
 
-    assert words in f"{raised.type.__name__}: {raised.value}"
+    said = f"{raised.type.__name__}: {raised.value}"
+    assert words in said
+    assert place in said.partition("\nLook at ")[2]
 
 
 def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Path) -> None:
     wrong: Scenario = replace(BY_NAME["just above the threshold"], name="wrong", sees=("nobody says this",))
 
-    with pytest.raises(AssertionError, match=re.escape("the results lack 'nobody says this'")):
+    with pytest.raises(AssertionError, match=re.escape("the results lack 'nobody says this'")) as raised:
         AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
+    assert "Look at" not in str(raised.value)
+
+
+def test_a_scenario_with_an_outcome_that_is_not_the_cores_points_at_no_adapter(tmp_path: Path) -> None:
+    (kept,) = BY_NAME["below the threshold"].calls
+    wrong: Scenario = replace(BY_NAME["just above the threshold"], steps=((replace(kept, becomes="offloaded"),),))
+
+    with pytest.raises(AssertionError, match="the core itself kept the result 0") as raised:
+        AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
+    assert "Look at" not in str(raised.value)
 
 
 def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:

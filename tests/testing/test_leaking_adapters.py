@@ -113,6 +113,27 @@ class WithoutLastResort(ToyResult):
         return ()
 
 
+class ConvertsPlainlyInItsOwnWay(ToyHarness):
+    """Has other texts for the last resort than for everything else."""
+
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        made = super().deliver(call, result, case, offloader)
+        assert isinstance(made, ToyResult)
+        slots: tuple[str, ...] = ToyResult.__slots__
+        return WithOtherTexts(**{name: getattr(made, name) for name in slots})
+
+
+class WithOtherTexts(ToyResult):
+    """Calls every part a text."""
+
+    def look(self) -> Sequence[Batch]:
+        (batch,) = super().look()
+        arrivals = [
+            replace(each, convert_plainly=lambda parts: [*map(TextBlock, map(repr, parts))]) for each in batch.arrivals
+        ]
+        return (replace(batch, arrivals=arrivals),)
+
+
 class CutsWithoutStoring(KnowsNoLastResort):
     """Has a last resort of its own."""
 
@@ -220,27 +241,45 @@ class OffloadsForCode(ToyHarness):
 
 
 LEAKING = {
-    IgnoresTheIdentity: ("reference from another conversation of the framework", "result 0 is not what the core"),
-    PrefersTheIdentity: ("a scope and an identity", "result 0 is not what the core makes of it"),
-    MakesUpAnIdentity: ("no identity where a scope is required", "result 0 should stay"),
-    HasNoGuard: ("offloading fails", "BrokenOnPurpose"),
-    FailsSilently: ("offloading fails", "0 warnings name its error"),
-    KnowsNoLastResort: ("offloading a huge result fails", "result 1 is not what the core makes of it"),
-    CutsWithoutStoring: ("offloading a huge result fails", "result 1 is not what the core makes of it"),
-    HasNoGuardForReads: ("reading back fails", "BrokenOnPurpose"),
-    PatchesTools: ("the user's own tools", "ToyTool.give"),
-    RenamesTools: ("the user's own tools", "ToyTool.name"),
-    TakesAnyName: ("a tool of the user's with the retrieval tool's name", "neither refused nor warned"),
-    DropsToolArguments: ("policy function that looks at arguments", "result 0 should stay"),
-    KeepsNothing: ("a result that the host keeps", "result 0 should stay"),
-    OffloadsForCode: ("a result for code", "result 0 should stay"),
+    IgnoresTheIdentity: (
+        "reference from another conversation of the framework",
+        "result 0 is not what the core",
+        "the scope",
+    ),
+    PrefersTheIdentity: ("a scope and an identity", "result 0 is not what the core makes of it", "the scope"),
+    MakesUpAnIdentity: ("no identity where a scope is required", "result 0 should stay", "the scope"),
+    HasNoGuard: ("offloading fails", "BrokenOnPurpose", ""),
+    FailsSilently: ("offloading fails", "0 warnings name its error", "the guard"),
+    KnowsNoLastResort: ("offloading a huge result fails", "result 1 is not what the core makes of it", "look_again"),
+    ConvertsPlainlyInItsOwnWay: (
+        "reading what offloading failed on",
+        "is not what the core",
+        "Arrival.convert_plainly",
+    ),
+    CutsWithoutStoring: (
+        "offloading a huge result fails",
+        "result 1 is not what the core makes of it",
+        "Arrival.convert_plainly",
+    ),
+    HasNoGuardForReads: ("reading back fails", "BrokenOnPurpose", ""),
+    PatchesTools: ("the user's own tools", "ToyTool.give", "the user's tools"),
+    RenamesTools: ("the user's own tools", "ToyTool.name", "the user's tools"),
+    TakesAnyName: (
+        "a tool of the user's with the retrieval tool's name",
+        "neither refused nor warned",
+        "refuse_name_clash",
+    ),
+    DropsToolArguments: ("policy function that looks at arguments", "result 0 should stay", "Arrival.tool_args"),
+    KeepsNothing: ("a result that the host keeps", "result 0 should stay", "Arrival.policy"),
+    OffloadsForCode: ("a result for code", "result 0 should stay", "is_called_by_code"),
 }
-"""Each break, sync and async: a scenario that must fail, and words of its message."""
+"""Each break, sync and async: a scenario that must fail, words of its message, and the place that it points at. What
+raises an error of its own points at none."""
 
 BLOCKING = {
-    ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'"),
-    OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'"),
-    ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'"),
+    ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'", "aanswer"),
+    OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'", "asettle"),
+    ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'", "asettle"),
 }
 """The same for what is wrong in the async path alone."""
 
@@ -255,16 +294,22 @@ def killed(broken: type[ToyHarness], scenario: str, *, delivery: str, folder: Pa
 @pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
 @pytest.mark.parametrize("broken", LEAKING, ids=lambda broken: broken.__name__)
 def test_a_leak_is_found_and_named(broken: type[ToyHarness], delivery: str, tmp_path: Path) -> None:
-    scenario, words = LEAKING[broken]
+    scenario, words, place = LEAKING[broken]
 
-    assert words in killed(broken, scenario, delivery=delivery, folder=tmp_path)
+    said = killed(broken, scenario, delivery=delivery, folder=tmp_path)
+
+    assert words in said
+    assert place in said.partition("\nLook at ")[2]
 
 
 @pytest.mark.parametrize("broken", BLOCKING, ids=lambda broken: broken.__name__)
 def test_what_blocks_the_event_loop_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
-    scenario, words = BLOCKING[broken]
+    scenario, words, place = BLOCKING[broken]
 
-    assert words in killed(broken, scenario, delivery="async, memory", folder=tmp_path)
+    said = killed(broken, scenario, delivery="async, memory", folder=tmp_path)
+
+    assert words in said
+    assert place in said.partition("\nLook at ")[2]
 
 
 def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:

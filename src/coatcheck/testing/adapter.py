@@ -75,9 +75,8 @@ class AdapterContract(Contract):
     def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
         """The model receives what the core makes of each result, the storage holds it, and each read answers.
 
-        If this fails, read the scenario's ``promise`` and check the adapter's two conversions, that it hands over every
-        block in order, that it rewrites a result once, and that its retrieval tool passes the arguments on unchanged.
-        Where the message says that the core itself does something else, the scenario or the core is wrong.
+        If this fails, read the scenario's ``promise``, and look at the place in the adapter that ends the message. A
+        message without a place is not about the adapter: the harness, the scenario or the core is wrong.
         """
         path, storage = delivery.split(", ")
         Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()

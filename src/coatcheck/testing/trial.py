@@ -24,6 +24,7 @@ from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
 from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
 from coatcheck.testing.harness import NamesScopes, Returned, Run
+from coatcheck.testing.places import OFF_THE_LOOP, RETRIEVAL, TOOLS, place_of_answers, place_of_results, pointing_at
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
 from coatcheck.testing.suite import require_same, wait_for
@@ -86,31 +87,41 @@ class Trial:
             AssertionError: the adapter does something else than the scenario says, or than the core does.
 
         """
+        place = place_of_results(self._scenario)
         if self._scenario.claims_our_name:
-            self._check_name_clash()
+            with pointing_at(place):
+                self._check_name_clash()
             return
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
-        with warnings_logged() as warnings:
+        with pointing_at(place), warnings_logged() as warnings:
             transcript = self._converse(offloader, script)
         if self._scenario.interrupting_tool is not None:
-            assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
+            with pointing_at(place):
+                assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
         results = transcript.received[: len(self._scenario.for_model)]
-        self._check_results(results)
-        self._check_warnings([*map(_words, warnings)])
-        self._check_tools()
-        if self._scenario.answer is not None:
-            check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
-        for answer in (answer for answers in script.answers for answer in answers):
-            assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
-        self._check_stored(results)
-        assert RETRIEVAL_TOOL in transcript.offered, "the model was not offered the retrieval tool"
-        if self._scenario.between != "nothing":
-            script = self._second_conversation(results)
-        for read, answers in zip(self._scenario.reads, script.answers, strict=True):
-            self._check_answers(read, answers, results)
-        self._check_stored(results, when="after reading back", expired=self._scenario.between == "deletion")
-        self._check_threads()
+        outcomes = self._outcomes()
+        with pointing_at(place):
+            self._check_results(results, outcomes)
+            self._check_warnings([*map(_words, warnings)])
+            self._check_answer_to_the_user(transcript)
+        self._check_what_is_seen(results)
+        with pointing_at(TOOLS):
+            self._check_tools()
+        with pointing_at(RETRIEVAL):
+            for answer in (answer for answers in script.answers for answer in answers):
+                assert not shown_references(answer.text), "an answer of the retrieval tool was itself offloaded"
+            assert RETRIEVAL_TOOL in transcript.offered, "the model was not offered the retrieval tool"
+        with pointing_at(place):
+            self._check_stored(results)
+        with pointing_at(place_of_answers(self._scenario)):
+            if self._scenario.between != "nothing":
+                script = self._second_conversation(results)
+            for read, answers in zip(self._scenario.reads, script.answers, strict=True):
+                self._check_answers(read, answers, results)
+            self._check_stored(results, when="after reading back", expired=self._scenario.between == "deletion")
+        with pointing_at(OFF_THE_LOOP):
+            self._check_threads()
 
     @property
     def _knobs(self) -> dict[str, Any]:
@@ -218,32 +229,49 @@ class Trial:
         if self._is_async:
             called = [name for storage in self._watched_storages for name in storage.on_a_loop]
             assert not called, (
-                f"calls of the storage that blocked the event loop: {called}; await aoffload and aretrieve"
+                f"calls of the storage that blocked the event loop: {called};"
+                " await aoffload, alast_resort and aretrieve"
             )
 
     # The results of the scenario's own tools.
 
-    def _check_results(self, results: Sequence[Received]) -> None:
-        calls = self._scenario.for_model
-        assert len(results) == len(calls), f"the model received {len(results)} results for {len(calls)} calls"
-        untouched: Sequence[Received] | None = None
-        outcomes = iter(self._expected())
-        for number, (call, received) in enumerate(zip(calls, results, strict=True)):
-            outcome = next(outcomes) if call in self._scenario.for_core else Kept(blocks=call.returns, reason="policy")
+    def _outcomes(self) -> list[Outcome]:
+        """Return what the core makes of each result for the model, if that is what the scenario says."""
+        expected = iter(self._expected())
+        outcomes: list[Outcome] = []
+        for number, call in enumerate(self._scenario.for_model):
+            is_for_core = call in self._scenario.for_core
+            outcome = next(expected) if is_for_core else Kept(blocks=call.returns, reason="policy")
             assert _BECOMES[type(outcome)] == call.becomes, (
                 f"the core itself {_BECOMES[type(outcome)]} the result {number}"
             )
-            if call.becomes == "kept":
+            outcomes.append(outcome)
+        return outcomes
+
+    def _check_results(self, results: Sequence[Received], outcomes: Sequence[Outcome]) -> None:
+        calls = self._scenario.for_model
+        assert len(results) == len(calls), f"the model received {len(results)} results for {len(calls)} calls"
+        untouched: Sequence[Received] | None = None
+        for number, (received, outcome) in enumerate(zip(results, outcomes, strict=True)):
+            if isinstance(outcome, Kept):
                 untouched = self._without_offloading() if untouched is None else untouched
                 check_equal(
                     received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading"
                 )
             else:
                 check_equal(received.text, _text(outcome), f"result {number} is not what the core makes of it")
+
+    def _check_what_is_seen(self, results: Sequence[Received]) -> None:
+        """Check what the scenario says of the core's own words, which the results have by now."""
+        for call, received in zip(self._scenario.for_model, results, strict=True):
             if call.becomes == "offloaded":
                 check_early(received.text)
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
+
+    def _check_answer_to_the_user(self, transcript: Transcript) -> None:
+        if self._scenario.answer is not None:
+            check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
 
     def _expected(self) -> list[Outcome]:
         """Return what the core makes of each result, step by step; what is not for it, it does not get to see."""
