@@ -32,7 +32,7 @@ from tests.contract.definition import MOST_TOKENS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("FIGURES", "of_demo", "of_strands", "shown_placeholder", "with_figure")
+__all__ = ("FIGURES", "NUMBER", "of_demo", "of_strands", "shown_placeholder", "with_figure")
 
 COUNTER = TiktokenCounter()
 DEFAULT = {each.name: each.default for each in fields(Settings)}
@@ -44,7 +44,7 @@ IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
 TOOL = definition_tokens(COUNTER)
 """Tokens of the retrieval tool's definition in OpenAI's form, which every request of an agent has."""
 
-_NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,._]*\d)?")
+NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,._]*\d)?")
 _SHOWN = re.compile(r"With coatcheck it is .*?```text\n(.*?)\n```", re.DOTALL)
 
 
@@ -128,10 +128,10 @@ def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 def with_figure(markdown: str, sentence: str) -> str:
     """Return a page that has the numbers of ``sentence`` wherever it has its words."""
-    numbers = [*_NUMBER.findall(sentence), ""]
-    words = (f"({re.escape(part)})".replace(r"\ ", r"\s+") for part in _NUMBER.split(sentence))
+    numbers = [*NUMBER.findall(sentence), ""]
+    words = (f"({re.escape(part)})".replace(r"\ ", r"\s+") for part in NUMBER.split(sentence))
 
     def renewed(found: re.Match[str]) -> str:
         return "".join(part for pair in zip(found.groups(), numbers, strict=True) for part in pair)
 
-    return re.sub(_NUMBER.pattern.join(words), renewed, markdown)
+    return re.sub(NUMBER.pattern.join(words), renewed, markdown)
