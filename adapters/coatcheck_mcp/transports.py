@@ -99,8 +99,8 @@ async def _understandable(
     # A login is a form, not JSON.
     if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
         return await _own_answer(response, request.content)
-    message = _message(request)
-    return response if status < FIRST_ERROR or message is None else await _failure(request, response, message)
+    message = _message(request) if status >= FIRST_ERROR else None
+    return response if message is None else await _failure(request, response, message)
 
 
 async def _failure(request: httpx2.Request, response: httpx2.Response, message: Mapping[str, Any]) -> httpx2.Response:

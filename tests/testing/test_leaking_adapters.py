@@ -33,6 +33,13 @@ def with_(case: Run, **changed: object) -> Run:
     return Run(**{**fields, **changed})
 
 
+def made_as(kind: type[ToyResult], made: Delivery[Message]) -> ToyResult:
+    """Return a copy of a delivery of the toy, of another class."""
+    assert isinstance(made, ToyResult)
+    slots: tuple[str, ...] = ToyResult.__slots__
+    return kind(**{name: getattr(made, name) for name in slots})
+
+
 class IgnoresTheIdentity(ToyHarness):
     """Takes every conversation for the same one."""
 
@@ -100,10 +107,7 @@ class KnowsNoLastResort(ToyHarness):
     """Lets the raw result go on, whatever its size."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
-        made = super().deliver(call, result, case, offloader)
-        assert isinstance(made, ToyResult)
-        slots: tuple[str, ...] = ToyResult.__slots__
-        return WithoutLastResort(**{name: getattr(made, name) for name in slots})
+        return made_as(WithoutLastResort, super().deliver(call, result, case, offloader))
 
 
 class WithoutLastResort(ToyResult):
@@ -117,10 +121,7 @@ class ConvertsPlainlyInItsOwnWay(ToyHarness):
     """Has other texts for the last resort than for everything else."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
-        made = super().deliver(call, result, case, offloader)
-        assert isinstance(made, ToyResult)
-        slots: tuple[str, ...] = ToyResult.__slots__
-        return WithOtherTexts(**{name: getattr(made, name) for name in slots})
+        return made_as(WithOtherTexts, super().deliver(call, result, case, offloader))
 
 
 class WithOtherTexts(ToyResult):

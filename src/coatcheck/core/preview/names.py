@@ -90,8 +90,8 @@ def next_to_names(
         budget: tokens of the whole.
         counter: counts them.
         may_fit: whether everything may fit, so that this is tried first.
-        or_alone: whether to show it without names if there is no room for both; if not, head and tail with names of
-            all between keep more.
+        or_alone: whether to show it without names if there is no room for both. If false, the answer is None then:
+            head and tail, with names from between, keep more.
 
     """
     has_names = text and budget >= _LEAST_FOR_NAMES

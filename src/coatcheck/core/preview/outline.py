@@ -82,7 +82,7 @@ _UNITS_OF_A_STEP = 20
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    Names in what the outline leaves out follow, as they are in its ``text``; of a value that fits, none are left out.
+    A value that fits is shown whole. Of any other, the outline is followed by names of ``text`` that it leaves out.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
