@@ -11,6 +11,7 @@ import inspect
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
@@ -285,8 +286,9 @@ class Recorder:
         except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
             # Hides the exception that was being handled: its message may quote the model.
             error.__suppress_context__ = True
-            words = "a listener of on_event raised, and missed this event"
-            write(logger, logging.ERROR, words, extra=_fields(event), exc_info=True)
+            # Not by `write`, which logs no traceback: a listener never has content, and its author needs the words.
+            with suppress(Exception):
+                logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
             with self._lock.held:
                 self._counts["failed"] += 1
 

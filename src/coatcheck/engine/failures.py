@@ -23,16 +23,11 @@ logger = logging.getLogger("coatcheck")
 
 
 def write(
-    log: logging.Logger,
-    level: int,
-    message: str,
-    *arguments: object,
-    extra: Mapping[str, object] | None = None,
-    exc_info: bool = False,
+    log: logging.Logger, level: int, message: str, *arguments: object, extra: Mapping[str, object] | None = None
 ) -> None:
     """Log a line, which is lost where a handler raises: a log that fails must not take the agent down."""
     with suppress(Exception):
-        log.log(level, message, *arguments, exc_info=exc_info, extra=extra, stacklevel=2)
+        log.log(level, message, *arguments, extra=extra, stacklevel=2)
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
