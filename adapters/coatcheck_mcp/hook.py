@@ -11,7 +11,7 @@ from collections.abc import Mapping  # noqa: TC003 - of the fields of a dataclas
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import Never, Offloaded, Offloader, OverChars, asks_to_keep
+from coatcheck import Never, Offloaded, Offloader, OverChars, asks_to_keep, policy_of
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle
 from coatcheck_mcp.convert import (
     Result,
@@ -150,7 +150,7 @@ def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None
 
     A client that validates against the schema would refuse a result without structured content.
     """
-    return not isinstance(policy or offloader.settings.tool_policies.of(tool_name), Never)
+    return not isinstance(policy or policy_of(tool_name, offloader.settings), Never)
 
 
 def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | None:
@@ -162,6 +162,7 @@ def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | Non
     declared = (result.get("_meta") or {}).get(DECLARED_SIZE) or call.tool_meta.get(DECLARED_SIZE)
     if not isinstance(declared, int) or isinstance(declared, bool) or declared <= 0:
         return None
-    policies = offloader.settings.tool_policies
+    settings = offloader.settings
     # What the user says about a tool counts more than what its author says.
-    return OverChars(min(declared, MOST_DECLARED)) if policies.of(call.tool_name) is policies.default else None
+    is_unnamed = policy_of(call.tool_name, settings) is settings.default_rule
+    return OverChars(min(declared, MOST_DECLARED)) if is_unnamed else None

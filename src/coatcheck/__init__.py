@@ -14,7 +14,18 @@ from coatcheck.core.lazy import lazily
 if TYPE_CHECKING:
     from coatcheck.adapting.compaction import keep_references
     from coatcheck.core.arguments import asks_for_list
-    from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, ToolResult
+    from coatcheck.core.blocks import (
+        Block,
+        JsonBlock,
+        Kept,
+        MediaBlock,
+        Offloaded,
+        OpaqueBlock,
+        Outcome,
+        TextBlock,
+        ToolResult,
+        Truncated,
+    )
     from coatcheck.core.errors import (
         CoatcheckError,
         CorruptContent,
@@ -25,7 +36,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
+    from coatcheck.core.plan import asks_to_keep, is_called_by_code, is_for_code_only, policy_of
     from coatcheck.core.policy import (
         Always,
         Never,
@@ -33,9 +44,6 @@ if TYPE_CHECKING:
         OverShare,
         OverTokens,
         Policy,
-        asks_to_keep,
-        is_called_by_code,
-        is_for_code_only,
     )
     from coatcheck.core.references import Scope
     from coatcheck.core.retrieved import Content, ListedContent, Listing, Retrieved
@@ -133,6 +141,7 @@ __all__ = (
     "is_for_code_only",
     "keep_references",
     "log_failure",
+    "policy_of",
     "retrieval_arguments",
     "retrieval_schema",
     "scope",
@@ -141,7 +150,18 @@ __all__ = (
 _MODULES = {
     "adapting.compaction": ("keep_references",),
     "core.arguments": ("asks_for_list",),
-    "core.blocks": ("Block", "JsonBlock", "MediaBlock", "OpaqueBlock", "TextBlock", "ToolResult"),
+    "core.blocks": (
+        "Block",
+        "JsonBlock",
+        "Kept",
+        "MediaBlock",
+        "Offloaded",
+        "OpaqueBlock",
+        "Outcome",
+        "TextBlock",
+        "ToolResult",
+        "Truncated",
+    ),
     "core.errors": (
         "CoatcheckError",
         "CorruptContent",
@@ -156,7 +176,6 @@ _MODULES = {
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
     "offloader": ("Offloader",),
     "engine.options": ("OffloaderOptions",),
-    "core.outcomes": ("Kept", "Offloaded", "Outcome", "Truncated"),
     "core.retrieved": ("Content", "ListedContent", "Listing", "Retrieved"),
     "core.policy": (
         "Always",
@@ -165,10 +184,8 @@ _MODULES = {
         "OverShare",
         "OverTokens",
         "Policy",
-        "asks_to_keep",
-        "is_called_by_code",
-        "is_for_code_only",
     ),
+    "core.plan": ("asks_to_keep", "is_called_by_code", "is_for_code_only", "policy_of"),
     "core.references": ("Scope",),
     "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),

@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
-from coatcheck.core.blocks import ToolResult, require_result, utf8_length
+from coatcheck.core.blocks import Kept, ToolResult, require_result, utf8_length
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.outcomes import Kept
-from coatcheck.core.plan import Keep, certain_limit, certainly_within
+from coatcheck.core.plan import Keep, certain_limit, certainly_within, policy_of
 from coatcheck.core.policy import is_count, require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.engine.events import About, Recorder, Stats
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from coatcheck.core.blocks import Block
+    from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
     from coatcheck.core.facts import Reference
-    from coatcheck.core.outcomes import Offloaded, Outcome, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.retrieved import Content, Listing, Retrieved
@@ -65,7 +63,6 @@ class Offloader:
         """
         check_options(options, owner=type(self).__name__)
         self._settings = _settings_of(options)
-        self._policies = self._settings.tool_policies
         self._scope_required = self._settings.require_scope
         self._recorder = Recorder(options.get("on_event"))
         self._storage = StorageAccess(
@@ -201,7 +198,7 @@ class Offloader:
         A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
-        policy = self._policies.of(tool_name)
+        policy = policy_of(tool_name, self._settings)
         left, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
         for text in texts:
             if len(text) > left:
@@ -611,7 +608,7 @@ class Offloader:
         for result, override in zip(results, overrides, strict=True):
             name = result.tool_name
             require_result(result.blocks, name)
-            policy = self._policies.of(name) if override is None else require_policy(name, override)
+            policy = policy_of(name, self._settings) if override is None else require_policy(name, override)
             about = About(scope=chosen, tool_name=name, references=())
             calls.append(OffloadRequest(result=result, about=about, policy=policy, retrieval_tool=retrieval_tool))
         return calls
@@ -636,7 +633,7 @@ class Offloader:
         if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
             msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
             raise InvalidRequest(msg)
-        governing = self._policies.of(tool_name) if policy is None else require_policy(tool_name, policy)
+        governing = policy_of(tool_name, self._settings) if policy is None else require_policy(tool_name, policy)
         limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT

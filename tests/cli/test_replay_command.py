@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.blocks import Block, Outcome
     from coatcheck.replay.conversation import Conversation
     from coatcheck.replay.report import ConversationReport
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens
-from coatcheck.core.policy import Policies, Policy
+from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Settings, policy_of
+from coatcheck.core.plan import rule_of
+
+if TYPE_CHECKING:
+    from coatcheck.core.policy import Policy
 
 DEFAULT = OverTokens(2_500)
 
@@ -23,21 +26,21 @@ DEFAULT = OverTokens(2_500)
     ],
 )
 def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> None:
-    policies = Policies(
-        {"*": OverChars(7), ("read_file", "list_dir", "get_time"): OverTokens(10), "get_time": Never()}, DEFAULT
+    settings = Settings(
+        policies={"*": OverChars(7), ("read_file", "list_dir", "get_time"): OverTokens(10), "get_time": Never()}
     )
 
-    assert policies.of(tool_name) == expected
+    assert policy_of(tool_name, settings) == expected
 
 
 def test_a_name_within_another_is_no_match() -> None:
-    assert Policies({"search_orders": Never()}, DEFAULT).of("search") == DEFAULT
-    assert Policies({("search_orders",): Never()}, DEFAULT).of("search") == DEFAULT
+    assert policy_of("search", Settings(policies={"search_orders": Never()})) == DEFAULT
+    assert policy_of("search", Settings(policies={("search_orders",): Never()})) == DEFAULT
 
 
 def test_no_match_means_the_default() -> None:
-    assert Policies({"get_time": Never()}, DEFAULT).of("search") == DEFAULT
-    assert Policies({}, DEFAULT).of("search") == DEFAULT
+    assert policy_of("search", Settings(policies={"get_time": Never()})) == DEFAULT
+    assert policy_of("search", Settings(policies={})) == DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,7 @@ def test_no_match_means_the_default() -> None:
     ],
 )
 def test_a_verdict_becomes_a_rule_and_nonsense_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
-    assert Policies({}, DEFAULT).rule_for(verdict) == expected
+    assert rule_of(verdict, Settings()) == expected
 
 
 def test_a_share_of_the_window_is_a_number_of_tokens() -> None:
@@ -76,4 +79,4 @@ def test_a_share_must_be_above_zero_and_at_most_one(share: Any) -> None:  # noqa
 @pytest.mark.parametrize("policies", [{"t": 5}, {"t": "always"}, {"t": Always}, {7: Always()}, {("a", 1): Always()}])
 def test_what_is_no_policy_is_refused_by_name(policies: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="polic"):
-        Policies(policies, DEFAULT)
+        Settings(policies=policies)

@@ -21,6 +21,7 @@ from coatcheck import (
     Policy,
     Settings,
     TextBlock,
+    policy_of,
 )
 
 BESIDE_SETTINGS = {"settings", "on_event"}
@@ -68,7 +69,7 @@ def test_a_replaced_threshold_takes_along_what_follows_from_it() -> None:
     settings = replace(Settings(), max_result_tokens=900)
 
     assert settings.retrieval_limit == 900
-    assert settings.tool_policies.of("t") == OverTokens(900)
+    assert policy_of("t", settings) == OverTokens(900)
 
 
 def test_settings_are_checked_when_they_are_made() -> None:
@@ -83,7 +84,7 @@ def test_settings_cannot_change() -> None:
 
     with pytest.raises(FrozenInstanceError):
         settings.max_result_tokens = 5  # type: ignore[misc]
-    assert settings.tool_policies.of("t") == Never()
+    assert policy_of("t", settings) == Never()
     assert settings == Settings(policies={"t": Never()})
 
 
@@ -92,7 +93,7 @@ def test_settings_survive_copies() -> None:
 
     for copied in (copy.deepcopy(settings), pickle.loads(pickle.dumps(settings))):  # noqa: S301 - made right here
         assert copied == settings
-        assert copied.tool_policies.of("t") == Never()
+        assert policy_of("t", copied) == Never()
 
 
 @pytest.mark.parametrize("given", [{"max_result_tokens": 5}, 5, Settings])

@@ -119,13 +119,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return int(self.share * self.context_window)",
         _POLICY,
     ),
+    Mutation("core/plan.py", "if isinstance(names, tuple) and tool_name in names:", "if tool_name in names:", _POLICY),
     Mutation(
-        "core/policy.py", "if isinstance(names, tuple) and tool_name in names:", "if tool_name in names:", _POLICY
-    ),
-    Mutation(
-        "core/policy.py",
-        "return verdict if isinstance(verdict, Rule) else self.default",
-        "return self.default",
+        "core/plan.py",
+        "return verdict if isinstance(verdict, Rule) else settings.default_rule",
+        "return settings.default_rule",
         _POLICY,
     ),
     Mutation("core/plan.py", "limit -= utf8_length(block.text)", "limit -= len(block.text)", _PLAN),

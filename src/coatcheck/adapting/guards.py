@@ -13,17 +13,15 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
-from coatcheck.core.blocks import OpaqueBlock, TextBlock, ToolResult, require_result
+from coatcheck.core.blocks import Kept, OpaqueBlock, TextBlock, ToolResult, require_result
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.outcomes import Kept
 from coatcheck.engine.failures import log_failure, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Offloaded, Outcome, Truncated
+    from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
     from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader

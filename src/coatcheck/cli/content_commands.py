@@ -28,8 +28,7 @@ from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Offloaded
+    from coatcheck.core.blocks import Block, Offloaded
     from coatcheck.core.references import Scope
     from coatcheck.engine.events import Event
 
@@ -67,7 +66,7 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.core.outcomes import Offloaded  # noqa: PLC0415
+    from coatcheck.core.blocks import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415

@@ -1,13 +1,14 @@
-"""Content blocks: what a tool result consists of, and how each block is encoded for storage.
+"""What passes between an adapter and the core: content blocks go in, an outcome comes out.
 
-An adapter turns its framework's tool result into a sequence of these blocks and back; nothing else passes between them.
-Only values and their exact encoding belong here. ``plan`` decides which blocks are offloaded.
+An adapter turns its framework's tool result into a sequence of these blocks and back. Only values belong here, and how
+each block is encoded for storage. ``plan`` decides which blocks are offloaded; what is read back later is in
+``retrieved``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
@@ -15,14 +16,22 @@ from coatcheck.core.forks import loading
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from coatcheck.core.errors import CoatcheckError
+    from coatcheck.core.facts import Estimate, Reference
+
 __all__ = (
     "Block",
     "JsonBlock",
     "JsonValue",
+    "KeepReason",
+    "Kept",
     "MediaBlock",
+    "Offloaded",
     "OpaqueBlock",
+    "Outcome",
     "TextBlock",
     "ToolResult",
+    "Truncated",
     "json_text",
     "require_result",
     "to_valid_unicode",
@@ -92,6 +101,77 @@ class ToolResult:
 
     is_error: bool = False
     """Whether the framework marked the result as an error."""
+
+
+KeepReason: TypeAlias = Literal[
+    "within the threshold", "policy", "error", "nothing to store", "would not shrink", "storage failed", "exempt"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """The result stays in the conversation as it is."""
+
+    blocks: tuple[Block, ...]
+    """The very same objects that came in, in the same order."""
+
+    reason: KeepReason
+    """Why it stays."""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Empty: nothing to refer to."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offloaded:
+    """The result was stored whole and left the conversation."""
+
+    blocks: tuple[Block, ...]
+    """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
+
+    references: tuple[Reference, ...]
+    """One for each stored content, in order. The last is that of the ``index``, if there is one."""
+
+    tokens: Estimate
+    """Tokens that the result would have cost."""
+
+    index: Reference | None = None
+    """The stored list of all references, if there are more than the notice shows."""
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: all references, or that of the index with how many blocks it lists."""
+        if self.index is None:
+            return {"references": [reference.id for reference in self.references]}
+        size = sum(reference.size for reference in self.references[:-1])
+        return {"references": [self.index.id], "blocks": len(self.references) - 1, "bytes": size}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncated:
+    """The storage failed and the result was above ``max_inline_tokens``: it was cut, and the notice says so."""
+
+    blocks: tuple[Block, ...]
+    """What goes into the conversation."""
+
+    error: CoatcheckError
+    """Why it could not be stored."""
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """Empty: nothing was stored that the conversation could refer to."""
+        return ()
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        """What the message keeps for the host: that it has no references."""
+        return {"references": []}
+
+
+Outcome: TypeAlias = Kept | Offloaded | Truncated
+"""What became of a tool result."""
 
 
 def require_result(blocks: Sequence[Block], tool_name: object) -> tuple[Block, ...]:

@@ -1,15 +1,29 @@
 """The decision whether a tool result stays in the conversation or is offloaded.
 
 Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
-out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything.
+out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything: where the
+policy of a tool is a callable, the engine calls it.
+
+Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
+in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text, utf8_length
+from coatcheck.core.blocks import (
+    Block,
+    JsonBlock,
+    KeepReason,
+    MediaBlock,
+    OpaqueBlock,
+    TextBlock,
+    json_text,
+    utf8_length,
+)
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MOST_APART, Part
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
@@ -18,22 +32,26 @@ from coatcheck.core.tokens import CountedOnce, TokenCounter
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from coatcheck.core.policy import Policy
+    from coatcheck.core.policy import Policy, Verdict
     from coatcheck.core.settings import Settings
 
 __all__ = (
     "MOST_LISTED",
     "Decision",
     "Keep",
-    "KeepReason",
     "Measure",
     "Offload",
+    "asks_to_keep",
     "certain_limit",
     "certainly_within",
     "decide",
     "fit_step",
+    "is_called_by_code",
+    "is_for_code_only",
     "media_tokens",
     "offload_above",
+    "policy_of",
+    "rule_of",
 )
 
 SHRINK_FROM_TOKENS = 512
@@ -63,9 +81,12 @@ at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 toke
 _DOCUMENT_TOKENS = 3_000
 """One dense page of a document, by Anthropic's figure for PDF."""
 
-KeepReason: TypeAlias = Literal[
-    "within the threshold", "policy", "error", "nothing to store", "would not shrink", "storage failed", "exempt"
-]
+
+_CODE_EXECUTION = "code_execution"
+"""Anthropic's name for code as a caller, without the date that follows."""
+
+_CODE = frozenset({"program", "programmatic"})
+"""OpenAI's names for code as a caller, and in ``allowed_callers``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +190,29 @@ class Measure:
         tokens = self.media + sum(estimate.tokens for estimate in estimates)
         self._estimates[exact_up_to] = Estimate(tokens, exact=exact)
         return self._estimates[exact_up_to]
+
+
+def policy_of(tool_name: str, settings: Settings) -> Policy:
+    """Return the policy of a tool: that of its exact name, of a tuple that holds it, of ``"*"``, or the threshold."""
+    policies = settings.policies
+    if not policies:
+        return settings.default_rule
+    exact = policies.get(tool_name)
+    if exact is not None:
+        return exact
+    for names, policy in policies.items():
+        if isinstance(names, tuple) and tool_name in names:
+            return policy
+    return policies.get("*", settings.default_rule)
+
+
+def rule_of(verdict: Verdict, settings: Settings) -> Rule:
+    """Return the rule that a callable's ``verdict`` means; the default if it is not a verdict."""
+    if verdict is True:
+        return Always()
+    if verdict is False:
+        return Never()
+    return verdict if isinstance(verdict, Rule) else settings.default_rule
 
 
 def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
@@ -279,3 +323,24 @@ def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     exact_up_to = threshold if threshold is not None else settings.preview_limit
     limit = threshold if threshold is not None and threshold >= SHRINK_FROM_TOKENS else None
     return Offload(limit=limit, preview_tokens=preview, exact_up_to=exact_up_to)
+
+
+def is_called_by_code(caller: object) -> bool:
+    """Return whether a call's ``caller`` is code in a provider's container: its result never enters the context."""
+    return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
+
+
+def is_for_code_only(allowed_callers: object) -> bool:
+    """Return whether a tool's ``allowed_callers`` allow code only."""
+    if isinstance(allowed_callers, str) or not isinstance(allowed_callers, Collection):
+        return False
+    return bool(allowed_callers) and all(map(_is_code, allowed_callers))
+
+
+def asks_to_keep(holder: object) -> bool:
+    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
+    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
+
+
+def _is_code(name: object) -> bool:
+    return isinstance(name, str) and (name in _CODE or name.startswith(_CODE_EXECUTION))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.policy import OverTokens, Policies, is_count, require_flag, require_positive
+from coatcheck.core.policy import OverTokens, is_count, require_flag, require_policy, require_positive
 from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class Settings:
     counter: TokenCounter = field(init=False, repr=False, compare=False)
     """The counter in use: ``token_counter`` or its default, made safe for any text."""
 
-    tool_policies: Policies = field(init=False, repr=False, compare=False)
-    """Finds the policy of a tool: ``policies``, with ``max_result_tokens`` as the default."""
+    default_rule: OverTokens = field(init=False, repr=False, compare=False)
+    """The rule of a tool that no key of ``policies`` names: ``max_result_tokens``."""
 
     preview_limit: int = field(init=False, repr=False, compare=False)
     """Tokens of a preview, before the threshold that fired limits it: ``preview_tokens`` or its default."""
@@ -123,16 +123,12 @@ class Settings:
         if self.token_counter is not None and not isinstance(self.token_counter, TokenCounter):
             msg = f"token_counter must be a coatcheck.TokenCounter, not {self.token_counter!r}"
             raise InvalidRequest(msg)
-        if self.policies is not None and not isinstance(self.policies, Mapping):
-            msg = f"policies must map tool names, tuples of names or '*' to policies, not {self.policies!r}"
-            raise InvalidRequest(msg)
-        by_tool = dict(self.policies or {})  # a copy: the caller may change its mapping later
         counter = TiktokenCounter() if self.token_counter is None else for_any_text(self.token_counter)
         preview, retrieval = self.preview_tokens, self.max_retrieval_tokens
         derived = {
-            "policies": None if self.policies is None else by_tool,
+            "policies": None if self.policies is None else _checked_policies(self.policies),
             "counter": counter,
-            "tool_policies": Policies(by_tool, OverTokens(self.max_result_tokens)),
+            "default_rule": OverTokens(self.max_result_tokens),
             "preview_limit": DEFAULT_PREVIEW_TOKENS if preview is None else preview,
             "retrieval_limit": max(self.max_result_tokens, MINIMUM_BUDGET) if retrieval is None else retrieval,
         }
@@ -166,3 +162,16 @@ def _require_seconds(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         msg = f"{name} must be a number of seconds above 0, not {value!r}"
         raise InvalidRequest(msg)
+
+
+def _checked_policies(policies: object) -> Mapping[str | tuple[str, ...], Policy]:
+    """Return a copy, since the caller may change its mapping later."""
+    if not isinstance(policies, Mapping):
+        msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
+        raise InvalidRequest(msg)
+    for names, policy in policies.items():
+        if not (isinstance(names, str) or (isinstance(names, tuple) and all(isinstance(name, str) for name in names))):
+            msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
+            raise InvalidRequest(msg)
+        require_policy(names, policy)
+    return dict(policies)

@@ -15,9 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
+from coatcheck.core.blocks import Kept, Offloaded, Truncated
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import ForkSafeLock
-from coatcheck.core.outcomes import Kept, Offloaded, Truncated
 from coatcheck.engine.execution import queued_milliseconds
 from coatcheck.engine.failures import class_of, logger, raised_at, write
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
+    from coatcheck.core.blocks import Outcome
     from coatcheck.core.errors import CoatcheckError
-    from coatcheck.core.outcomes import Outcome
     from coatcheck.core.references import Scope
 
 __all__ = (

@@ -14,7 +14,17 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import PROPOSED
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, to_valid_unicode, utf8_length
+from coatcheck.core.blocks import (
+    Block,
+    JsonBlock,
+    MediaBlock,
+    Offloaded,
+    OpaqueBlock,
+    TextBlock,
+    Truncated,
+    to_valid_unicode,
+    utf8_length,
+)
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import (
@@ -26,7 +36,6 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
-from coatcheck.core.outcomes import Offloaded, Truncated
 from coatcheck.core.tokens import ends_of
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.events import About

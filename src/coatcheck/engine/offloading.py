@@ -17,13 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.core import preview
-from coatcheck.core.blocks import MediaBlock
+from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
 from coatcheck.core.notice import is_placeholder, list_row
-from coatcheck.core.outcomes import Kept, Offloaded, Outcome, Truncated
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
-from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step
+from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step, rule_of
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
@@ -105,10 +104,7 @@ class Offloading:
         if not isinstance(rule, Rule):
             ask = partial(rule, result)
             answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
-            policies = self._settings.tool_policies
-            rule = (
-                policies.default if isinstance(answer, CoatcheckError) else policies.rule_for(cast("Verdict", answer))
-            )
+            rule = rule_of(cast("Verdict", answer), self._settings)
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
             is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from coatcheck.core.blocks import TextBlock
+from coatcheck.core.blocks import Kept, TextBlock
 from coatcheck.core.errors import StorageError
-from coatcheck.core.outcomes import Kept
 from coatcheck.core.policy import Always
 from coatcheck.core.tokens import ByteCounter
 from coatcheck.hook.command import get_command

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.arguments import MAX_SELECTOR_CHARACTERS
-from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock, json_text
+from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, Offloaded, OpaqueBlock, TextBlock, json_text
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
-from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
 from coatcheck.core.settings import MAX_INLINE_TOKENS, MINIMUM_BUDGET

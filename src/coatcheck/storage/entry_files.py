@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.forks import loading
 from coatcheck.core.references import is_storage_key
+from coatcheck.storage.folder import extension
 from coatcheck.storage.protocol import Listed, refuse_other_content
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ __all__ = (
     "content_name",
     "content_names",
     "describe",
-    "extension",
     "is_stem",
     "listing",
     "load_json",
@@ -46,19 +46,6 @@ _LEFTOVER = re.compile(r"\.[0-9a-f]{32}\.tmp")
 _UNDER_WAY_SECONDS = 60.0
 """A description without content that is older than this is not a save or deletion in progress but half an entry: its
 content was lost, or a writer was killed."""
-
-_EXTENSIONS = {
-    "text/plain": ".txt",
-    "application/json": ".json",
-    "application/pdf": ".pdf",
-    "application/vnd.coatcheck.lines+json": ".json",
-    "image/jpeg": ".jpg",
-    "image/svg+xml": ".svg",
-    "audio/mpeg": ".mp3",
-    "audio/x-wav": ".wav",
-    "text/html": ".html",
-    "text/markdown": ".md",
-}
 
 
 class Description(TypedDict):
@@ -203,14 +190,3 @@ def stem_of(name: str) -> str | None:
 def is_stem(folder: Folder, stem: str) -> bool:
     """Return whether an entry of this folder may be called so."""
     return is_storage_key(f"{folder.path.name}/{stem}")
-
-
-def extension(content_type: str) -> str:
-    """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
-    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
-    known = _EXTENSIONS.get(content_type)
-    if known is not None:
-        return known
-    kind, _, subtype = content_type.partition("/")
-    plain = re.fullmatch(r"[a-z0-9]{1,8}", subtype)
-    return f".{subtype}" if plain is not None and kind in {"image", "audio", "video", "text", "application"} else ".bin"

@@ -31,14 +31,13 @@ from coatcheck.storage.entry_files import (
     content_name,
     content_names,
     describe,
-    extension,
     listing,
     load_json,
     remove,
     remove_leftovers,
     remove_unused,
 )
-from coatcheck.storage.folder import Folder, make_folders, open_folder
+from coatcheck.storage.folder import Folder, extension, make_folders, open_folder
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:

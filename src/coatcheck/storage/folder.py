@@ -1,14 +1,15 @@
 """One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
 
 A path can lead elsewhere from one call to the next; an open folder cannot. This module has what the operating system
-does: opening, writing, renaming, locking. ``file`` says what the files mean. A system that cannot look up names in an
-open folder (Windows) refuses links by looking first.
+does: opening, writing, renaming, locking, and telling types of files apart by their extensions. ``file`` says what the
+files mean. A system that cannot look up names in an open folder (Windows) refuses links by looking first.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import time
 from contextlib import contextmanager, suppress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ("Folder", "make_folders", "open_folder")
+__all__ = ("Folder", "extension", "make_folders", "open_folder")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
@@ -55,6 +56,20 @@ _IN_OPEN_FOLDERS = os.scandir in os.supports_fd and os.supports_dir_fd >= {
 }
 _FOLLOWS_LINKS = os.utime not in os.supports_follow_symlinks
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
+
+
+_EXTENSIONS = {
+    "text/plain": ".txt",
+    "application/json": ".json",
+    "application/pdf": ".pdf",
+    "application/vnd.coatcheck.lines+json": ".json",
+    "image/jpeg": ".jpg",
+    "image/svg+xml": ".svg",
+    "audio/mpeg": ".mp3",
+    "audio/x-wav": ".wav",
+    "text/html": ".html",
+    "text/markdown": ".md",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,3 +272,14 @@ def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
     for made in missing:
         with open_folder(made.parent) as parent:
             parent.sync()
+
+
+def extension(content_type: str) -> str:
+    """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
+    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
+    known = _EXTENSIONS.get(content_type)
+    if known is not None:
+        return known
+    kind, _, subtype = content_type.partition("/")
+    plain = re.fullmatch(r"[a-z0-9]{1,8}", subtype)
+    return f".{subtype}" if plain is not None and kind in {"image", "audio", "video", "text", "application"} else ".bin"

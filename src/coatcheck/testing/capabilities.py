@@ -29,7 +29,7 @@ from coatcheck.testing.suite import Contract, require_same, wait_for
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.blocks import Outcome
     from coatcheck.storage.protocol import Listed, Page
 
 __all__ = (

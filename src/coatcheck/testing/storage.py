@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from coatcheck.core.blocks import JsonBlock, MediaBlock, TextBlock
+from coatcheck.core.blocks import JsonBlock, MediaBlock, Offloaded, TextBlock
 from coatcheck.core.errors import StorageError
-from coatcheck.core.outcomes import Offloaded
 from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
@@ -33,7 +32,7 @@ from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_en
 from coatcheck.testing.suite import Contract, require_same, wait_for
 
 if TYPE_CHECKING:
-    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.blocks import Outcome
     from coatcheck.core.retrieved import Content
 
 __all__ = ("StorageContract", "load", "save")

@@ -12,9 +12,8 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from coatcheck.core.blocks import TextBlock, ToolResult, to_valid_unicode
+from coatcheck.core.blocks import Kept, Offloaded, TextBlock, ToolResult, Truncated, to_valid_unicode
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.outcomes import Kept, Offloaded, Truncated
 from coatcheck.core.policy import Never
 from coatcheck.core.references import Key
 from coatcheck.offloader import Offloader
@@ -34,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from logging import LogRecord
 
-    from coatcheck.core.blocks import Block
-    from coatcheck.core.outcomes import Outcome
+    from coatcheck.core.blocks import Block, Outcome
     from coatcheck.core.references import Scope
     from coatcheck.testing.harness import Harness, Received, Transcript
     from coatcheck.testing.scenario import Becomes, Read, Scenario
