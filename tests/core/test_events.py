@@ -83,13 +83,15 @@ class _Broken(logging.Handler):
 
 
 @pytest.mark.parametrize("way", ["offload", "kept", "failed", "last resort", "listener", "no scope"])
-def test_a_handler_of_the_log_that_raises_takes_nothing_down(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_of_the_log_that_raises_takes_nothing_down(
+    way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def listener(_: object) -> NoReturn:
         raise ValueError
 
     handler, log = _Broken(), logging.getLogger("coatcheck")
     monkeypatch.setattr(log, "handlers", [handler])
-    monkeypatch.setattr(log, "level", logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="coatcheck")  # a logger remembers what its level lets through
     monkeypatch.setattr(scopes, "_unwarned", [True])
     storage = FailingStorage(after=0) if way == "failed" else InMemoryStorage()
     offloader = Offloader(storage, on_event=listener if way == "listener" else None)
