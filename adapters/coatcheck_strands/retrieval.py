@@ -88,12 +88,19 @@ class RetrievalTool(PythonAgentTool):
             ValueError: there is no such content, or the selection is wrong or does not fit it.
 
         """
-        given = {"pattern": pattern, "line_range": line_range, "context_lines": context_lines, "query": query}
+        given = {
+            "reference": reference,
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
         call = Call(agent=None)
         if tool_context is not None:
             state = tool_context.invocation_state
             call = Call(agent=tool_context.agent, tool_use=tool_context.tool_use, invocation_state=state)
-        content = await self._try(call, {"reference": reference, **given, "offset": offset})
+        content = await self._try(call, given)
         if isinstance(content, Failure):
             raise ValueError(content.text) from content.error  # noqa: TRY004 - as Strands' own
         only = content[0].get("text") if len(content) == 1 else None
