@@ -7,6 +7,7 @@ arguments go to the core as the model sent them, because the core validates them
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("RetrievalTool",)
+
+_NUMBER = re.compile(r"\s*-?[0-9]{1,15}\s*")
+_TOO_LARGE = 10**15
+"""The core takes no larger number, nor this one."""
 
 
 class Context(Protocol):
@@ -88,12 +93,19 @@ class RetrievalTool(PythonAgentTool):
             ValueError: there is no such content, or the selection is wrong or does not fit it.
 
         """
-        given = {"pattern": pattern, "line_range": line_range, "context_lines": context_lines, "query": query}
+        given = {
+            "reference": reference,
+            "pattern": pattern,
+            "line_range": line_range,
+            "context_lines": context_lines,
+            "query": query,
+            "offset": offset,
+        }
         call = Call(agent=None)
         if tool_context is not None:
             state = tool_context.invocation_state
             call = Call(agent=tool_context.agent, tool_use=tool_context.tool_use, invocation_state=state)
-        content = await self._try(call, {"reference": reference, **given, "offset": offset})
+        content = await self._try(call, given)
         if isinstance(content, Failure):
             raise ValueError(content.text) from content.error  # noqa: TRY004 - as Strands' own
         only = content[0].get("text") if len(content) == 1 else None
@@ -118,8 +130,7 @@ class RetrievalTool(PythonAgentTool):
         selected = retrieval_arguments(arguments)
         reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
-            lines = selected["context_lines"]
-            selected = {"line_range": {"start": 1, "end": max(1, lines) if isinstance(lines, int) else lines}}
+            selected = _first_lines(selected["context_lines"])
         scope, identity = resolve_scope(self._scope, call), identity_of(call.agent)
         owner = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
@@ -150,6 +161,18 @@ class RetrievalTool(PythonAgentTool):
             return found.blocks
         block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
         return (block,) if isinstance(block, JsonBlock) else found.blocks
+
+
+def _first_lines(lines: object) -> dict[str, Any]:
+    """Return what selects so many lines from the first one on.
+
+    What is no number stays ``context_lines``, so that the core refuses it under the name that the model gave.
+    """
+    if isinstance(lines, str) and _NUMBER.fullmatch(lines):
+        lines = int(lines)
+    if isinstance(lines, int | float) and abs(lines) < _TOO_LARGE and lines == int(lines):
+        return {"line_range": {"start": 1, "end": max(1, int(lines))}}
+    return {"context_lines": lines}
 
 
 def _block_of(content: Content) -> Block:

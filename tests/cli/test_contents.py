@@ -326,7 +326,10 @@ def test_damaged_content_is_never_written_out(folder: Path) -> None:
         (("--lines", "20:10"), "the first of --lines (20) must be <= the last (10)."),
         (("--lines", "99:"), "the first of --lines (99) is beyond content length (1 line)"),
         (("--lines", "line_range"), "--lines must look like 10:20, 10: or 10, not 'line_range'"),
-        (("--query", "a", "--pattern", "b"), "--query cannot be combined with --pattern or --lines"),
+        (
+            ("--query", "a", "--pattern", "b"),
+            "--query cannot be combined with --pattern: give either --query or --pattern",
+        ),
         (("--offset=5", "--lines=1"), "--offset counts characters and --lines counts lines"),
     ],
 )

@@ -1,6 +1,7 @@
 """What a model may give the retrieval tool: a value for each argument, and every set of them that goes together.
 
 All of it follows from the table of arguments and ``GIVEN``, so a new argument needs a value there and nothing else.
+What a model should not give is here too: values that are refused, and any set of arguments.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from coatcheck.core.arguments import OPTIONS, parse_request
 from coatcheck.core.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ("GIVEN", "TOGETHER", "go_together", "selections")
+__all__ = ("GIVEN", "ODD", "TOGETHER", "go_together", "odd_selections", "selections")
 
 GIVEN: Mapping[str, Any] = {
     "pattern": "x",
@@ -36,6 +37,20 @@ _DRAWN: Mapping[str, st.SearchStrategy[object]] = {
     "query": st.sampled_from(["@", "[0]", "a", "length(@)", "[*]", "['" + "汉" * 400 + "',@]"]),
 }
 """What a property draws for an option; for any other, numbers or the value in ``GIVEN``."""
+
+_WRONG: Sequence[object] = (None, "", True, [1], {"a": 1}, "ten", "2.5", 2.5, "0-5", "9-5", "x" * 1_001, 10**20)
+"""What the parser of one option or the other refuses, and two ways to give nothing."""
+
+_UNFIT: Mapping[str, Sequence[object]] = {
+    "pattern": ("(?=a)", "(a)\\1", "a{9999}", "a.{0,900}b.{0,900}c"),
+    "line_range": ("3-", "9000-", (2, 10**9)),
+    "query": ("[", "nope(@)", "length(`1`)", "$.a", "&a", "!" * 900 + "@"),
+    "offset": (2, 10**9),
+}
+"""What the parser takes, and reading refuses on some contents at least."""
+
+ODD: Mapping[str, Sequence[object]] = {name: (*_UNFIT.get(name, ()), *_WRONG) for name in OPTIONS}
+"""For every option, values that a request may be refused for."""
 
 _NUMBERS = st.one_of(st.integers(-50, 50), st.integers(-50, 3_000))
 
@@ -63,6 +78,13 @@ def selections() -> st.SearchStrategy[dict[str, object]]:
     return st.sampled_from(TOGETHER).flatmap(
         lambda names: st.fixed_dictionaries({name: _values(name) for name in names})
     )
+
+
+def odd_selections() -> st.SearchStrategy[dict[str, object]]:
+    """Draw options for one request that may well be refused: any set of them, up to two with a value of ``ODD``."""
+    right = st.fixed_dictionaries({}, optional={name: _values(name) for name in OPTIONS})
+    odd = st.lists(st.sampled_from([(name, value) for name, values in ODD.items() for value in values]), max_size=2)
+    return st.builds(lambda most, rest: {**most, **dict(rest)}, right, odd)
 
 
 def _values(name: str) -> st.SearchStrategy[object]:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, get_args
 
 import pytest
 
@@ -23,7 +23,7 @@ from coatcheck import (
     log_failure,
     scopes,
 )
-from coatcheck.engine.events import About, Details
+from coatcheck.engine.events import About, Details, EventKind
 from tests.core.storages import DictStorage, FailingStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
@@ -68,13 +68,53 @@ def test_what_a_model_made_up_is_not_logged_where_a_listener_raises(caplog: pyte
     assert "made-up" not in caplog.text
 
 
+OF_EVERY_KIND = {"milliseconds", "queued_milliseconds"}
+"""The fields that are filled where an event is made, so that no kind can lack them."""
+
+
 def test_what_the_engine_may_tell_are_fields_of_the_event() -> None:
-    names = {field.name for field in fields(Event)} - {"kind", "milliseconds", "queued_milliseconds"}
+    names = {field.name for field in fields(Event)} - {"kind", *OF_EVERY_KIND}
 
     common = {field.name for field in fields(About)}
 
     assert common | Details.__annotations__.keys() == {*names, "started"}
     assert not common & Details.__annotations__.keys(), "one of the two values would be lost"
+
+
+TOLD: dict[EventKind, list[set[str]]] = {
+    "offloaded": [{"tool_name", "references", "size", "tokens", "tokens_saved"}],
+    "kept": [{"tool_name", "reason"}],
+    "truncated": [{"tool_name", "tokens", "reason", "error_type"}],
+    "retrieved": [{"references", "tokens"}],
+    "missed": [{"references", "reason"}],
+    "expired": [{"references", "reason"}],
+    "failed": [{"tool_name", "reason", "error_type"}, {"references", "reason", "error_type"}],
+}
+"""The fields that are set in events of each kind; ``tokens`` of a result that stays only if somebody counted them. What
+failed is the offload of a result, or a read."""
+
+
+def test_events_of_each_kind_set_the_fields_of_the_table() -> None:
+    events: list[Event] = []
+    run_through_everything(events.append)
+
+    told: dict[EventKind, list[set[str]]] = {}
+    for event in events:
+        unset = Event(kind=event.kind, scope=WHOSE)
+        names = {each.name for each in fields(Event) if getattr(event, each.name) != getattr(unset, each.name)}
+        sets = told.setdefault(event.kind, [])
+        if names - OF_EVERY_KIND not in sets:
+            sets.append(names - OF_EVERY_KIND)
+
+    assert told == TOLD
+
+
+def test_the_table_has_every_kind_and_every_field() -> None:
+    assert TOLD.keys() == set(get_args(EventKind))
+    names = {name for sets in TOLD.values() for each in sets for name in each}
+    names |= {"kind", "scope", *OF_EVERY_KIND}
+
+    assert names == {field.name for field in fields(Event)}, "name a new field in TOLD, for each kind that has it"
 
 
 class _Broken(logging.Handler):
@@ -91,6 +131,7 @@ def test_a_handler_of_the_log_that_raises_takes_nothing_down(
 
     handler, log = _Broken(), logging.getLogger("coatcheck")
     monkeypatch.setattr(log, "handlers", [handler])
+    caplog.set_level(logging.DEBUG, logger="coatcheck")  # a logger remembers what its level lets through
     monkeypatch.setattr(scopes, "_unwarned", [True])
     storage = FailingStorage(after=0) if way == "failed" else InMemoryStorage()
     offloader = Offloader(storage, on_event=listener if way == "listener" else None)
@@ -98,8 +139,7 @@ def test_a_handler_of_the_log_that_raises_takes_nothing_down(
     scope = None if way == "no scope" else "s"
     offload = offloader.last_resort if way == "last resort" else offloader.offload
     blocks = [TextBlock("word " * 90_000)] if way == "last resort" else blocks
-    with caplog.at_level(logging.DEBUG, logger="coatcheck"):  # a level that is set any other way stays in a cache
-        outcome = offload(blocks, tool_name="t", scope=scope)
+    outcome = offload(blocks, tool_name="t", scope=scope)
 
     assert isinstance(outcome, Offloaded) or way in {"kept", "failed"}
     assert offloader.stats().results == 1

@@ -81,8 +81,12 @@ def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) 
         ({"pattern": "x" * 1_001}, "pattern has 1,001 characters; at most 1,000 are accepted"),
         ({"query": "x" * 1_001}, "query has 1,001 characters; at most 1,000 are accepted"),
         ({"query": {"a": 1}}, "query must be a string, not dict"),
-        ({"query": "a", "pattern": "b"}, "query cannot be combined with pattern or line_range"),
-        ({"query": "a", "line_range": "1-2"}, "query cannot be combined with pattern or line_range"),
+        ({"query": "a", "pattern": "b"}, "query cannot be combined with pattern: give either query or pattern$"),
+        ({"query": "a", "line_range": "1-2"}, "query cannot be combined with line_range: give either "),
+        (
+            {"query": "a", "line_range": "1-2", "pattern": "b"},
+            "query cannot be combined with pattern and line_range: give either query or pattern and line_range$",
+        ),
         ({"offset": 5, "line_range": "1-2"}, "offset counts characters and line_range counts lines"),
     ],
 )

@@ -7,6 +7,9 @@ whatever the tests name.
 
 Models send numbers as strings, empty strings for arguments that they omit, and ranges in half a dozen shapes. The
 parsers here accept or refuse all of that; the rest of the package trusts a ``Request``. Nothing here looks at content.
+
+A refusal, here or in ``reading.wording``, says what is wrong, then a colon or a full stop, then what to do instead.
+Only behind that it may name an argument that the model did not give.
 """
 
 from __future__ import annotations
@@ -68,7 +71,7 @@ class Exclusion:
     """With this argument they go together after all."""
 
     message: str
-    """Names the argument and the others, and says what to give instead."""
+    """Names the argument and, as ``{others}``, those of the others that were given; then says what to give instead."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +242,7 @@ ARGUMENTS = (
         proposed=True,
         excludes=Exclusion(
             others=("pattern", "line_range"),
-            message="query cannot be combined with pattern or line_range: give either query or those two",
+            message="query cannot be combined with {others}: give either query or {others}",
         ),
     ),
     Argument(
@@ -314,6 +317,7 @@ def parse_request(**options: object) -> Request:
         excluded = each.excludes
         if excluded is None or name not in asked or excluded.unless in asked:
             continue
-        if not asked.isdisjoint(excluded.others):
-            raise InvalidRequest(excluded.message)
+        others = [other for other in excluded.others if other in asked]
+        if others:
+            raise InvalidRequest(excluded.message.format(others=" and ".join(others)))
     return Request(**values)

@@ -1,7 +1,8 @@
 """Every word that reading says to the model: headers, footers, errors.
 
 One small function for each, so that all of them can be read, compared and improved in one place. Facts come in as
-arguments; nothing is decided here. A refusal says what is wrong and what to do instead.
+arguments; nothing is decided here. A refusal says what is wrong and, behind a colon or a full stop, what to do instead;
+only there it may name an argument that was not given.
 """
 
 from __future__ import annotations
