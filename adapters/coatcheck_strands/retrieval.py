@@ -7,7 +7,6 @@ arguments go to the core as the model sent them, because the core validates them
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("RetrievalTool",)
-
-_NUMBER = re.compile(r"\s*-?[0-9]{1,15}\s*")
-_TOO_LARGE = 10**15
-"""The core takes no larger number, nor this one."""
 
 
 class Context(Protocol):
@@ -130,7 +125,8 @@ class RetrievalTool(PythonAgentTool):
         selected = retrieval_arguments(arguments)
         reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
-            selected = _first_lines(selected["context_lines"])
+            lines = selected["context_lines"]
+            selected = {"line_range": {"start": 1, "end": max(1, lines) if isinstance(lines, int) else lines}}
         scope, identity = resolve_scope(self._scope, call), identity_of(call.agent)
         owner = {"scope": scope, "identity": identity}
         served = self._offloaders.of(call.agent)
@@ -161,18 +157,6 @@ class RetrievalTool(PythonAgentTool):
             return found.blocks
         block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
         return (block,) if isinstance(block, JsonBlock) else found.blocks
-
-
-def _first_lines(lines: object) -> dict[str, Any]:
-    """Return what selects so many lines from the first one on.
-
-    What is no number stays ``context_lines``, so that the core refuses it under the name that the model gave.
-    """
-    if isinstance(lines, str) and _NUMBER.fullmatch(lines):
-        lines = int(lines)
-    if isinstance(lines, int | float) and abs(lines) < _TOO_LARGE and lines == int(lines):
-        return {"line_range": {"start": 1, "end": max(1, int(lines))}}
-    return {"context_lines": lines}
 
 
 def _block_of(content: Content) -> Block:
