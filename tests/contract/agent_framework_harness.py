@@ -127,7 +127,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
     """Return a tool that gives a result for each number."""
 
     async def give(number: int) -> list[Content]:
-        result = returned_by(results[number])
+        result: list[Content] = case.watch_result(returned_by(results[number]))
         if results[number].is_error:
             raise LookupError("\n".join(item.text or "" for item in result))
         return result

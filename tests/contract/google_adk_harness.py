@@ -156,6 +156,7 @@ class ScriptedTool(BaseTool):
         self.results = results
         self.interrupts = name in case.interrupting_tools
         self.is_final = name in case.final_tools
+        self.watch_result = case.watch_result
 
     def _get_declaration(self) -> FunctionDeclaration:
         schema = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
@@ -167,7 +168,7 @@ class ScriptedTool(BaseTool):
             tool_context.actions.skip_summarization = True
             return {"error": "This call needs a confirmation."}
         tool_context.actions.skip_summarization = self.is_final or None
-        return native_result(self.results[args["number"]])
+        return self.watch_result(native_result(self.results[args["number"]]))
 
 
 def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:

@@ -81,8 +81,9 @@ class CodeCaller:
 class FixtureTool(Tool):
     """Gives a result for each number; an error has the fixture's own words."""
 
-    def __init__(self, name: str, results: Mapping[int, Returned]) -> None:
+    def __init__(self, name: str, results: Mapping[int, Returned], case: Run) -> None:
         self.results = results
+        self.watch_result = case.watch_result
         super().__init__(
             name=name,
             description="Gives a result.",
@@ -92,7 +93,8 @@ class FixtureTool(Tool):
         )
 
     def give(self, number: int) -> str | list[Native]:
-        return native_result(self.results[number])
+        result: str | list[Native] = self.watch_result(native_result(self.results[number]))
+        return result
 
     def invoke(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
         self._raise_if_error(arguments["number"])
@@ -151,7 +153,7 @@ class HaystackHarness:
 
 def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
     """Return the agent of a run."""
-    tools: list[Tool] = [case.watch(FixtureTool(name, results)) for name, results in case.tools.items()]
+    tools: list[Tool] = [case.watch(FixtureTool(name, results, case)) for name, results in case.tools.items()]
     hooks: dict[str, list[Any]] = {"before_llm": [listener], "before_tool": [CodeCaller(case.code_tools)]}
     if case.offloader is not None:
         hook = ToolResultOffloadHook(case.offloader, scope=case.scope)

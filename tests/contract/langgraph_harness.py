@@ -229,9 +229,9 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     def give(number: int, runtime: ToolRuntime) -> object:
         if name in case.interrupting_tools:
             interrupt("may I?")
-        result = native_result(results[number], runtime.tool_call_id or "")
+        result = case.watch_result(native_result(results[number], runtime.tool_call_id or ""))
         # LangChain makes a message of what a tool returns only where the call has an id.
-        return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")  # type: ignore[call-overload] # a text or a list
+        return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")
 
     is_final = name in case.final_tools
     made = StructuredTool.from_function(

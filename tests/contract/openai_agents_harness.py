@@ -131,7 +131,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
     """Return a tool that gives a result for each number."""
 
     async def give(context: ToolContext[Any], arguments: str) -> Any:
-        return native_output(results[json.loads(arguments)["number"]])
+        return case.watch_result(native_output(results[json.loads(arguments)["number"]]))
 
     def cancel(data: Any) -> ToolGuardrailFunctionOutput:
         number = json.loads(data.context.tool_arguments)["number"]

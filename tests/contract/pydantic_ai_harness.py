@@ -148,7 +148,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> Tool[None]
     """Return a tool that gives a result for each number."""
 
     async def give(number: int) -> Any:
-        return native_result(results[number])
+        return case.watch_result(native_result(results[number]))
 
     made = Tool[None](
         give,

@@ -135,7 +135,9 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> AgentTool:
             tool_context.interrupt("may I?")
         result = results[number]
         status = "error" if result.is_error else "success"
-        return {"status": status, "content": [native_block(block) for block in result.blocks]}
+        content = [native_block(block) for block in result.blocks]
+        returned = {"toolUseId": tool_context.tool_use["toolUseId"], "status": status, "content": content}
+        return cast("dict[str, Any]", case.watch_result(returned))
 
     return cast("AgentTool", case.watch(give))
 

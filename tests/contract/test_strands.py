@@ -12,6 +12,7 @@ from opentelemetry import trace
 
 import coatcheck_strands.hook
 import coatcheck_strands.retrieval
+from coatcheck_strands.convert import rewrite
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import SYNC_ON_FILES
@@ -75,6 +76,14 @@ def patches_tools(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(coatcheck_strands.hook.ContextOffloader, "init_agent", patching)
 
 
+def changes_what_the_tool_returned(patch: pytest.MonkeyPatch) -> None:
+    def rewriting(result: Any, outcome: Any) -> Any:
+        result["content"] = rewrite(result, outcome)["content"]
+        return result
+
+    patch.setattr(coatcheck_strands.hook, "rewrite", rewriting)
+
+
 BREAKS: Mapping[str, Break] = {
     **EVERYWHERE,
     "ignores the identity": (ignores_the_identity, "reference from another conversation of the framework"),
@@ -82,6 +91,7 @@ BREAKS: Mapping[str, Break] = {
         lambda patch: patch.setattr(coatcheck_strands.retrieval, "failure_for_model", raising),
         "reading back fails",
     ),
+    "changes what the tool returned": (changes_what_the_tool_returned, "just above the threshold"),
     "patches tools": (patches_tools, "the user's own tools"),
     "takes any name": (silent("coatcheck_strands"), "a tool of the user's with the retrieval tool's name"),
     "drops arguments": (drops_arguments, "policy function that looks at arguments"),

@@ -75,11 +75,12 @@ class PageHarness:
         while calls := case.model([*map(received, messages)]):
             for call in calls:
                 if plugin is None:
-                    messages.append(tools[call.tool].give(call))
+                    messages.append(case.watch_result(tools[call.tool].give(call)))
                 elif call.tool == plugin.tool["name"]:
                     messages.append(plugin.run_tool(asked(call, case)))
                 else:
-                    messages.append(plugin.after_tool(asked(call, case), tools[call.tool].give(call)))
+                    message = case.watch_result(tools[call.tool].give(call))
+                    messages.append(plugin.after_tool(asked(call, case), message))
         return transcript(messages, plugin, tools)
 
     async def arun(self, case: Run) -> Transcript:
@@ -88,11 +89,12 @@ class PageHarness:
         while calls := case.model([*map(received, messages)]):
             for call in calls:
                 if plugin is None:
-                    messages.append(tools[call.tool].give(call))
+                    messages.append(case.watch_result(tools[call.tool].give(call)))
                 elif call.tool == plugin.tool["name"]:
                     messages.append(await plugin.arun_tool(asked(call, case)))
                 else:
-                    messages.append(await plugin.aafter_tool(asked(call, case), tools[call.tool].give(call)))
+                    message = case.watch_result(tools[call.tool].give(call))
+                    messages.append(await plugin.aafter_tool(asked(call, case), message))
         return transcript(messages, plugin, tools)
 
     def _plugin(self, case: Run) -> Any:  # noqa: ANN401 - a class of the page
@@ -145,11 +147,28 @@ class TestAdapterOnThePage(AdapterContract):
         return PageHarness(adapter_on(PAGE))
 
 
+SETTLED = "        return settle(ToolMessage(raw=message, call=call, plugin=self), logger=logger)"
 BROKEN = {
+    SETTLED: (
+        """\
+        delivery = ToolMessage(raw=message, call=call, plugin=self)
+        (batch,) = delivery.look()
+        (call,) = batch.convert()
+        return delivery.put_back([(batch.arrivals[0], batch.offloader.offload(**call, **batch.common_arguments()))])""",
+        "offloading fails",
+        "the guard",
+    ),
+    '        return {**self.raw, "content": content_of(outcome.blocks), MARK: outcome.mark}': (
+        '        self.raw["content"] = content_of(outcome.blocks)\n        return self.raw',
+        "just above the threshold",
+        "put_back",
+    ),
+    '{"scope": resolve_scope(self.scope, call), ': ('{"scope": "mine", ', "just above the threshold", "the scope"),
+    'tool_name=self.call["tool"],': ('tool_name="tool",', "just above the threshold", "Arrival.tool_name"),
     '            tool_args=self.call["arguments"],': (
         "",
         "policy function that looks at arguments",
-        "Arrival.tool_args",
+        "Arrival.tool_name and Arrival.tool_args",
     ),
     '            is_error=self.raw.get("is_error", False),': ("", "error", "Arrival.is_error"),
     '            policy=Never() if asks_to_keep(self.call.get("metadata")) else None,': (
@@ -180,5 +199,5 @@ def test_a_defect_on_the_page_is_found(shown: str, tmp_path: Path) -> None:
     broken = PageHarness(code.replace(shown, instead))
     scenario = next(scenario for scenario in SCENARIOS if scenario.name == name)
 
-    with pytest.raises(AssertionError, match=f"Look at .*{place}"):
+    with pytest.raises(AssertionError, match=f"Look at {place}"):
         AdapterContract().test_scenario(broken, scenario=scenario, delivery="sync, memory", tmp_path=tmp_path)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import traceback
+import unittest
+from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, Offloader, TextBlock
+from coatcheck import RETRIEVAL_TOOL, JsonBlock, Kept, Offloader, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
 from coatcheck.testing.adapter import AdapterContract, reason_to_skip
 from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
@@ -30,6 +32,46 @@ class DoesNotOffload(ToyHarness):
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         return delivery.raw
+
+
+class OffloadsDirectly(ToyHarness):
+    """Calls the offloader itself, without the guard: what fails there ends the agent."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        (batch,) = delivery.look()
+        (arrival,), (call,) = batch.arrivals, batch.convert()
+        outcome = batch.offloader.offload(**call, **batch.common_arguments())
+        return delivery.raw if isinstance(outcome, Kept) else delivery.put_back([(arrival, outcome)])
+
+
+class FailsInItsHook(ToyHarness):
+    """Trips over what it does before the guard."""
+
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        raise ValueError(call.tool)
+
+
+class WorksOnce(ToyHarness):
+    """Trips over what its first run left behind."""
+
+    def __init__(self) -> None:
+        self.has_run = False
+
+    def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+        if self.has_run:
+            raise ValueError(*tools)
+        self.has_run = True
+
+
+class MarksWhatItGot(ToyHarness):
+    """Writes into the value that the tool returned."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        message = super().settle(delivery)
+        for block in delivery.raw:
+            if isinstance(block, JsonBlock) and isinstance(block.value, dict):
+                block.value["offloaded"] = True
+        return message
 
 
 class LosesABlock(ToyHarness):
@@ -72,6 +114,13 @@ class ForgetsTheScope(ToyHarness):
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return super().deliver(call, result, replace(case, scope="default"), offloader)
+
+
+class CallsEveryToolTheSame(ToyHarness):
+    """Does not know which tool was called."""
+
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        return super().deliver(replace(call, tool="tool"), result, case, offloader)
 
 
 class TakesTheFirstToolName(ToyHarness):
@@ -193,6 +242,18 @@ class SwallowsInterrupts(ToyHarness):
             return (TextBlock("the tool failed"),)
 
 
+class WrapsInterrupts(ToyHarness):
+    """Lets the framework see another error than the one that it raised."""
+
+    def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
+        try:
+            return super().answer(call, case, tools)
+        except Interrupt as error:
+            if case.offloader is None:
+                raise
+            raise RuntimeError from error
+
+
 class ChangesWhatRunsAgain(ToyHarness):
     """Counts the runs of a call into its result."""
 
@@ -218,56 +279,130 @@ class ForgetsTheStep(ToyHarness):
     """Hands the results of a step to the core one by one."""
 
 
+NOT_THE_CORES = "result 0 is not what the core makes of it"
 BROKEN = {
-    DoesNotOffload: ("just above the threshold", "result 0 is not what the core makes of it", "the two conversions"),
-    LosesABlock: ("mixed media", "result 0 is not what the core makes of it", "the two conversions"),
-    JoinsBlocks: ("several texts", "result 0 is not what the core makes of it", "the two conversions"),
+    DoesNotOffload: ("just above the threshold", NOT_THE_CORES, "the two conversions"),
+    OffloadsDirectly: ("offloading fails", "the agent run raised BrokenOnPurpose", "the guard"),
+    FailsInItsHook: ("just above the threshold", "the agent run raised ValueError: fetch", "the hook"),
+    WorksOnce: ("restart", "the agent run raised ValueError: fetch", "the hook"),
+    MarksWhatItGot: (
+        "JSON object block",
+        "changed in place what a tool returned: tuple[0].value['offloaded']",
+        "put_back",
+    ),
+    LosesABlock: ("mixed media", NOT_THE_CORES, "the two conversions"),
+    JoinsBlocks: ("several texts", NOT_THE_CORES, "the two conversions"),
     OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1", "the two conversions"),
     OffloadsErrors: ("error", "result 0 should stay as it is without offloading", "Arrival.is_error"),
-    ForgetsTheScope: ("just above the threshold", "result 0 is not what the core makes of it", "Batch.scope"),
+    ForgetsTheScope: ("just above the threshold", NOT_THE_CORES, "the scope: Batch.scope and Batch.identity"),
+    CallsEveryToolTheSame: ("just above the threshold", NOT_THE_CORES, "Arrival.tool_name, which look passes"),
     TakesTheFirstToolName: ("policy by exact name", "result 1 is not what the core makes of it", "Arrival.tool_name"),
-    MakesItsOwnWords: ("just above the threshold", "result 0 is not what the core makes of it", "the two conversions"),
+    MakesItsOwnWords: ("just above the threshold", NOT_THE_CORES, "the two conversions"),
     OffloadsWhatItReadsBack: ("read by pattern", "was itself offloaded", "the retrieval tool"),
     DropsArguments: ("read by lines", "the answer to", "the retrieval tool"),
     ReadsEveryScope: ("reference from another scope", "the answer to", "the scope"),
-    RaisesAtAMiss: ("unknown reference", "LookupError", ""),
+    RaisesAtAMiss: ("unknown reference", "the agent run raised LookupError", "the retrieval tool"),
     ReturnsEverything: ("read by pattern", "the budget is 600", "the retrieval tool"),
     OffersNoRetrievalTool: ("below the threshold", "not offered the retrieval tool", "the retrieval tool"),
-    MixesUpParallelCalls: ("parallel calls", "result 0 is not what the core makes of it", "the two conversions"),
+    MixesUpParallelCalls: ("parallel calls", NOT_THE_CORES, "the two conversions"),
     ChangesWhatStays: (
         "below the threshold",
         "result 0 should stay as it is without offloading",
         "the two conversions",
     ),
-    OffloadsFinalAnswers: ("a final answer", "the answer to the user", "final answers"),
-    OffloadsCancelledCalls: ("a cancelled call", "result 0 should stay as it is without offloading", "cancelled calls"),
-    StoresCancelledCalls: ("a cancelled call", "the storage holds 2 entries instead of 1", "cancelled calls"),
+    OffloadsFinalAnswers: ("a final answer", "the answer to the user", "look: it returns nothing for final answers"),
+    OffloadsCancelledCalls: (
+        "a cancelled call",
+        "result 0 should stay as it is without offloading",
+        "look: it returns nothing for cancelled calls",
+    ),
+    StoresCancelledCalls: (
+        "a cancelled call",
+        "the storage holds 2 entries instead of 1",
+        "look: it returns nothing for cancelled calls",
+    ),
     SwallowsInterrupts: ("an interrupted call", "the agent was to be interrupted", "where the tool runs"),
-    ChangesWhatRunsAgain: ("an interrupted call", "result 0 is not what the core makes of it", "where the tool runs"),
-    NeedsAnId: ("call id that is missing", "result 0 is not what the core makes of it", "call id"),
+    WrapsInterrupts: ("an interrupted call", "the agent run raised RuntimeError", "where the tool runs"),
+    ChangesWhatRunsAgain: ("an interrupted call", NOT_THE_CORES, "where the tool runs"),
+    NeedsAnId: ("call id that is missing", NOT_THE_CORES, "what the adapter looks up by call id"),
     ForgetsTheStep: (
         "parallel calls over the step budget",
         "result 1 is not what the core makes of it",
         "Batch.together",
     ),
 }
-"""Each defect: a scenario that must fail, words of its message that name the defect, and the place that it points at.
-What raises another error than the contract's has no place: the error says where it was raised."""
+"""Each defect: a scenario that must fail, words of its message that name the defect, and the place that comes first."""
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def play(name: str, harness: ToyHarness, folder: Path) -> None:
+    AdapterContract().test_scenario(harness, scenario=BY_NAME[name], delivery="sync, files", tmp_path=folder)
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
 def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
     name, words, place = BROKEN[broken]
-    play = partial(AdapterContract().test_scenario, delivery="sync, files", tmp_path=tmp_path)
+    with pytest.raises(AssertionError) as raised:
+        play(name, broken(), tmp_path)
 
-    with pytest.raises((AssertionError, LookupError)) as raised:
-        play(broken(), scenario=BY_NAME[name])
-
-    said = f"{raised.type.__name__}: {raised.value}"
+    said, _, pointed_at = str(raised.value).partition("\nLook at ")
     assert words in said
-    assert place in said.partition("\nLook at ")[2]
+    assert pointed_at.startswith(place)
+    assert "\nLook at " not in pointed_at
+
+
+def test_what_an_adapter_changes_does_not_change_the_scenario(tmp_path: Path) -> None:
+    before = deepcopy(BY_NAME["JSON object block"].calls)
+
+    with pytest.raises(AssertionError, match="changed in place"):
+        play("JSON object block", MarksWhatItGot(), tmp_path)
+
+    assert BY_NAME["JSON object block"].calls == before
+
+
+def test_what_an_adapter_raises_stays_visible(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as raised:
+        play("just above the threshold", FailsInItsHook(), tmp_path)
+
+    assert isinstance(raised.value.__cause__, ValueError)
+    assert "deliver" in [entry.name for entry in traceback.extract_tb(raised.value.__cause__.__traceback__)]
+
+
+@pytest.mark.parametrize("name", ["just above the threshold", "read by pattern", "offloading fails"])
+def test_an_error_that_needs_no_adapter_points_at_none(name: str, tmp_path: Path) -> None:
+    class HasNoTools(ToyHarness):
+        def tools_of(self, case: Run) -> dict[str, ToyTool]:
+            raise ValueError(sorted(case.tools))
+
+    with pytest.raises(ValueError, match="fetch") as raised:
+        play(name, HasNoTools(), tmp_path)
+    assert "Look at" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        KeyboardInterrupt(),
+        pytest.skip.Exception("no server"),
+        pytest.fail.Exception("a timeout"),
+        pytest.xfail.Exception("known"),
+        pytest.exit.Exception("enough"),
+        unittest.SkipTest("no server"),
+    ],
+    ids=lambda outcome: type(outcome).__name__,
+)
+@pytest.mark.parametrize("name", ["offloading fails", "a tool of the user's with the retrieval tool's name"])
+def test_what_ends_or_skips_a_test_passes(name: str, outcome: BaseException, tmp_path: Path) -> None:
+    class Ends(ToyHarness):
+        def run(self, case: Run) -> Transcript:
+            if case.offloader is not None:
+                raise outcome
+            return super().run(case)
+
+    with pytest.raises(type(outcome)) as raised:
+        play(name, Ends(), tmp_path)
+    assert raised.value is outcome
 
 
 def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Path) -> None:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, TextBlock
+from coatcheck import RETRIEVAL_TOOL, JsonBlock, TextBlock
 from coatcheck.adapting import Delivery, asettle, settle
 from coatcheck.testing import SCENARIOS
 from coatcheck.testing.adapter import AdapterContract
-from coatcheck.testing.faults import BrokenOnPurpose
 from coatcheck.testing.harness import Returned, Run
 from coatcheck.testing.toy import Message, ToyHarness, ToyResult, ToyTool, returned
 
@@ -249,9 +248,13 @@ LEAKING = {
     ),
     PrefersTheIdentity: ("a scope and an identity", "result 0 is not what the core makes of it", "the scope"),
     MakesUpAnIdentity: ("no identity where a scope is required", "result 0 should stay", "the scope"),
-    HasNoGuard: ("offloading fails", "BrokenOnPurpose", ""),
+    HasNoGuard: ("offloading fails", "the agent run raised BrokenOnPurpose", "the guard"),
     FailsSilently: ("offloading fails", "0 warnings name its error", "the guard"),
-    KnowsNoLastResort: ("offloading a huge result fails", "result 1 is not what the core makes of it", "look_again"),
+    KnowsNoLastResort: (
+        "offloading a huge result fails",
+        "result 1 is not what the core makes of it",
+        "Arrival.convert_plainly",
+    ),
     ConvertsPlainlyInItsOwnWay: (
         "reading what offloading failed on",
         "is not what the core",
@@ -262,34 +265,41 @@ LEAKING = {
         "result 1 is not what the core makes of it",
         "Arrival.convert_plainly",
     ),
-    HasNoGuardForReads: ("reading back fails", "BrokenOnPurpose", ""),
-    PatchesTools: ("the user's own tools", "ToyTool.give", "the user's tools"),
-    RenamesTools: ("the user's own tools", "ToyTool.name", "the user's tools"),
+    HasNoGuardForReads: (
+        "reading back fails",
+        "the agent run raised BrokenOnPurpose",
+        "the retrieval tool",
+    ),
+    PatchesTools: ("the user's own tools", "ToyTool.give", "what the adapter does to the user's tools"),
+    RenamesTools: ("the user's own tools", "ToyTool.name", "what the adapter does to the user's tools"),
     TakesAnyName: (
         "a tool of the user's with the retrieval tool's name",
         "neither refused nor warned",
         "refuse_name_clash",
     ),
-    DropsToolArguments: ("policy function that looks at arguments", "result 0 should stay", "Arrival.tool_args"),
+    DropsToolArguments: (
+        "policy function that looks at arguments",
+        "result 0 should stay",
+        "Arrival.tool_name and Arrival.tool_args",
+    ),
     KeepsNothing: ("a result that the host keeps", "result 0 should stay", "Arrival.policy"),
-    OffloadsForCode: ("a result for code", "result 0 should stay", "is_called_by_code"),
+    OffloadsForCode: ("a result for code", "result 0 should stay", "look: it returns nothing for results that code"),
 }
-"""Each break, sync and async: a scenario that must fail, words of its message, and the place that it points at. What
-raises an error of its own points at none."""
+"""Each break, sync and async: a scenario that must fail, words of its message, and the place that comes first."""
 
 BLOCKING = {
-    ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'", "aanswer"),
-    OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'", "asettle"),
-    ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'", "asettle"),
+    ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'", "the async path"),
+    OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'", "the async path"),
+    ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'", "the async path"),
 }
 """The same for what is wrong in the async path alone."""
 
 
 def killed(broken: type[ToyHarness], scenario: str, *, delivery: str, folder: Path) -> str:
     """Play a scenario that must fail; return what it says."""
-    with pytest.raises((AssertionError, BrokenOnPurpose)) as raised:
+    with pytest.raises(AssertionError) as raised:
         AdapterContract().test_scenario(broken(), scenario=BY_NAME[scenario], delivery=delivery, tmp_path=folder)
-    return f"{raised.type.__name__}: {raised.value}"
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
@@ -300,7 +310,7 @@ def test_a_leak_is_found_and_named(broken: type[ToyHarness], delivery: str, tmp_
     said = killed(broken, scenario, delivery=delivery, folder=tmp_path)
 
     assert words in said
-    assert place in said.partition("\nLook at ")[2]
+    assert said.partition("\nLook at ")[2].startswith(place)
 
 
 @pytest.mark.parametrize("broken", BLOCKING, ids=lambda broken: broken.__name__)
@@ -310,7 +320,7 @@ def test_what_blocks_the_event_loop_is_found_and_named(broken: type[ToyHarness],
     said = killed(broken, scenario, delivery="async, memory", folder=tmp_path)
 
     assert words in said
-    assert place in said.partition("\nLook at ")[2]
+    assert said.partition("\nLook at ")[2].startswith(place)
 
 
 def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:
@@ -320,6 +330,16 @@ def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:
 
     assert "the harness watched no tool" in killed(
         ShowsNoTool, "the user's own tools", delivery="sync, memory", folder=tmp_path
+    )
+
+
+def test_a_harness_that_shows_no_result_is_named(tmp_path: Path) -> None:
+    class ShowsNoResult(ToyHarness):
+        def run(self, case: Run) -> Transcript:
+            return super().run(with_(case, watch_result=lambda result: result))
+
+    assert "the harness watched no result" in killed(
+        ShowsNoResult, "the user's own tools", delivery="sync, memory", folder=tmp_path
     )
 
 
@@ -333,4 +353,36 @@ def test_what_the_framework_itself_changes_is_no_fault_of_the_adapter(tmp_path: 
 
     AdapterContract().test_scenario(
         Counting(), scenario=BY_NAME["the user's own tools"], delivery="sync, memory", tmp_path=tmp_path
+    )
+
+
+class NumbersResults(ToyHarness):
+    """A framework that writes into results itself."""
+
+    def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
+        message = super().answer(call, case, tools)
+        if call.tool != RETRIEVAL_TOOL:
+            (block,) = case.tools[call.tool][0].blocks
+            assert isinstance(block, JsonBlock)
+            assert isinstance(block.value, dict)
+            block.value["number"] = 1
+        return message
+
+
+class RefusesWhatIsLarge(NumbersResults):
+    """The same, with a client that sends no large results, so that it fails without an adapter."""
+
+    def run(self, case: Run) -> Transcript:
+        transcript = super().run(case)
+        if case.offloader is None:
+            raise OverflowError
+        return transcript
+
+
+@pytest.mark.parametrize("framework", [NumbersResults, RefusesWhatIsLarge])
+def test_what_the_framework_itself_changes_in_a_result_is_no_fault_of_the_adapter(
+    framework: type[ToyHarness], tmp_path: Path
+) -> None:
+    AdapterContract().test_scenario(
+        framework(), scenario=BY_NAME["JSON object block"], delivery="sync, memory", tmp_path=tmp_path
     )

@@ -69,8 +69,8 @@ answer is the tool calls to make in parallel, or nothing for a final answer.
 """
 
 
-def _unwatched(tool: Any) -> Any:  # noqa: ANN401 - a tool of any framework
-    return tool
+def _unwatched(seen: Any) -> Any:  # noqa: ANN401 - a tool of any framework, or a result
+    return seen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +114,10 @@ class Run:
     watch: Callable[[Any], Any] = _unwatched
     """Pass every tool object that you make through it before the adapter sees it; it returns the same object. So the
     contract can tell whether the adapter changed what belongs to the user."""
+
+    watch_result: Callable[[Any], Any] = _unwatched
+    """Pass what a tool returns through it, in the framework's own form, before the framework sees it; it returns the
+    same object. So the contract can tell whether the adapter changed it in place instead of making a new one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Where an author looks when a scenario fails: the part of the adapter that the scenario is about.
 
 Each failure of ``AdapterContract`` ends with such a place. The names are those of ``docs/writing-an-adapter.md``. What
-fails is said by ``trial``; only the way from a scenario to a place belongs here.
+fails is said by ``trial``; only the way to a place belongs here, from a scenario or from what a placeholder has wrong.
 """
 
 from __future__ import annotations
@@ -10,15 +10,19 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from coatcheck.testing.scenario import Scenario
 
-__all__ = ("place_of_answers", "place_of_results", "pointing_at")
+__all__ = ("place_of_answers", "place_of_error", "place_of_references", "place_of_results", "pointing_at")
 
 CONVERSIONS = (
     "the two conversions: Arrival.convert hands over every block, in order, and put_back makes new content of the"
-    " outcome's blocks, once. Where only the reference differs, look at Arrival.tool_name and Batch.scope"
+    " outcome's blocks, once"
+)
+HOOK = (
+    "the hook: the traceback says what raised. Nothing of the adapter that may fail belongs outside of settle, asettle,"
+    " answer and aanswer"
 )
 LAST_RESORT = (
     "Arrival.convert_plainly, for the last resort: it finds the same texts as convert. Leave it out only where convert"
@@ -30,15 +34,20 @@ GUARD = (
     " back nothing outside of it"
 )
 SCOPE = (
-    "the scope: Batch.scope and Batch.identity, and what answer and aanswer find. The user's scope= comes first, then"
-    " the framework's own id of the conversation; nothing is made up"
+    "the scope: Batch.scope and Batch.identity, which look passes, and what answer and aanswer find. The user's scope="
+    " comes first, then the framework's own id of the conversation; nothing is made up"
 )
+TOOL_NAME = "Arrival.tool_name, which look passes: that of this call, as the framework has it"
 RETRIEVAL = (
-    "the retrieval tool: the model is offered it, answer and aanswer get the arguments as the model sent them, and what"
-    " they return is the result, never offloaded"
+    "the retrieval tool: the model is offered it, answer and aanswer get the arguments as the model sent them and find"
+    " the scope that look passes, and what they return, a Failure too, is the result, never offloaded"
 )
 OFF_THE_LOOP = "the async path: asettle and aanswer, never settle and answer there"
-TOOLS = "what the adapter does to the user's tools, and the harness: every tool object passes through Run.watch"
+IN_PLACE = "put_back: it makes a new message with new content, and changes nothing of what the tool returned"
+TOOLS = (
+    "what the adapter does to the user's tools, and the harness: every tool object passes through Run.watch, and"
+    " everything that a tool returns through Run.watch_result"
+)
 NAME_CLASH = "refuse_name_clash, or RetrievalName where the tools are not known before the run"
 KEPT = 'Arrival.policy: Never() where the host says "coatcheck": "keep" (asks_to_keep)'
 FOR_CODE = "look: it returns nothing for results that code asked for (is_called_by_code, is_for_code_only)"
@@ -49,6 +58,8 @@ STEPS = "Batch.together and Batch.arrivals: all results of one step, in one batc
 ERRORS = "Arrival.is_error: as the framework marks the result"
 POLICIES = "Arrival.tool_name and Arrival.tool_args: those of this call, as the framework has them"
 CALL_IDS = "what the adapter looks up by call id: ids may be odd, missing or used twice"
+
+_LOOK = "\nLook at "
 
 
 def place_of_results(scenario: Scenario) -> str:
@@ -62,13 +73,36 @@ def place_of_answers(scenario: Scenario) -> str:
     return SCOPE if is_about_scopes else RETRIEVAL
 
 
+def place_of_error(scenario: Scenario, *, is_reading: bool) -> str:
+    """Return where to look if the agent's run raised an error that it does not raise without the adapter."""
+    if is_reading:
+        return RETRIEVAL
+    if scenario.fault != "none":
+        return GUARD
+    return HOOK if scenario.interrupting_tool is None else INTERRUPTS
+
+
+def place_of_references(found: Sequence[str], expected: Sequence[str]) -> str | None:
+    """Return where to look if references name what they should, for another tool or in another scope; else None."""
+    pairs = [(one.rsplit("-", 2), other.rsplit("-", 2)) for one, other in zip(found, expected, strict=False)]
+    if len(found) != len(expected) or any(one[1:2] != other[1:2] for one, other in pairs):
+        return None  # the content differs
+    if any(one[2:] != other[2:] for one, other in pairs):
+        return SCOPE
+    return TOOL_NAME if any(one != other for one, other in pairs) else None
+
+
 @contextmanager
-def pointing_at(place: str) -> Iterator[None]:
-    """Let an ``AssertionError`` that is raised inside the ``with`` block end with the place to look at."""
+def pointing_at(place: str | None) -> Iterator[None]:
+    """Let an ``AssertionError`` that is raised inside the ``with`` block end with the place to look at.
+
+    One that has a place keeps it: whoever is nearest to what failed knows best. None leaves it to who is farther away.
+    """
     try:
         yield
     except AssertionError as error:
-        error.args = (f"{error}\nLook at {place}.",)
+        if place is not None and _LOOK not in str(error):
+            error.args = (f"{error}{_LOOK}{place}.",)
         raise
 
 

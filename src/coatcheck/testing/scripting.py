@@ -44,6 +44,7 @@ class Script:
 
         """
         self.answers: list[list[Received]] = [[] for _ in scenario.reads]
+        self.is_reading = False
         self._moves = self._play(scenario) if references is None else self._read(scenario, references)
         self._started = False
 
@@ -71,6 +72,7 @@ class Script:
             arguments: dict[str, object] | None = {"reference": _reference(read, references), **read.arguments}
             while arguments is not None and len(self.answers[number]) < MOST_PAGES:
                 call_id = f"read_{number}_{len(self.answers[number])}"
+                self.is_reading = True
                 received = yield [ModelCall(tool=RETRIEVAL_TOOL, arguments=arguments, call_id=call_id)]
                 self.answers[number].append(received[-1])
                 arguments = next_call(received[-1].text, arguments) if read.to_the_end else None

@@ -210,7 +210,8 @@ def returned(call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Return
     """Run a tool."""
     if call.tool in case.interrupting_tools:
         raise Interrupt
-    return tools[call.tool].give(call)
+    result = tools[call.tool].give(call)
+    return replace(result, blocks=case.watch_result(result.blocks))
 
 
 def final_answer(calls: Sequence[ModelCall], case: Run, tools: Mapping[str, ToyTool]) -> str | None:

@@ -9,8 +9,13 @@ be is in the scenario. Running and checking belong here, data in the scenarios, 
 from __future__ import annotations
 
 import asyncio
+import unittest
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
 
 from coatcheck.core.blocks import Kept, Offloaded, TextBlock, ToolResult, Truncated, to_valid_unicode
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -23,11 +28,21 @@ from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
 from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
 from coatcheck.testing.harness import NamesScopes, Returned, Run
-from coatcheck.testing.places import OFF_THE_LOOP, RETRIEVAL, TOOLS, place_of_answers, place_of_results, pointing_at
+from coatcheck.testing.places import (
+    IN_PLACE,
+    OFF_THE_LOOP,
+    RETRIEVAL,
+    TOOLS,
+    place_of_answers,
+    place_of_error,
+    place_of_references,
+    place_of_results,
+    pointing_at,
+)
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
 from coatcheck.testing.suite import require_same, wait_for
-from coatcheck.testing.watching import ToolWatch, warnings_logged
+from coatcheck.testing.watching import ResultWatch, ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,6 +59,8 @@ OTHER_SCOPE = "conversation-2"
 SURVIVING = 200
 """Characters that Strands' default conversation manager keeps of a result's beginning when the window overflows."""
 OTHER_IDENTITY = "thread-2"
+NO_ERRORS = (pytest.exit.Exception, unittest.SkipTest)
+"""What a harness may raise to end or skip a test. Pytest's other outcomes are no ``Exception``."""
 FAULTS_OF_THE_OFFLOADER = ("every offload", "every offload and save")
 _BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
 
@@ -76,6 +93,7 @@ class Trial:
         self._oracle = Offloader(self._faulty(self._oracle_storage), **self._knobs)
         self._is_second = False
         self._watch = ToolWatch()
+        self._results = ResultWatch()
         self._watched_storages: list[WatchedStorage] = []
 
     def check(self) -> None:
@@ -93,7 +111,7 @@ class Trial:
         script = Script(self._scenario)
         offloader = self._offloader(self._open_storage())
         with pointing_at(place), warnings_logged() as warnings:
-            transcript = self._converse(offloader, script)
+            transcript = self._converse_with_adapter(offloader, script)
         if self._scenario.interrupting_tool is not None:
             with pointing_at(place):
                 assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
@@ -104,6 +122,8 @@ class Trial:
             self._check_warnings([*map(_words, warnings)])
             self._check_answer_to_the_user(transcript)
         self._check_what_is_seen(results)
+        with pointing_at(IN_PLACE):
+            self._check_what_tools_returned()
         with pointing_at(TOOLS):
             self._check_tools()
         with pointing_at(RETRIEVAL):
@@ -158,10 +178,31 @@ class Trial:
             self._watched_storages.append(faulty)
         return kind(faulty, **self._knobs)
 
+    def _converse_with_adapter(self, offloader: Offloader, script: Script) -> Transcript:
+        """Run a conversation. An error that is not raised without the adapter gets a place to look at."""
+        try:
+            return self._converse(offloader, script)
+        except (AssertionError, *NO_ERRORS):
+            raise
+        except Exception as error:
+            if self._fails_without_adapter():
+                raise
+            with pointing_at(place_of_error(self._scenario, is_reading=script.is_reading)):
+                message = f"the agent run raised {type(error).__name__}: {error}"
+                raise AssertionError(message) from error
+
+    def _fails_without_adapter(self) -> bool:
+        try:
+            self._without_offloading()
+        except Exception:  # noqa: BLE001 - the harness or the framework raises it, perhaps in other words
+            return True
+        return False
+
     def _converse(self, offloader: Offloader | None, script: Script) -> Transcript:
         tools: dict[str, dict[int, Returned]] = {}
         for number, call in enumerate(self._scenario.calls):
-            tools.setdefault(call.tool, {})[number] = Returned(blocks=call.returns, is_error=call.is_error)
+            blocks = deepcopy(call.returns)  # what an adapter changes in place must not change the scenario
+            tools.setdefault(call.tool, {})[number] = Returned(blocks=blocks, is_error=call.is_error)
         case = Run(
             offloader=offloader,
             scope=self._reads_in if self._scenario.scope_from in {"argument", "tuple", "both"} else None,
@@ -174,6 +215,7 @@ class Trial:
             kept_tools=_named(self._scenario.kept_tool),
             code_tools=_named(self._scenario.code_tool),
             watch=self._watch.watch,
+            watch_result=self._results.watch,
         )
         return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
 
@@ -193,6 +235,8 @@ class Trial:
         with warnings_logged() as warnings:
             try:
                 self._converse(self._offloader(self._open_storage()), script)
+            except NO_ERRORS:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever the adapter or its framework refuses it with
                 refusal = repr(error)
         assert any(RETRIEVAL_TOOL in words for words in [refusal, *map(_words, warnings)]), (
@@ -216,11 +260,25 @@ class Trial:
         if not self._scenario.watches_tools:
             return
         assert self._watch.saw_any, "the harness watched no tool: pass every tool that it makes through Run.watch"
+        assert self._results.saw_any, (
+            "the harness watched no result: pass everything that a tool returns through Run.watch_result"
+        )
         changed = self._watch.changes()
         self._watch = ToolWatch()
         self._without_offloading()
         changed -= self._watch.changes()
         assert not changed, f"the adapter changed the user's own tools: {sorted(changed)}; change a copy"
+
+    def _check_what_tools_returned(self) -> None:
+        """Check that the adapter changed none of it in place; what the framework itself changes, it may."""
+        changed = self._results.changes()
+        if changed:
+            self._results = ResultWatch()
+            with suppress(Exception):  # a client may refuse what is not offloaded; the tools have returned by then
+                self._without_offloading()
+            changed -= self._results.changes()
+        first = ", ".join([*sorted(changed)[:3], *(["…"] if len(changed) > 3 else [])])  # noqa: PLR2004 - enough to look at
+        assert not changed, f"the adapter changed in place what a tool returned: {first}; change a copy"
 
     def _check_threads(self) -> None:
         """Check that no sync storage was called on the thread of an event loop."""
@@ -257,7 +315,10 @@ class Trial:
                     received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading"
                 )
             else:
-                check_equal(received.text, _text(outcome), f"result {number} is not what the core makes of it")
+                expected = _text(outcome)
+                place = place_of_references(shown_references(received.text), shown_references(expected))
+                with pointing_at(place):
+                    check_equal(received.text, expected, f"result {number} is not what the core makes of it")
 
     def _check_what_is_seen(self, results: Sequence[Received]) -> None:
         """Check what the scenario says of the core's own words, which the results have by now."""
@@ -355,7 +416,7 @@ class Trial:
             for storage in (self._open_storage(), self._oracle_storage):
                 assert Offloader(storage).delete_scope(self._stored_in) > 0, "there was nothing to delete"
         script = Script(self._scenario, references=references)
-        self._converse(self._offloader(self._open_storage()), script)
+        self._converse_with_adapter(self._offloader(self._open_storage()), script)
         return script
 
     def _check_answers(self, read: Read, answers: Sequence[Received], results: Sequence[Received]) -> None:

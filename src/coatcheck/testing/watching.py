@@ -1,4 +1,4 @@
-"""What the contract watches besides the conversation: the user's own tool objects, and the warnings in the log.
+"""What the contract watches besides the conversation: the user's tool objects, what they return, and logged warnings.
 
 Only looking belongs here; what must be seen is checked in ``trial``.
 """
@@ -8,14 +8,20 @@ from __future__ import annotations
 import functools
 import logging
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("ToolWatch", "warnings_logged")
+__all__ = ("ResultWatch", "ToolWatch", "warnings_logged")
 
 Tool = TypeVar("Tool")
+Result = TypeVar("Result")
+
+Way: TypeAlias = "tuple[str, ...]"
+
+_PLAIN = (str, bytes, int, float, set, frozenset, type(None), type)
+"""What is compared by its value; it holds nothing that could change by itself."""
 
 
 class ToolWatch:
@@ -38,6 +44,31 @@ class ToolWatch:
         """Return the attributes that changed, as ``type.name``. What a class caches in its objects does not count."""
         return {
             f"{type(tool).__name__}.{name}" for tool, before in self._watched for name in _changed(tool, before=before)
+        }
+
+
+class ResultWatch:
+    """Remembers all that results hold, however deep, and tells what changed since."""
+
+    def __init__(self) -> None:
+        self._watched: list[tuple[object, dict[Way, object]]] = []
+
+    @property
+    def saw_any(self) -> bool:
+        """Whether a result was passed through it."""
+        return bool(self._watched)
+
+    def watch(self, result: Result) -> Result:
+        """Remember what ``result`` holds; return the same object."""
+        self._watched.append((result, dict(_parts_of(result))))
+        return result
+
+    def changes(self) -> set[str]:
+        """Return where results changed, as ``dict['content'][0]``."""
+        return {
+            "".join((type(result).__name__, *way))
+            for result, before in self._watched
+            for way in _changed_parts(before, dict(_parts_of(result)))
         }
 
 
@@ -71,6 +102,27 @@ def _is_hidden_by(tool: object, name: str) -> bool:
     return of_the_class is not None and not isinstance(of_the_class, functools.cached_property)
 
 
+def _parts_of(value: object, way: Way = (), within: tuple[int, ...] = ()) -> Iterator[tuple[Way, object]]:
+    """Yield each part of a value with the way to it: of a part that holds others, only its type."""
+    if id(value) in within:  # a part that holds the whole
+        return
+    if isinstance(value, dict):
+        held = {f"[{name!r}]": part for name, part in value.items()}
+    elif isinstance(value, list | tuple):
+        held = {f"[{index}]": part for index, part in enumerate(value)}
+    else:
+        held = {} if isinstance(value, _PLAIN) else {f".{name}": part for name, part in _state_of(value).items()}
+    yield way, type(value) if held or isinstance(value, dict | list | tuple) else _copied(value)
+    for name, part in held.items():
+        yield from _parts_of(part, (*way, name), (*within, id(value)))
+
+
+def _changed_parts(before: dict[Way, object], after: dict[Way, object]) -> Iterator[Way]:
+    yield from (way for way in before if way not in after or not _is_equal(before[way], after[way]))
+    # As above, a new attribute is a note that changes nothing. A new key is content.
+    yield from (way for way in after.keys() - before.keys() if way[-1].endswith("]") and way[:-1] in before)
+
+
 def _state_of(tool: object) -> dict[str, object]:
     """Return what an object holds, and what the collections in it hold, one level deep."""
     if isinstance(tool, list | tuple):
@@ -99,6 +151,10 @@ def _is_same(one: object, other: object) -> bool:
     if type(one) is list and isinstance(other, list):
         return len(one) == len(other) and all(map(_is, one, other))
     return one == other if isinstance(one, set) else one is other
+
+
+def _is_equal(one: object, other: object) -> bool:
+    return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and one == other)
 
 
 def _is(one: object, other: object) -> bool:
