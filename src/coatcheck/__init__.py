@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
+        DescribesErrors,
         Listed,
         Lists,
         ListsPages,
@@ -77,6 +78,7 @@ __all__ = (
     "Content",
     "CorruptContent",
     "Deletes",
+    "DescribesErrors",
     "Event",
     "FileStorage",
     "InMemoryStorage",
@@ -178,6 +180,7 @@ _MODULES = {
     "storage.memory": ("InMemoryStorage",),
     "storage.protocol": (
         "Deletes",
+        "DescribesErrors",
         "Listed",
         "Lists",
         "ListsPages",
