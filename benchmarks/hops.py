@@ -40,7 +40,7 @@ THREAD = "1"
 MOST_LINES = 60
 """Of one function, its docstring and comments among them."""
 
-MOST = {"small result": (8, 6), "offload": (99, 26), "read lines": (65, 19), "read pattern": (96, 22)}
+MOST = {"small result": (8, 6), "offload": (98, 25), "read lines": (64, 18), "read pattern": (95, 21)}
 """Functions and files of each way today, which no change may exceed by more than a tenth. Lower them with each that
 gets shorter; a stranger can keep about half as many in mind."""
 

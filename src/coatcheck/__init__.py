@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
+        DescribesErrors,
         Listed,
         Lists,
         ListsPages,
@@ -85,6 +86,7 @@ __all__ = (
     "Content",
     "CorruptContent",
     "Deletes",
+    "DescribesErrors",
     "Event",
     "FileStorage",
     "InMemoryStorage",
@@ -195,6 +197,7 @@ _MODULES = {
     "storage.memory": ("InMemoryStorage",),
     "storage.protocol": (
         "Deletes",
+        "DescribesErrors",
         "Listed",
         "Lists",
         "ListsPages",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -180,7 +181,31 @@ def test_a_storage_that_refuses_is_named_on_one_line(times: int, tmp_path: Path)
     ran = run("put", "--storage", tmp_path / "file", given=b"some more words\n" * times)
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"coatcheck: nothing was stored: FileStorage('{tmp_path / 'file'}') could not save")
+    said = f"saving {16 * times:,} bytes (FileStorage) failed: NotADirectoryError: [Errno {errno.ENOTDIR}] "
+    assert ran.stderr.startswith(f"coatcheck: nothing was stored: {said}")
+    assert ran.stderr.endswith(f": {str(tmp_path / 'file')!r}\n")
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("ls",), ("stats",), ("verify",), ("sweep", "--max-age", "1d"), ("rm", "--scope", "mine", "--yes")),
+        *(("get", "REFERENCE"), ("cat", "REFERENCE"), ("show", "REFERENCE")),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_storage_that_fails_ends_every_command_on_one_line(command: tuple[str, ...], folder: Path) -> None:
+    reference = stored(LINES)
+    (folder / "v1").rename(folder / "elsewhere")
+    (folder / "v1").touch()  # where a folder should be
+
+    ran = run(*(reference if word == "REFERENCE" else word for word in command))
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "(FileStorage) failed: NotADirectoryError: " in ran.stderr
+    assert str(folder) in ran.stderr
+    assert ran.stderr.startswith("coatcheck: ")
     assert ran.stderr.count("\n") == 1
 
 

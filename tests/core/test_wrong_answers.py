@@ -150,9 +150,9 @@ def failing() -> Iterator[Listed]:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, "could not list its entries: TypeError"),
-        (42, "could not list its entries: TypeError"),
-        (failing(), "could not list its entries: OSError"),
+        (None, r"listing \(Storage\) failed: TypeError"),
+        (42, r"listing \(Storage\) failed: TypeError"),
+        (failing(), r"listing \(Storage\) failed: OSError"),
         (["key"], "listed 'key'"),
         ([listed(key=5)], "key: str"),
         ([listed(size=None)], "size: int"),

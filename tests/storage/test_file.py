@@ -18,6 +18,7 @@ from coatcheck import (
     CorruptContent,
     FileStorage,
     InvalidRequest,
+    Kept,
     Offloaded,
     Offloader,
     Storage,
@@ -35,6 +36,7 @@ from coatcheck.testing import (
 )
 from coatcheck.testing.samples import MALFORMED_KEYS, Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, load, save
+from tests.storage.offloader_calls import BIG, CALLS, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -287,7 +289,7 @@ def test_a_planted_link_to_a_folder_is_never_written_to(
     planted.parent.mkdir(parents=True)
     planted.symlink_to(elsewhere, target_is_directory=True)
 
-    with pytest.raises(StorageError, match="not a folder but a link"):
+    with pytest.raises(NotADirectoryError, match="not a folder but a link"):
         save(storage, entry)
 
     assert list(elsewhere.iterdir()) == []
@@ -305,11 +307,11 @@ def test_a_planted_link_to_a_scope_is_neither_read_nor_listed_nor_emptied(
 
     assert storage.entries("") == []
     assert storage.entries(f"{scope}/") == []
-    with suppress(StorageError):  # refused, which is as good
+    with suppress(OSError):  # refused, which is as good
         assert storage.load(entry.key) is None
-    with suppress(StorageError):
+    with suppress(OSError):
         storage.delete(entry.key)
-    with suppress(StorageError):
+    with suppress(OSError):
         save(storage, entry)
     check_holds(victim, entry, "although another storage has a link to it")
 
@@ -345,11 +347,9 @@ def test_a_full_disk_leaves_the_whole_entry_or_none(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", fill_up)
-        with pytest.raises(StorageError, match="could not save 3,500,000 bytes") as raised:
+        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
             save(storage, entry)
 
-    assert isinstance(raised.value.__cause__, OSError)
-    assert raised.value.__cause__.errno == errno.ENOSPC
     assert storage.load(entry.key) is None
     assert storage.entries("") == []
     assert not [name for name in files(root) if name.endswith(".tmp")]
@@ -379,7 +379,7 @@ def test_a_rename_that_fails_leaves_nothing_temporary(
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse)
-        with pytest.raises(StorageError, match="could not save"):
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
             save(storage, entry)
 
     assert not [name for name in files(root) if name.endswith(".tmp")]
@@ -491,12 +491,12 @@ def test_a_vanished_folder_is_made_again(root: Path, storage: FileStorage, entry
     check_holds(storage, entry, "after the folder was made again")
 
 
-def test_a_file_in_place_of_the_root_is_an_error_with_its_cause(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_a_file_in_place_of_the_root_is_an_error_that_names_it(root: Path, storage: FileStorage, entry: Entry) -> None:
     root.write_text("not a folder")
 
-    with pytest.raises(StorageError) as raised:
+    with pytest.raises(NotADirectoryError, match="not a folder but a link or a file") as raised:
         save(storage, entry)
-    assert isinstance(raised.value.__cause__, OSError)
+    assert raised.value.filename == str(root)
 
 
 @contextmanager
@@ -513,9 +513,7 @@ def unprivileged() -> Iterator[None]:
 
 @POSIX_ONLY
 @pytest.mark.parametrize("mode", [0o000, 0o500])
-def test_a_folder_that_may_not_be_used_is_an_error_with_its_cause(
-    storage: FileStorage, entry: Entry, mode: int
-) -> None:
+def test_a_folder_that_may_not_be_used_is_the_systems_own_error(storage: FileStorage, entry: Entry, mode: int) -> None:
     save(storage, entry)
     folder = content_path(storage, entry).parent
     attempts: list[Callable[[], object]] = [lambda: save(storage, make_entry(b"something else"))]
@@ -524,17 +522,32 @@ def test_a_folder_that_may_not_be_used_is_an_error_with_its_cause(
     folder.chmod(mode)
     try:
         for attempt in attempts:
-            with unprivileged(), pytest.raises(StorageError) as raised:
+            with unprivileged(), pytest.raises(PermissionError):
                 attempt()
-            assert isinstance(raised.value.__cause__, PermissionError)
     finally:
         folder.chmod(0o700)
     check_holds(storage, entry, "after the folder could be used again")
 
 
-@pytest.mark.parametrize("call", ["load", "entries", "delete", "save"])
-def test_whatever_the_disk_says_is_a_storage_error_with_its_cause(
-    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry, call: str
+@pytest.fixture
+def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[], OSError]:
+    """Lets the disk fail from the call on, with the error that this returns."""
+    error = OSError(errno.EIO, os.strerror(errno.EIO))
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    def refuse() -> OSError:
+        for name in ("open", "scandir", "utime"):
+            monkeypatch.setattr(os, name, fail)
+        return error
+
+    return refuse
+
+
+@pytest.mark.parametrize("call", ["load", "entries", "delete", "save", "page", "sweep"])
+def test_whatever_the_disk_says_passes_unchanged(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry, refuse: Callable[[], OSError], call: str
 ) -> None:
     save(storage, entry)
     attempts: dict[str, Callable[[], object]] = {
@@ -542,18 +555,45 @@ def test_whatever_the_disk_says_is_a_storage_error_with_its_cause(
         "entries": lambda: storage.entries(""),
         "delete": lambda: storage.delete(entry.key),
         "save": lambda: save(storage, entry),
+        "page": lambda: storage.page("", limit=1),
+        "sweep": lambda: storage.sweep([entry.key], before=0.0),
     }
 
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    for name in ("open", "scandir", "utime"):
-        monkeypatch.setattr(os, name, refuse)
-    with pytest.raises(StorageError) as raised:
+    error = refuse()
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)) as raised:
         attempts[call]()
     monkeypatch.undo()
 
-    assert isinstance(raised.value.__cause__, OSError)
+    assert raised.value is error
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_the_disk_says_is_a_storage_error_of_an_offloader(
+    monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, refuse: Callable[[], OSError], call: str
+) -> None:
+    offloader = Offloader(storage)
+    reference = stored(offloader)
+
+    error = refuse()
+    with pytest.raises(StorageError) as raised:
+        CALLS[call](offloader, reference)
+    monkeypatch.undo()
+
+    assert raised.value.__cause__ is error
+    words = f"(FileStorage) failed: OSError: [Errno {errno.EIO}] {os.strerror(errno.EIO)}, in {str(root)!r}"
+    assert str(raised.value).endswith(words)
+
+
+def test_what_cannot_be_saved_stays_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, root: Path, refuse: Callable[[], OSError]
+) -> None:
+    refuse()
+    outcome = Offloader(FileStorage(root)).offload([BIG], tool_name="t")
+    monkeypatch.undo()
+
+    assert outcome == Kept(blocks=(BIG,), reason="storage failed")
+    words = f"saving 100,000 bytes (FileStorage) failed: OSError: [Errno {errno.EIO}] {os.strerror(errno.EIO)}, in "
+    assert f"{words}{str(root)!r}" in caplog.text
 
 
 # What costs and what lasts.

@@ -419,7 +419,7 @@ def test_a_link_planted_while_a_save_runs_is_not_followed(
     save(storage, entry)
 
     assert files(elsewhere) == set()
-    with pytest.raises(StorageError, match="not a folder but a link"):
+    with pytest.raises(NotADirectoryError, match="not a folder but a link"):
         storage.load(entry.key)
 
 

@@ -66,7 +66,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         """Store content; return its reference, the same for the same arguments.
 
         Raises:
-            StorageError: the disk refused.
+            OSError: the disk refused.
 
         """
         if self._inside is not None:
@@ -78,7 +78,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
 
         Raises:
             KeyError: there is no such content.
-            StorageError: the disk refused.
+            OSError: the disk refused.
 
         """
         if self._inside is not None:

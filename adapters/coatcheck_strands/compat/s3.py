@@ -10,8 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
-from coatcheck import StorageError
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
+from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -24,7 +23,10 @@ _OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
 
 
 class S3Storage(StoresAndRetrieves, CoreStorage):
-    """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too."""
+    """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too.
+
+    What S3 refuses is a ``botocore.exceptions.ClientError``, and any other failure boto3's own error.
+    """
 
     def __init__(
         self,
@@ -45,42 +47,12 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         )
         self.known_scopes = KnownScopes()
 
-    @shipped
-    async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
-        """Store content; return its reference, the same for the same arguments.
-
-        Raises:
-            botocore.exceptions.ClientError: S3 refused.
-            StorageError: S3 could not be reached.
-
-        """
-        try:
-            return await super().store(key, content, content_type)
-        except StorageError as error:
-            raise _as_s3_said(error) from error
-
-    @shipped
-    async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type; see ``StoresAndRetrieves.retrieve``.
-
-        Raises:
-            KeyError: there is no such content, or it is in another bucket or under another prefix.
-            botocore.exceptions.ClientError: S3 refused.
-            StorageError: S3 could not be reached.
-
-        """
-        try:
-            return await super().retrieve(reference)
-        except StorageError as error:
-            raise _as_s3_said(error) from error
-
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
         """Return what ``store`` named, also that of Strands' own offloader.
 
         Raises:
             KeyError: there is no such content, or it is in another bucket or under another prefix.
-            botocore.exceptions.ClientError: S3 refused to give an old object.
-            StorageError: S3 could not be reached.
+            botocore.exceptions.ClientError: S3 refused.
 
         """
         try:
@@ -109,9 +81,3 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         except client.exceptions.NoSuchKey:
             raise missing(reference) from None
         return found["Body"].read(), found["ContentType"]
-
-
-def _as_s3_said(error: StorageError) -> BaseException:
-    """Return S3's own refusal, which is what users of Strands' storage catch; else the error."""
-    cause = error.__cause__
-    return cause if cause is not None and hasattr(cause, "response") else error

@@ -17,9 +17,11 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from coatcheck import (
+    CorruptContent,
     InvalidRequest,
     Offloader,
     ReferenceNotFound,
+    StorageError,
     StrandsOffloaderStorageBridge,
 )
 from coatcheck_strands.compat.calling import scope_at_hand
@@ -74,7 +76,10 @@ class KnownScopes:
 
 
 class StoresAndRetrieves:
-    """``store`` and ``retrieve`` on top of the other base class's ``save`` and ``load``, sync or async."""
+    """``store`` and ``retrieve`` on top of the other base class's ``save`` and ``load``, sync or async.
+
+    Both raise the errors of the backend too, as Strands' own storages do.
+    """
 
     save: Callable[..., Any]
     load: Callable[..., Any]
@@ -86,7 +91,7 @@ class StoresAndRetrieves:
 
         Raises:
             TypeError: ``content`` is not bytes.
-            StorageError: the storage failed.
+            StorageError: the storage refused it: it is too large, or another content has this key.
 
         """
         if not isinstance(content, bytes | bytearray | memoryview):
@@ -114,7 +119,7 @@ class StoresAndRetrieves:
 
         Raises:
             KeyError: there is no such content.
-            StorageError: the storage failed.
+            CorruptContent: it is not what was saved.
 
         """
         scope = scope_at_hand()
@@ -134,6 +139,9 @@ class StoresAndRetrieves:
                     content = await reader.aload(reference, scope=name)
                 except (InvalidRequest, ReferenceNotFound):
                     continue
+                except StorageError as error:
+                    own = _own_error(error)
+                    raise own from own.__cause__
                 return content.data, content.content_type
         raise missing(reference)
 
@@ -142,7 +150,7 @@ class StoresAndRetrieves:
 
         Raises:
             KeyError: there is no such content.
-            StorageError: the storage failed.
+            CorruptContent: it is not what was saved.
 
         """
         named = _REFERENCE.fullmatch(self._file_in(reference))
@@ -167,6 +175,17 @@ class StoresAndRetrieves:
     def _file_in(self, reference: str) -> str:
         """Return the name in a reference; an empty one where it cannot be ours."""
         return reference
+
+
+def _own_error(error: StorageError) -> BaseException:
+    """Return what the storage raised, which an ``Offloader`` makes a ``StorageError``; else the error itself.
+
+    Not a ``LookupError``, which means here that there is no such content.
+    """
+    cause = error.__cause__
+    if cause is None or isinstance(error, CorruptContent) or isinstance(cause, LookupError):
+        return error
+    return cause
 
 
 def missing(reference: str) -> KeyError:

@@ -48,7 +48,7 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except BrokenPipeError:
             _give_up_output()
             raise SystemExit(READER_WENT_AWAY) from None
-        except OSError as error:  # storages have errors of their own, so this is standard input or output
+        except OSError as error:  # a storage's own is a StorageError here, so this is standard input or output
             _give_up_output()
             _end(COULD_NOT_RUN, f"standard input or output failed: {error.strerror}")
 

@@ -8,27 +8,18 @@
         └── CorruptContent      the operator: stored bytes are not the bytes that were saved
 
 Each error has the values that its reader needs as attributes. Messages name the wrong value with ``!r`` and say what to
-do. Any other error that comes out of this library is a bug. So the errors of backends become ours: those of our own
-storages in ``ForeignCall``, those of storages that users write in ``engine.execution``.
+do. Any other error that comes out of an ``Offloader`` is a bug. One place makes the errors of backends ours:
+``engine.execution``. A storage that is called directly raises what its backend raises, besides ours.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
-
 from coatcheck.core.notice import UNREADABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
 
 __all__ = (
     "LONGEST_NUMBER",
     "CoatcheckError",
     "CorruptContent",
-    "ForeignCall",
     "InvalidRequest",
     "ReferenceExpired",
     "ReferenceNotFound",
@@ -100,33 +91,6 @@ def describe_value(value: object) -> str:
         text = repr(value)
         return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"
     return type(value).__name__
-
-
-@dataclass(slots=True)
-class ForeignCall(AbstractContextManager["ForeignCall"]):
-    """A ``with`` block around a call of somebody else's code: any error that it raises becomes one of ours.
-
-    Errors of ours pass unchanged, and so does anything that is not an ``Exception``, such as ``KeyboardInterrupt``.
-    """
-
-    who: object
-    """What makes the call, such as a storage: the message begins with its ``repr``."""
-
-    doing: str
-    """What it could not do then, such as ``"load 'k'"``."""
-
-    _: KW_ONLY
-
-    failure: type[CoatcheckError] = StorageError
-    """The class of the error; the foreign error becomes its ``__cause__``."""
-
-    describe: Callable[[Exception], str] = describe_error
-    """Returns what the message repeats of the foreign error."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if isinstance(error, Exception) and not isinstance(error, CoatcheckError):
-            msg = f"{self.who!r} could not {self.doing}: {self.describe(error)}"
-            raise self.failure(msg) from error
 
 
 def install_command(requirement: str) -> str:

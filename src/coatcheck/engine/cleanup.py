@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from coatcheck.core.errors import CoatcheckError, CorruptContent, ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
 from coatcheck.core.references import Key, begin_digest, is_storage_key, scope_part
 from coatcheck.engine.contents import require_digest, require_stored
+from coatcheck.engine.execution import answer_of
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
@@ -86,12 +88,13 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
         StorageError: the storage failed, or listed something else.
 
     """
-    answer = yield storage.call("entries", prefix)
+    listing = storage.call("entries", prefix)
+    answer = yield listing
+    if not isinstance(answer, CoatcheckError):
+        answer = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend only now
     if isinstance(answer, CoatcheckError):
         raise answer
-    with ForeignCall(storage.storage, "list its entries"):  # an iterable may ask its backend only now
-        listed = list(cast("Iterable[Listed]", answer))
-    return _require_listed(storage, listed)
+    return _require_listed(storage, cast("list[Listed]", answer))
 
 
 def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:

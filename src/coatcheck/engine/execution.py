@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
@@ -32,7 +33,7 @@ from coatcheck.engine.loops import BackgroundLoop, in_time, is_loop_running
 from coatcheck.engine.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
-    from coatcheck.storage.protocol import LocalPath, NamesReferences, Storage
+    from coatcheck.storage.protocol import DescribesErrors, LocalPath, NamesReferences, Storage
 
 __all__ = (
     "PAUSE",
@@ -41,6 +42,7 @@ __all__ = (
     "Effect",
     "Effects",
     "StorageAccess",
+    "answer_of",
     "arun",
     "queued_milliseconds",
     "run",
@@ -112,6 +114,9 @@ class Effect:
     failure: type[CoatcheckError] = StorageError
     """What an error that is not one of ours becomes."""
 
+    describe: Callable[[Exception], str] = describe_error
+    """Returns what the message repeats of such an error."""
+
     queue: CallQueue | None = None
     """Where it waits for a thread; None where ``call`` may use an offloader itself: then it has no queue, and gets a
     thread of its own."""
@@ -174,6 +179,7 @@ class StorageAccess:
             local=self._is_local,
             is_async=inspect.iscoroutinefunction(call),
             what=f"{doing}{sizes} ({kind})",
+            describe=self._describe,
             queue=self._queue,
         )
 
@@ -182,6 +188,13 @@ class StorageAccess:
         if not _has(self.storage, "local_path"):
             return None
         return str(cast("LocalPath", self.storage).local_path(key, content_type=content_type))
+
+    def _describe(self, error: Exception) -> str:
+        """Return what a message repeats of an error of the backend: what the storage says, if it has a word for it."""
+        said = None
+        with suppress(Exception):  # it may not have the method, or fail at this too
+            said = cast("DescribesErrors", self.storage).describe_error(error)
+        return said if isinstance(said, str) else describe_error(error)
 
     def _says(self, what: str, *, default: bool = False) -> bool:
         """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
@@ -208,7 +221,7 @@ def run(operation: Effects[Result]) -> Result:
     try:
         effect = next(operation)
         while True:
-            answer = None if effect is None else _answer_of(effect, effect.call)
+            answer = None if effect is None else answer_of(effect, effect.call)
             if effect is not None and inspect.isawaitable(answer):
                 answer = _wait_for(effect, answer)
             effect = operation.send(answer)
@@ -302,7 +315,7 @@ async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long; return what it returns, or the error it raises."""
     import asyncio  # noqa: PLC0415 - see the head
 
-    call = partial(_answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
+    call = partial(answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.queue is None:
         return await in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
     turn, error = _Turn(effect.queue, call), None
@@ -325,7 +338,7 @@ def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThrea
         while effect is None or (effect.local and not effect.is_async):
             if effect is None and _ends_turn(threads):
                 return None
-            effect = operation.send(None if effect is None else _answer_of(effect, effect.call))
+            effect = operation.send(None if effect is None else answer_of(effect, effect.call))
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
     return effect
@@ -339,7 +352,7 @@ def _ends_turn(threads: UnawaitedThreads) -> bool:
     return threads.waiting > 0
 
 
-def _answer_of(effect: Effect, call: Callable[[], object]) -> object:
+def answer_of(effect: Effect, call: Callable[[], object]) -> object:
     """Return what ``call`` returns, or the error that it raises, as one of ours."""
     try:
         return call()
@@ -356,10 +369,10 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
 
     if isinstance(error, NoThreadFree):
         reason = str(error)
-    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError):
-        reason = "no answer in time"
+    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError) and getattr(error, "errno", None) is None:
+        reason = "no answer in time"  # ours; the system's own has words, such as that a folder stays locked
     else:
-        reason = describe_error(error)
+        reason = effect.describe(error)
     failure = effect.failure(f"{effect.what} failed: {reason}")
     failure.__cause__ = error
     return failure
@@ -372,7 +385,7 @@ def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
             awaitable.close()
         msg = f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, ...)"
         return InvalidRequest(msg)
-    return _answer_of(effect, lambda: _background_loop.result_of(awaitable))
+    return answer_of(effect, lambda: _background_loop.result_of(awaitable))
 
 
 async def _aperform(effect: Effect) -> object:

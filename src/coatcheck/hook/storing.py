@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import Kept, TextBlock
-from coatcheck.core.errors import StorageError
 from coatcheck.core.policy import Always
 from coatcheck.core.tokens import ByteCounter
 from coatcheck.hook.command import get_command
@@ -23,15 +22,15 @@ __all__ = ("make_offloader", "offload")
 class _Storage(FileStorage):
     """Is not asked again once it did not answer in time: each try may wait ten seconds, and a client waits for all."""
 
-    _late: StorageError | None = None
+    _late: TimeoutError | None = None
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         if self._late is not None:
             raise self._late
         try:
             super().save(key, content, content_type=content_type, metadata=metadata)
-        except StorageError as error:
-            self._late = error if isinstance(error.__cause__, TimeoutError) else None
+        except TimeoutError as error:
+            self._late = error
             raise
 
 

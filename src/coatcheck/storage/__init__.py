@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
+        DescribesErrors,
         Listed,
         Lists,
         ListsPages,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Deletes",
+    "DescribesErrors",
     "FileStorage",
     "FsspecBridge",
     "InMemoryStorage",
@@ -61,6 +63,7 @@ __getattr__ = lazily(
         "memory": ("InMemoryStorage",),
         "protocol": (
             "Deletes",
+            "DescribesErrors",
             "Listed",
             "Lists",
             "ListsPages",

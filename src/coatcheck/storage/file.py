@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError, describe_error
 from coatcheck.core.policy import require_flag
 from coatcheck.core.references import is_scope_part, split_key
 from coatcheck.storage.bounds import MOST_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
@@ -56,8 +56,8 @@ class FileStorage:
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
-    Every method raises ``StorageError`` if the key is malformed or the disk refuses; ``__cause__`` is the disk's own
-    error. There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
+    Every method raises ``StorageError`` if the key is malformed, and the disk's own ``OSError`` if that refuses. There
+    is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
     """
 
     def __init__(
@@ -152,8 +152,8 @@ class FileStorage:
         """Save an entry whole or not at all; without ``fsync``, one that is there only has its time refreshed.
 
         Raises:
-            StorageError: the key is malformed, another content has it, the content alone is larger than a limit, or
-                the disk refused.
+            StorageError: the key is malformed, another content has it, or the content alone is larger than a limit.
+            OSError: the disk refused.
 
         """
         scope, stem = split_key(key)
@@ -162,12 +162,11 @@ class FileStorage:
                 f"content of {len(content):,} bytes is larger than the {self._bounds.largest:,} that {self!r} may hold"
             )
             raise StorageError(msg)
-        with ForeignCall(self, f"save {len(content):,} bytes"):
-            try:
-                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
-            except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
-                make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
-                self._save(scope, stem, content, content_type=content_type, metadata=metadata)
+        try:
+            self._save(scope, stem, content, content_type=content_type, metadata=metadata)
+        except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
+            make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
+            self._save(scope, stem, content, content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
@@ -175,7 +174,8 @@ class FileStorage:
         Raises:
             CorruptContent: what describes the content is damaged, the content has another size than was saved, or
                 something else has the name of a file.
-            StorageError: the key is malformed, or the disk refused.
+            StorageError: the key is malformed.
+            OSError: the disk refused.
 
         """
         return self.load_range(key, start=0, length=sys.maxsize)
@@ -183,11 +183,7 @@ class FileStorage:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         scope, stem = split_key(key)
-        with (
-            ForeignCall(self, f"load {key!r}"),
-            suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, scope) as folder,
-        ):
+        with suppress(FileNotFoundError), open_folder(self._root, _VERSION, scope) as folder:
             description = describe(folder, stem)
             if description is None:
                 return None
@@ -205,30 +201,25 @@ class FileStorage:
         """Remove the entry, even a damaged one, if it is there.
 
         Raises:
-            StorageError: the key is malformed, or the disk refused.
+            StorageError: the key is malformed.
+            OSError: the disk refused.
 
         """
         scope, stem = split_key(key)
-        with (
-            ForeignCall(self, f"delete {key!r}"),
-            suppress(FileNotFoundError),
-            open_folder(self._root, _VERSION, scope) as folder,
-            folder.locked(),
-        ):
+        with suppress(FileNotFoundError), open_folder(self._root, _VERSION, scope) as folder, folder.locked():
             count_out(folder, remove(folder, stem, content_names(folder, stem)))
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
 
         Raises:
-            StorageError: the disk refused.
+            OSError: the disk refused.
 
         """
         scope, slash, _ = prefix.partition("/")
         found: list[Listed] = []
-        with ForeignCall(self, "list its entries"):
-            for folder in self._scopes(scope, whole=bool(slash)):
-                found += (listed for listed in listing(folder) if listed.key.startswith(prefix))
+        for folder in self._scopes(scope, whole=bool(slash)):
+            found += (listed for listed in listing(folder) if listed.key.startswith(prefix))
         return found
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
@@ -237,7 +228,7 @@ class FileStorage:
         It looks at every name under the prefix, and reads the descriptions of the entries on the page.
 
         Raises:
-            StorageError: the disk refused.
+            OSError: the disk refused.
 
         """
         found = newest_first(self.entries(prefix), limit=limit, after=after)
@@ -261,29 +252,34 @@ class FileStorage:
         The count of what is stored, which a limit goes by, is corrected too.
 
         Raises:
-            StorageError: a key is malformed, or the disk refused; what was not removed yet is still there.
+            StorageError: a key is malformed.
+            OSError: the disk refused; what was not removed yet is still there.
 
         """
         unwanted: dict[str, list[str]] = {}
         for scope, stem in map(split_key, keys):
             unwanted.setdefault(scope, []).append(stem)
         removed = 0
-        with ForeignCall(self, "sweep"):
-            for folder in self._scopes("", whole=False):
-                for stem in unwanted.get(folder.path.name, ()):
-                    with folder.locked():
-                        removed += remove_unused(folder, stem, before=before)
-                remove_leftovers(folder, before=before)
-                if folder.modified < before:  # removed if it is empty
-                    with open_folder(self._root, _VERSION) as versioned:
-                        versioned.remove_folder(folder.path.name)
-            recount(self._root, _VERSION, now=time.time())
+        for folder in self._scopes("", whole=False):
+            for stem in unwanted.get(folder.path.name, ()):
+                with folder.locked():
+                    removed += remove_unused(folder, stem, before=before)
+            remove_leftovers(folder, before=before)
+            if folder.modified < before:  # removed if it is empty
+                with open_folder(self._root, _VERSION) as versioned:
+                    versioned.remove_folder(folder.path.name)
+        recount(self._root, _VERSION, now=time.time())
         return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
         scope, stem = split_key(key)
         return self._root / _VERSION / scope / (stem + extension(content_type))
+
+    def describe_error(self, error: Exception) -> str:
+        """Return the system's words, with the folder where they lack it: most names are looked up in an open one."""
+        words, root = describe_error(error), str(self._root)
+        return words if root in words else f"{words}, in {root!r}"
 
     def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Refresh the time of an entry that is there with this very content, or else write it.

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, install_command
+from coatcheck.core.errors import CorruptContent, InvalidRequest, describe_error, install_command
 from coatcheck.core.forks import loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
@@ -47,6 +47,8 @@ class FsspecBridge:
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it.
+
+    Every method raises the filesystem's own errors too.
 
     Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
     fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
@@ -105,44 +107,40 @@ class FsspecBridge:
         read then finds to be corrupt.
 
         Raises:
-            StorageError: the key is malformed, another content has it, its metadata are too long, or the filesystem
-                failed.
+            StorageError: the key is malformed, another content has it, or its metadata are too long.
 
         """
         path = self._path(key)
-        with ForeignCall(self, f"save {len(content):,} bytes"):
-            with suppress(CorruptContent):  # what is saved now replaces what is damaged
-                existing = self._head(path)
-                if existing is not None:
-                    refuse_other_content(key, existing[0].metadata, metadata)
-            self._write(
-                path,
-                framed(content, content_type=content_type, metadata=metadata, saved=self._clock(), start=HEAD_BYTES),
-            )
+        with suppress(CorruptContent):  # what is saved now replaces what is damaged
+            existing = self._head(path)
+            if existing is not None:
+                refuse_other_content(key, existing[0].metadata, metadata)
+        self._write(
+            path,
+            framed(content, content_type=content_type, metadata=metadata, saved=self._clock(), start=HEAD_BYTES),
+        )
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None.
 
         Raises:
             CorruptContent: the file is not what ``save`` writes.
-            StorageError: the key is malformed, or the filesystem failed.
+            StorageError: the key is malformed.
 
         """
         path = self._path(key)
-        with ForeignCall(self, f"load {key!r}"):
-            frame = self._read(path, 0, None)
+        frame = self._read(path, 0, None)
         return None if frame is None else unframed(frame, path)[0]
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         path = self._path(key)
-        with ForeignCall(self, f"load a part of {key!r}"):
-            found = self._head(path)
-            if found is None:
-                return None
-            head, size = found
-            wanted = max(0, min(length, size - start))
-            content = self._read(path, HEAD_BYTES + start, HEAD_BYTES + start + wanted) if wanted else b""
+        found = self._head(path)
+        if found is None:
+            return None
+        head, size = found
+        wanted = max(0, min(length, size - start))
+        content = self._read(path, HEAD_BYTES + start, HEAD_BYTES + start + wanted) if wanted else b""
         if content is None:
             return None
         if len(content) != wanted:
@@ -154,24 +152,19 @@ class FsspecBridge:
         """Remove the entry, if it is there.
 
         Raises:
-            StorageError: the key is malformed, or the filesystem failed.
+            StorageError: the key is malformed.
 
         """
         path = self._path(key)
-        with ForeignCall(self, f"delete {key!r}"), suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             self._filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
 
         A whole key costs a look at its own entries only.
-
-        Raises:
-            StorageError: the filesystem failed.
-
         """
-        with ForeignCall(self, "list its entries"):
-            return list(self._described(self._sizes(prefix)))
+        return list(self._described(self._sizes(prefix)))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``.
@@ -179,20 +172,19 @@ class FsspecBridge:
         A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
         of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
         first; of more, each 1,000 do.
-
-        Raises:
-            StorageError: the filesystem failed.
-
         """
         start, _, rest = (after or "").partition(" ")
-        with ForeignCall(self, "list its entries"):
-            sizes = self._sizes(prefix)
-            keys = sorted(key for key in sizes if key > start)
-            heads = keys[:HEADS_AT_ONCE]
-            found = newest_first(self._described({key: sizes[key] for key in heads}), limit=limit, after=rest or None)
+        sizes = self._sizes(prefix)
+        keys = sorted(key for key in sizes if key > start)
+        heads = keys[:HEADS_AT_ONCE]
+        found = newest_first(self._described({key: sizes[key] for key in heads}), limit=limit, after=rest or None)
         if found.after is not None:
             return replace(found, after=f"{start} {found.after}")
         return replace(found, after=heads[-1] if len(keys) > len(heads) else None)
+
+    def describe_error(self, error: Exception) -> str:
+        """Return what may be repeated of a filesystem's error, and the folder, which most of them do not name."""
+        return f"{describe_error(error)}, in {self!r}"
 
     @property
     def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from coatcheck.core.errors import CorruptContent, ForeignCall, InvalidRequest, StorageError
+from coatcheck.core.errors import CorruptContent, InvalidRequest
 from coatcheck.core.references import Key, is_storage_key, scope_tags
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after, refuse_other_content
 
@@ -111,6 +111,8 @@ class LangGraphStoreBridge:
     threads of ours, and run on the loop that the store belongs to. An async store has no other loop, so a sync agent
     needs a sync store.
 
+    Every method raises the store's own errors too.
+
     Listing reads whole values, since stores list no other way: clean up large stores with their own means, such as a
     time to live. ``page`` reads little more than what is on the page.
     """
@@ -142,27 +144,26 @@ class LangGraphStoreBridge:
         """Save an entry; one that is there already is saved again, all its parts too, which refreshes its time.
 
         Raises:
-            StorageError: the key is malformed, another content has it, or the store failed.
+            StorageError: the key is malformed, or another content has it.
 
         """
         parsed = Key.parse(key)
         value = {"content_type": content_type, "metadata": dict(metadata), "size": len(content)}
-        with ForeignCall(self, f"save {len(content):,} bytes"):
-            with suppress(CorruptContent):  # what is saved now replaces what is damaged
-                existing = self._head(parsed)
-                if existing is not None:
-                    refuse_other_content(key, existing.metadata, metadata)
-            if len(content) <= LARGEST_ENTRY:
-                self._put(self._place(parsed), {"content": _encoded(content), **value})
-            else:
-                self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
+        with suppress(CorruptContent):  # what is saved now replaces what is damaged
+            existing = self._head(parsed)
+            if existing is not None:
+                refuse_other_content(key, existing.metadata, metadata)
+        if len(content) <= LARGEST_ENTRY:
+            self._put(self._place(parsed), {"content": _encoded(content), **value})
+        else:
+            self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None, also if a part of it is gone.
 
         Raises:
             CorruptContent: the entry is not one that ``save`` writes.
-            StorageError: the key is malformed, or the store failed.
+            StorageError: the key is malformed.
 
         """
         return self._load(key, start=0, length=None)
@@ -178,26 +179,19 @@ class LangGraphStoreBridge:
         """Remove the entry with its parts, if it is there.
 
         Raises:
-            StorageError: the key is malformed, or the store failed.
+            StorageError: the key is malformed.
 
         """
         parsed = Key.parse(key)
         content = _content_of(parsed)
-        with ForeignCall(self, f"delete {key!r}"):
-            # The parts go first: after a crash in between, the listing still leads to the rest of them.
-            if content == parsed or self._store.get(*self._place(content)) is None:
-                self._delete_parts(content)
-            self._store.delete(*self._place(parsed))
+        # The parts go first: after a crash in between, the listing still leads to the rest of them.
+        if content == parsed or self._store.get(*self._place(content)) is None:
+            self._delete_parts(content)
+        self._store.delete(*self._place(parsed))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``, even damaged ones. A whole key is cheap.
-
-        Raises:
-            StorageError: the store failed.
-
-        """
-        with ForeignCall(self, "list its entries"):
-            return list(self._listed(prefix))
+        """Return the entries that have a key with this ``prefix``, even damaged ones. A whole key is cheap."""
+        return list(self._listed(prefix))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``, newest first.
@@ -209,20 +203,18 @@ class LangGraphStoreBridge:
 
         Raises:
             InvalidRequest: ``after`` did not come from a page.
-            StorageError: the store failed.
 
         """
         found: list[Listed] = []
         begin = math.inf if after is None else -parse_after(after)[0]
         wanted = limit + 1  # with the first entry of the next page
-        with ForeignCall(self, "list its entries"):
-            for entry in self._listed(prefix):
-                if found and entry.modified > found[-1].modified:
-                    return newest_first([*self._listed(prefix)], limit=limit, after=after)
-                if wanted <= 0 and entry.modified < found[-1].modified:
-                    break
-                found.append(entry)
-                wanted -= entry.modified < begin
+        for entry in self._listed(prefix):
+            if found and entry.modified > found[-1].modified:
+                return newest_first([*self._listed(prefix)], limit=limit, after=after)
+            if wanted <= 0 and entry.modified < found[-1].modified:
+                break
+            found.append(entry)
+            wanted -= entry.modified < begin
         return newest_first(found, limit=limit, after=after)
 
     def _listed(self, prefix: str) -> Iterator[Listed]:
@@ -255,22 +247,21 @@ class LangGraphStoreBridge:
                 self._put(self._part(key, start // PART_BYTES), {"content": _encoded(part)})
             self._put(self._place(key), head)
         except BaseException:
-            with suppress(StorageError):  # what cannot be removed now goes with a sweep
+            with suppress(Exception):  # what cannot be removed now goes with a sweep
                 self.delete(str(mark))
             raise
         self._store.delete(*self._place(mark))
 
     def _load(self, key: str, *, start: int, length: int | None) -> Stored | None:
         parsed = Key.parse(key)
-        with ForeignCall(self, f"load {key!r}"):
-            head = self._head(parsed)
-            if head is None:
-                return None
-            stop = head.size if length is None else min(head.size, start + length)
-            if head.content is None:
-                content = self._joined(parsed, head, start=start, stop=stop)
-            else:
-                content = head.content[start:stop]
+        head = self._head(parsed)
+        if head is None:
+            return None
+        stop = head.size if length is None else min(head.size, start + length)
+        if head.content is None:
+            content = self._joined(parsed, head, start=start, stop=stop)
+        else:
+            content = head.content[start:stop]
         if content is None:
             return None
         return Stored(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Deletes",
+    "DescribesErrors",
     "Listed",
     "Lists",
     "ListsPages",
@@ -101,7 +102,11 @@ class Page:
 
 @runtime_checkable
 class Storage(Protocol):
-    """Keeps bytes under keys. Sync or async; safe for many threads at once."""
+    """Keeps bytes under keys. Sync or async; safe for many threads at once.
+
+    Errors of the backend pass as they are: the engine makes a ``StorageError`` of each, with the cause kept. It repeats
+    their class and, of an ``OSError``, the system's words; ``DescribesErrors`` says more.
+    """
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> MaybeAwaitable[None]:
         """Save an entry whole or not at all; when this returns, ``load`` finds it.
@@ -212,6 +217,19 @@ class LocalPath(Protocol):
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content saved under ``key`` with this type."""
+        ...
+
+
+@runtime_checkable
+class DescribesErrors(Protocol):
+    """Says what may be repeated of its backend's errors, where their class and the system's words say too little."""
+
+    def describe_error(self, error: Exception) -> str:
+        """Return the words for an error that another method raised, on one line; plain, not ``async``.
+
+        They go into the message of the ``StorageError`` and into logs, so they must not quote content. No model sees
+        them. The engine asks only where something failed, and not about a call that had no answer in time.
+        """
         ...
 
 

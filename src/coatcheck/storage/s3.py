@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.core.errors import ForeignCall, InvalidRequest, StorageError, install_command
+from coatcheck.core.errors import InvalidRequest, StorageError, install_command
 from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
@@ -73,7 +73,8 @@ class S3Storage:
 
     Content type and metadata are the object's own. Ranges are ranged GETs. Content above 16 MB is sent in parts. A save
     of what is there sends it again, which renews the age that a lifecycle rule counts. Safe for many threads, before
-    and after a fork; each calling thread makes one request at a time.
+    and after a fork; each calling thread makes one request at a time. Every method raises boto3's own errors too, and
+    ``StorageError`` where something else answers in S3's place.
 
     Needs the rights ``s3:PutObject``, ``s3:GetObject`` and ``s3:ListBucket``: without the last one S3 answers "denied"
     where nothing is stored. ``delete`` and ``sweep`` need ``s3:DeleteObject``, ``tags`` ``s3:PutObjectTagging``.
@@ -139,7 +140,7 @@ class S3Storage:
         as S3 does; others keep the later one, which a whole read then finds to be corrupt.
 
         Raises:
-            StorageError: the key is malformed, another content has it, S3 cannot keep such metadata, or S3 failed.
+            StorageError: the key is malformed, another content has it, or S3 cannot keep such metadata.
 
         """
         place = self._place(key)
@@ -148,24 +149,22 @@ class S3Storage:
             msg = f"S3 keeps metadata only under lower-case names, not under all of {sorted(metadata)}"
             raise StorageError(msg)
         described: dict[str, Any] = {"ContentType": _to_header(content_type), "Metadata": kept, **self._tagging}
-        with self._calling(f"save {len(content):,} bytes"):
-            if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
-                return
-            existing = self._head(place)
-            if existing is not None:
-                refuse_other_content(key, _metadata(existing), metadata)
-            self._upload(place, content, described)
+        if len(content) <= MULTIPART_BYTES and self._create(place, content, described):
+            return
+        existing = self._head(place)
+        if existing is not None:
+            refuse_other_content(key, _metadata(existing), metadata)
+        self._upload(place, content, described)
 
     def load(self, key: str) -> Stored | None:
         """Return the whole entry, or None.
 
         Raises:
-            StorageError: the key is malformed, or S3 failed.
+            StorageError: the key is malformed.
 
         """
         place = self._place(key)
-        with self._calling(f"load {key!r}"):
-            found = self._get(place)
+        found = self._get(place)
         if found is None:
             return None
         response, content = found
@@ -175,20 +174,19 @@ class S3Storage:
         """Return the entry with at most ``length`` bytes from ``start``, or None.
 
         Raises:
-            StorageError: the key is malformed, or S3 failed.
+            StorageError: the key is malformed.
 
         """
         place = self._place(key)
         # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
         last = start + max(length, 1) - 1
-        with self._calling(f"load a part of {key!r}"):
-            try:
-                found = self._get(place, Range=f"bytes={start}-{last}")
-            except self._client().exceptions.ClientError as error:
-                if _code(error) != "InvalidRange":
-                    raise
-                beyond = self._head(place)
-                return None if beyond is None else _stored(beyond, b"", size=beyond["ContentLength"])
+        try:
+            found = self._get(place, Range=f"bytes={start}-{last}")
+        except self._client().exceptions.ClientError as error:
+            if _code(error) != "InvalidRange":
+                raise
+            beyond = self._head(place)
+            return None if beyond is None else _stored(beyond, b"", size=beyond["ContentLength"])
         if found is None:
             return None
         response, content = found
@@ -202,27 +200,20 @@ class S3Storage:
         """Remove the entry, if it is there.
 
         Raises:
-            StorageError: the key is malformed, or S3 failed.
+            StorageError: the key is malformed.
 
         """
         place = self._place(key)
-        with self._calling(f"delete {key!r}"):
-            self._client().delete_object(**place)
+        self._client().delete_object(**place)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds.
-
-        Raises:
-            StorageError: S3 failed.
-
-        """
-        with self._calling("list its entries"):
-            pages = self._client().get_paginator("list_objects_v2")
-            return [
-                listed
-                for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder + prefix)
-                for listed in self._listed(page)
-            ]
+        """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds."""
+        pages = self._client().get_paginator("list_objects_v2")
+        return [
+            listed
+            for page in pages.paginate(Bucket=self._bucket, Prefix=self._folder + prefix)
+            for listed in self._listed(page)
+        ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``, for one request.
@@ -230,18 +221,13 @@ class S3Storage:
         S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
         so a page looks at 1,000 keys only: up to 1,000 entries come newest first; of more, each 1,000 do. ``after``
         says that there may be more.
-
-        Raises:
-            StorageError: S3 failed.
-
         """
         start, _, rest = (after or "").partition(" ")
         start = unquote(start)
         where: dict[str, Any] = {"Bucket": self._bucket, "Prefix": self._folder + prefix}
         if start:
             where["StartAfter"] = self._folder + start
-        with self._calling("list its entries"):
-            answer = self._client().list_objects_v2(**where)
+        answer = self._client().list_objects_v2(**where)
         found = newest_first(self._listed(answer), limit=limit, after=rest or None)
         if found.after is not None:
             return replace(found, after=f"{quote(start)} {found.after}")
@@ -249,6 +235,10 @@ class S3Storage:
         if not answer["IsTruncated"] or not contents:
             return found
         return replace(found, after=quote(contents[-1]["Key"].removeprefix(self._folder)))
+
+    def describe_error(self, error: Exception) -> str:
+        """Return boto3's words, which name the request and quote no content, and the bucket, which they may lack."""
+        return f"{type(error).__name__}: {error}, in bucket {self._bucket!r}"
 
     def _listed(self, answer: ListObjectsV2OutputTypeDef) -> Iterator[Listed]:
         for found in answer.get("Contents", ()):
@@ -258,9 +248,6 @@ class S3Storage:
 
     def _place(self, key: str) -> dict[str, Any]:
         return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}
-
-    def _calling(self, doing: str) -> ForeignCall:
-        return ForeignCall(self, doing, describe=_describe)
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
         """Save a new entry in one request; return False if there is one, or if the server cannot say so."""
@@ -381,8 +368,3 @@ def _code(error: Any) -> str:  # noqa: ANN401 - botocore's ClientError, which ca
 
 _making_clients = ForkSafeLock()
 """One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
-
-
-def _describe(error: Exception) -> str:
-    """Return an error with boto3's words, which name the request and quote no content."""
-    return f"{type(error).__name__}: {error}"

@@ -9,6 +9,7 @@ import re
 import time
 from datetime import datetime, timedelta, timezone
 from itertools import count, islice
+from sqlite3 import ProgrammingError
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -25,6 +26,7 @@ from coatcheck import (
     ByteCounter,
     CorruptContent,
     InvalidRequest,
+    Kept,
     Offloaded,
     Offloader,
     ReferenceExpired,
@@ -49,6 +51,7 @@ from tests.adapters.langgraph.agents import (
     thread,
 )
 from tests.formats.kept import check_storage, every_version, left_by
+from tests.storage.offloader_calls import CALLS, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -439,20 +442,46 @@ def test_a_damaged_size_hides_no_other_entry_and_goes_with_its_scope(store: InMe
     assert bridge.entries("") == []
 
 
-def test_a_store_that_fails_is_a_storage_error_with_its_cause(tmp_path: Path, entry: Entry) -> None:
+@pytest.fixture
+def closed(tmp_path: Path) -> LangGraphStoreBridge:
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
         store.setup()
-    bridge = LangGraphStoreBridge(store)  # its connection is closed
+    return LangGraphStoreBridge(store)  # its connection is closed
+
+
+def test_the_errors_of_a_store_pass_unchanged(closed: LangGraphStoreBridge, entry: Entry) -> None:
     attempts: tuple[Callable[[], object], ...] = (
-        lambda: save(bridge, entry),
-        lambda: bridge.load(entry.key),
-        lambda: bridge.delete(entry.key),
-        lambda: bridge.entries(""),
+        lambda: save(closed, entry),
+        lambda: closed.load(entry.key),
+        lambda: closed.load_range(entry.key, start=0, length=1),
+        lambda: closed.delete(entry.key),
+        lambda: closed.entries(""),
+        lambda: closed.page("", limit=1),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match=r"ProgrammingError$") as raised:
+        with pytest.raises(ProgrammingError, match="closed database"):
             attempt()
-        assert "closed database" in str(raised.value.__cause__)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_store_that_fails_is_a_storage_error_of_an_offloader(closed: LangGraphStoreBridge, name: str) -> None:
+    reference = stored(Offloader(LangGraphStoreBridge(InMemoryStore())))
+
+    with pytest.raises(StorageError, match=r"\(LangGraphStoreBridge\) failed: ProgrammingError$") as raised:
+        CALLS[name](Offloader(closed), reference)
+
+    assert "closed database" in str(raised.value.__cause__)
+
+
+def test_what_a_store_refuses_stays_and_the_log_says_why(
+    closed: LangGraphStoreBridge, caplog: pytest.LogCaptureFixture
+) -> None:
+    block = TextBlock(BIG)
+
+    outcome = Offloader(closed).offload([block], tool_name="t")
+
+    assert outcome == Kept(blocks=(block,), reason="storage failed")
+    assert f"saving {len(BIG):,} bytes (LangGraphStoreBridge) failed: ProgrammingError\n" in caplog.text
 
 
 def test_another_scope_finds_nothing(store: InMemoryStore) -> None:

@@ -22,7 +22,7 @@ from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from langgraph.store.base import Item
@@ -80,7 +80,7 @@ class MortalStore(InMemoryStore):
 
     writes_left = 1_000_000
     bytes_read = 0
-    fails_with: type[BaseException] = Killed
+    fails_with: Callable[[], BaseException] = Killed
 
     def put(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - LangGraph's own
         self._count()
@@ -98,7 +98,7 @@ class MortalStore(InMemoryStore):
     def _count(self) -> None:
         self.writes_left -= 1
         if self.writes_left < 0:
-            raise self.fails_with
+            raise self.fails_with()
 
     @property
     def held(self) -> list[Item]:
@@ -264,19 +264,32 @@ class TestWriters:
             def _count(self) -> None:
                 self.writes_left -= 1
                 if self.writes_left == -1:
-                    raise OSError
+                    message = "the store failed"
+                    raise OSError(message)
 
         store = FailsOnce()
         store.writes_left = writes
         bridge = LangGraphStoreBridge(store)
         if writes == 8:  # the content is whole, and only its mark could not be taken away
-            with pytest.raises(StorageError):
+            with pytest.raises(OSError, match="the store failed"):
                 save(bridge, entry)
             check_holds(bridge, entry, "although its mark stayed")
             return
-        with pytest.raises(StorageError):
+        with pytest.raises(OSError, match="the store failed"):
             save(bridge, entry)
         assert store.held == []
+
+    def test_a_writer_whose_store_fails_at_cleaning_up_too_says_what_failed_first(
+        self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry
+    ) -> None:
+        errors = [OSError("saving failed"), OSError("cleaning up failed")]
+        store.writes_left = 3
+        store.fails_with = lambda: errors.pop(0)
+
+        with pytest.raises(OSError, match="saving failed"):
+            save(bridge, entry)
+
+        assert errors == []
 
     @pytest.mark.parametrize("writes", range(7))
     def test_a_killed_deleter_leaves_what_is_whole_or_expired_and_listed(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError
 from strands.vended_plugins import context_offloader as theirs
 
 import coatcheck_strands
-from coatcheck import StorageError
+from coatcheck import Offloader, TextBlock, scope
 from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck_strands import ContextOffloader, S3Storage
 from tests.adapters.strands.agents import BIG, agent, call, reading, references, results, returning, text_of
@@ -85,12 +85,25 @@ async def test_what_s3_refuses_is_its_own_error(module: Any, prefix: str) -> Non
 
     with pytest.raises(ClientError):
         await storage.store("key", b"x")
+    with pytest.raises(ClientError):
+        await storage.retrieve(f"s3://no-such-bucket/{prefix}/{OLD}")
 
 
-async def test_a_server_that_is_not_there_is_a_storage_error(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("named_by", ["store", "an offloader"])
+async def test_what_s3_refuses_is_its_own_error_in_a_scope_too(prefix: str, named_by: str) -> None:
+    reference = (await ours(prefix).store("key", b"x")).replace(BUCKET, "no-such-bucket")
+    if named_by == "an offloader":
+        outcome = await Offloader(ours(prefix)).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")
+        reference = str(outcome.references[0])
+
+    with scope("mine"), pytest.raises(ClientError):
+        await ours(prefix, "no-such-bucket").retrieve(reference)
+
+
+async def test_a_server_that_is_not_there_is_boto3s_own_error(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
 
-    with pytest.raises(StorageError):
+    with pytest.raises(EndpointConnectionError):
         await ours(prefix).store("key", b"x")
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from strands.vended_plugins import context_offloader as theirs
 
-from coatcheck import NamesReferences, Storage
+from coatcheck import CorruptContent, NamesReferences, Offloader, Storage, TextBlock, scope
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
@@ -162,6 +163,28 @@ async def test_clear_empties_the_memory() -> None:
 
     with pytest.raises(KeyError):
         await storage.retrieve(reference)
+
+
+@pytest.mark.parametrize("is_scoped", [False, True])
+async def test_what_the_disk_refuses_is_its_own_error(tmp_path: Path, *, is_scoped: bool) -> None:
+    (tmp_path / "file").write_text("no folder")
+    storage: FileStorage = FileStorage(str(tmp_path / "file"))
+
+    with scope("mine") if is_scoped else nullcontext():
+        with pytest.raises(NotADirectoryError):
+            await storage.store("key", b"x")
+        with pytest.raises(NotADirectoryError):
+            await storage.retrieve("key_0123456789abcdef.txt")
+
+
+async def test_damaged_content_of_a_conversation_is_corrupt_and_not_missing(tmp_path: Path) -> None:
+    storage: FileStorage = FileStorage(str(tmp_path))
+    outcome = await Offloader(storage).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")
+    for description in files(tmp_path, "v1/*/*.entry.json"):
+        description.write_text("{}")  # found with a KeyError, which must not look like a missing reference
+
+    with scope("mine"), pytest.raises(CorruptContent):
+        await storage.retrieve(str(outcome.references[0]))
 
 
 async def test_what_was_stored_survives_a_restart_with_its_type(tmp_path: Path) -> None:

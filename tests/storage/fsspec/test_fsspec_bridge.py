@@ -24,6 +24,7 @@ from s3fs import S3FileSystem
 from coatcheck import (
     CorruptContent,
     InvalidRequest,
+    Kept,
     Offloaded,
     Offloader,
     ReferenceExpired,
@@ -38,6 +39,7 @@ from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, save
 from coatcheck_langchain import OffloadMiddleware
 from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say, thread
+from tests.storage.offloader_calls import CALLS, stored
 from tests.storage.seaweed import BUCKET, Server
 
 if TYPE_CHECKING:
@@ -208,9 +210,8 @@ def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
     save(local, entry)
     breaking = FsspecBridge(Breaks(breaks), str(tmp_path / "artifacts"))
     for each in (entry, make_entry(noise(10_000))):
-        with pytest.raises(StorageError, match="could not save") as raised:
+        with pytest.raises(OSError, match="the line went dead"):
             save(breaking, each)
-        assert str(raised.value.__cause__) == "the line went dead"
 
     check_holds(local, entry, "after a save that broke off")
     assert [listed.key for listed in local.entries("")] == [entry.key]
@@ -339,11 +340,11 @@ def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_missing_in_it(
     save(local, entry)
     monkeypatch.setattr(LocalFileSystem, "cat_file", Fails.cat_file)
 
-    with pytest.raises(StorageError, match="could not list its entries: PermissionError"):
+    with pytest.raises(PermissionError, match="the credentials have expired"):
         local.entries("")
 
 
-def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry) -> None:
+def test_the_errors_of_a_filesystem_pass_unchanged(entry: Entry) -> None:
     storage = FsspecBridge(Fails(), "/fails")
     attempts: tuple[Callable[[], object], ...] = (
         lambda: save(storage, entry),
@@ -351,12 +352,34 @@ def test_a_filesystem_that_fails_is_a_storage_error_with_its_cause(entry: Entry)
         lambda: storage.load_range(entry.key, start=0, length=1),
         lambda: storage.delete(entry.key),
         lambda: storage.entries(""),
+        lambda: storage.page("", limit=1),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match=r"could not .*: PermissionError") as raised:
+        with pytest.raises(PermissionError, match="the credentials have expired"):
             attempt()
-        assert str(raised.value.__cause__) == "the credentials have expired"
-    assert Offloader(storage).offload([BIG], tool_name="t").blocks == (BIG,)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_filesystem_that_fails_is_a_storage_error_of_an_offloader(call: str) -> None:
+    folder = f"/test-{next(NUMBERS)}"
+    reference = stored(Offloader(FsspecBridge(MemoryFileSystem(), folder)))
+
+    with pytest.raises(
+        StorageError, match=r"\(FsspecBridge\) failed: PermissionError, in FsspecBridge\(Fails"
+    ) as raised:
+        CALLS[call](Offloader(FsspecBridge(Fails(), folder)), reference)
+
+    assert str(raised.value.__cause__) == "the credentials have expired"
+
+
+def test_what_a_filesystem_refuses_stays_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+    outcome = Offloader(FsspecBridge(Fails(), "/fails")).offload([BIG], tool_name="t")
+
+    assert outcome == Kept(blocks=(BIG,), reason="storage failed")
+    assert (
+        f"saving {len(BIG.text):,} bytes (FsspecBridge) failed: PermissionError, in FsspecBridge(Fails, '/fails')\n"
+        in caplog.text
+    )
 
 
 @pytest.mark.parametrize("given", [None, "memory", MemoryFileSystem, object()])

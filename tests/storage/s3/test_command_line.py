@@ -44,6 +44,19 @@ def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str, 
     assert offloader.load(ours["reference"]).data == b"\x89PNG\0"
 
 
+@pytest.mark.usefixtures("url")
+@pytest.mark.parametrize("command", ["ls", "stats", "cat"])
+def test_a_bucket_that_is_not_there_is_named_on_one_line(command: str) -> None:
+    arguments = [answered("put", given=LINES)["reference"]] if command == "cat" else []
+
+    ran = run(command, *arguments, "--storage", "s3://no-such-bucket-anywhere")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "(S3Storage) failed: NoSuchBucket: An error occurred" in ran.stderr
+    assert ran.stderr.endswith(", in bucket 'no-such-bucket-anywhere'\n")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_listing_counting_and_deleting(url: str) -> None:
     reference = answered("put", given=LINES)["reference"]
     answered("put", "--scope", "other", given=b"words")

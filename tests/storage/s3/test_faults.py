@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, ResponseStreamingError
 
 from coatcheck import CorruptContent, Offloaded, Offloader, S3Storage, StorageError, TextBlock
 from coatcheck.storage import s3
@@ -75,10 +76,9 @@ def test_a_body_that_always_breaks_off_is_an_error_and_no_half_content(behind: S
     save(behind, entry)
     faults.choose = lambda request: "cut body" if request.method == "GET" else None
 
-    with pytest.raises(StorageError) as raised:
+    with pytest.raises((ResponseStreamingError, IncompleteReadError)):
         load(behind, entry)
 
-    assert type(raised.value.__cause__).__name__ in {"ResponseStreamingError", "IncompleteReadError"}
     assert faults.done["cut body"] == s3.READ_ATTEMPTS
 
 
@@ -91,7 +91,7 @@ def test_a_slow_body_is_waited_for(behind: S3Storage, faults: Faults) -> None:
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "cut before"])
-def test_a_fault_that_stays_is_an_error_with_its_cause(behind: S3Storage, faults: Faults, fault: Fault) -> None:
+def test_a_fault_that_stays_is_boto3s_own_error(behind: S3Storage, faults: Faults, fault: Fault) -> None:
     entry = make_entry(b"what the tool returned")
     faults.choose = lambda _: fault
     attempts: tuple[Callable[[], object], ...] = (
@@ -102,9 +102,8 @@ def test_a_fault_that_stays_is_an_error_with_its_cause(behind: S3Storage, faults
         lambda: behind.entries(""),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match=r"could not .*: \w+: ") as raised:
+        with pytest.raises((ClientError, BotoCoreError)):
             attempt()
-        assert raised.value.__cause__ is not None
 
 
 def test_a_head_that_fails_is_no_missing_entry(behind: S3Storage, faults: Faults) -> None:
@@ -112,7 +111,7 @@ def test_a_head_that_fails_is_no_missing_entry(behind: S3Storage, faults: Faults
     save(behind, entry)
     faults.choose = lambda request: "500" if request.method == "HEAD" else None
 
-    with pytest.raises(StorageError):
+    with pytest.raises(ClientError):
         behind.load_range(entry.key, start=0, length=0)
 
 
@@ -144,7 +143,7 @@ def test_parts_of_a_broken_transfer_do_not_stay(server: Server, prefix: str, beh
     entry = make_entry(noise(s3.MULTIPART_BYTES + 1))
     faults.choose = lambda request: "500" if "partNumber=2" in request.path else None
 
-    with pytest.raises(StorageError):
+    with pytest.raises(ClientError):
         save(behind, entry)
 
     assert behind.load(entry.key) is None

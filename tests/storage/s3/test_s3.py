@@ -15,12 +15,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.config import Config
+from botocore.exceptions import ClientError, EndpointConnectionError
 
-from coatcheck import Always, InvalidRequest, Offloaded, Offloader, ReferenceExpired, S3Storage, StorageError, TextBlock
+from coatcheck import (
+    Always,
+    InvalidRequest,
+    Kept,
+    Offloaded,
+    Offloader,
+    ReferenceExpired,
+    S3Storage,
+    StorageError,
+    TextBlock,
+)
 from coatcheck.storage import s3
 from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, load, save
+from tests.storage.offloader_calls import BIG, CALLS, stored
 from tests.storage.seaweed import BUCKET, Server, session
 
 if TYPE_CHECKING:
@@ -288,9 +300,8 @@ def test_a_missing_bucket_is_an_error_and_no_missing_entry(server: Server, entry
         lambda: storage.entries(""),
     )
     for attempt in attempts:
-        with pytest.raises(StorageError, match="NoSuchBucket") as raised:
+        with pytest.raises(ClientError, match="NoSuchBucket"):
             attempt()
-        assert raised.value.__cause__ is not None
 
 
 def test_a_server_that_does_not_answer_leaves_the_result_in_the_conversation(prefix: str) -> None:
@@ -306,9 +317,33 @@ def test_a_server_that_does_not_answer_leaves_the_result_in_the_conversation(pre
     outcome = Offloader(storage).offload([block], tool_name="read_log")
 
     assert outcome.blocks == (block,)
-    with pytest.raises(StorageError) as raised:
+    with pytest.raises(EndpointConnectionError):
         storage.load(make_entry(b"").key)
-    assert type(raised.value.__cause__).__name__ == "EndpointConnectionError"
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_s3_refuses_is_a_storage_error_of_an_offloader_with_s3s_words(
+    server: Server, storage: S3Storage, call: str
+) -> None:
+    reference = stored(Offloader(storage))
+    offloader = Offloader(S3Storage("no-such-bucket-anywhere", **server.settings()))
+    words = r"\(S3Storage\) failed: NoSuchBucket: An error occurred \(NoSuchBucket\) when calling the .* operation"
+
+    with pytest.raises(StorageError, match=f"{words}.*, in bucket 'no-such-bucket-anywhere'$") as raised:
+        CALLS[call](offloader, reference)
+
+    assert isinstance(raised.value.__cause__, ClientError)
+
+
+def test_what_cannot_be_saved_in_s3_stays_and_the_log_says_why(
+    caplog: pytest.LogCaptureFixture, server: Server
+) -> None:
+    outcome = Offloader(S3Storage("no-such-bucket-anywhere", **server.settings())).offload([BIG], tool_name="t")
+
+    assert outcome == Kept(blocks=(BIG,), reason="storage failed")
+    # Servers differ in their code.
+    words = r"\(S3Storage\) failed: (\w+): An error occurred \(.*\) when calling the PutObject operation"
+    assert re.search(f"saving 100,000 bytes {words}", caplog.text)
 
 
 @pytest.mark.parametrize("arguments", [("",), (None,), (b"bucket",), ("bucket", None), ("bucket", 5)])

@@ -1,0 +1,182 @@
+"""What an ``Offloader`` makes of its storage's errors: ours, with their cause and without what they may quote."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import pytest
+
+from coatcheck import CorruptContent, Offloader, StorageError, TextBlock
+from tests.core.storages import AsyncDictStorage, DictStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from coatcheck import Stored
+
+BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
+
+
+class Raising(DictStorage):
+    """Fails at loading once it has an ``error``, and may say what of it may be repeated."""
+
+    error: BaseException | None = None
+    describe_error: Any = None
+
+    def load(self, key: str) -> Stored | None:
+        if self.error is not None:
+            raise self.error
+        return super().load(key)
+
+
+class LocalRaising(Raising):
+    is_local = True
+
+
+class AsyncRaising(AsyncDictStorage):
+    error: BaseException | None = None
+    describe_error: Any = None
+
+    async def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
+        if self.error is not None:
+            raise self.error
+        return await super().load_range(key, start=start, length=length)
+
+    async def load(self, key: str) -> Stored | None:
+        if self.error is not None:
+            raise self.error
+        return await super().load(key)
+
+
+async def failure_of(storage: Any, error: BaseException, way: str) -> StorageError:  # noqa: ANN401 - of either kind
+    """Return what an offloader raises where the storage raises ``error``."""
+    offloader = Offloader(storage)
+    reference = str((await offloader.aoffload([BIG], tool_name="t")).references[0])
+    storage.error = error
+    load = offloader.aload(reference) if way == "async" else asyncio.to_thread(offloader.load, reference)
+    with pytest.raises(StorageError) as raised:
+        await load
+    return raised.value
+
+
+@pytest.fixture(params=[Raising, LocalRaising, AsyncRaising], ids=["network", "local", "coroutines"])
+def storage(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - of either kind
+    return request.param()
+
+
+WAYS = pytest.mark.parametrize("way", ["sync", "async"])
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.EIO, "refused", "/a/file"), f"OSError: [Errno {errno.EIO}] refused: '/a/file'"),
+        (TimeoutError(errno.ETIMEDOUT, "still locked"), f"TimeoutError: [Errno {errno.ETIMEDOUT}] still locked"),
+        (asyncio.TimeoutError("content that was quoted"), "no answer in time"),
+        (OSError("content that was quoted"), "OSError"),
+        (ValueError("content that was quoted"), "ValueError"),
+        (KeyError("content that was quoted"), "KeyError"),
+        (AttributeError("content that was quoted"), "AttributeError"),
+    ],
+    ids=["system", "system's time limit", "time limit", "OSError", "ValueError", "KeyError", "AttributeError"],
+)
+async def test_a_foreign_error_becomes_ours_with_the_systems_words_only(
+    storage: Any,  # noqa: ANN401 - of either kind
+    error: Exception,
+    words: str,
+    way: str,
+) -> None:
+    failure = await failure_of(storage, error, way)
+
+    assert type(failure) is StorageError
+    assert str(failure) == f"loading ({type(storage).__name__}) failed: {words}"
+    cause = failure.__cause__
+    assert cause is not None
+    assert (type(cause), cause.args) == (type(error), error.args)  # a future copies a TimeoutError
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "error", [CorruptContent("ours"), StorageError("ours")], ids=lambda value: type(value).__name__
+)
+async def test_our_own_error_passes_unchanged(storage: Any, error: StorageError, way: str) -> None:  # noqa: ANN401
+    assert await failure_of(storage, error, way) is error
+
+
+@pytest.mark.parametrize("storage", [Raising(), LocalRaising()], ids=["network", "local"])
+def test_an_interrupt_passes_unchanged(storage: Any) -> None:  # noqa: ANN401 - of either kind
+    offloader = Offloader(storage)
+    reference = str(offloader.offload([BIG], tool_name="t").references[0])
+    storage.error = KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt) as raised:
+        offloader.load(reference)
+
+    assert raised.value is storage.error
+
+
+@WAYS
+async def test_a_storage_may_say_what_its_errors_may_repeat(storage: Any, way: str) -> None:  # noqa: ANN401
+    storage.describe_error = lambda error: f"its own words of {error}"
+
+    failure = await failure_of(storage, ValueError("this"), way)
+
+    assert str(failure) == f"loading ({type(storage).__name__}) failed: its own words of this"
+    assert isinstance(failure.__cause__, ValueError)
+    assert "its own words" not in failure.for_model
+
+
+@WAYS
+@pytest.mark.parametrize(
+    "describe",
+    [
+        mock.Mock(return_value=None),
+        mock.Mock(return_value=b"bytes"),
+        mock.Mock(side_effect=RuntimeError("content that was quoted")),
+        mock.Mock(side_effect=StorageError("content that was quoted")),
+        mock.Mock(),
+        "no method",
+    ],
+    ids=["None", "bytes", "raises", "raises ours", "mock", "no method"],
+)
+async def test_where_a_storage_says_nothing_usable_the_class_is_said(storage: Any, describe: object, way: str) -> None:  # noqa: ANN401
+    storage.describe_error = describe
+
+    failure = await failure_of(storage, ValueError("content that was quoted"), way)
+
+    assert str(failure) == f"loading ({type(storage).__name__}) failed: ValueError"
+    assert isinstance(failure.__cause__, ValueError)
+
+
+@WAYS
+async def test_a_storage_is_not_asked_where_nothing_of_it_failed(
+    storage: Any,  # noqa: ANN401 - of either kind
+    way: str,
+) -> None:
+    storage.describe_error = mock.Mock(return_value="asked")
+
+    failure = await failure_of(storage, asyncio.TimeoutError(), way)
+    storage.error = None
+    offloader = Offloader(storage)
+    await offloader.aload((await offloader.aoffload([BIG], tool_name="t")).references[0])
+
+    assert str(failure).endswith("failed: no answer in time")
+    assert not storage.describe_error.called
+
+
+async def test_what_a_storage_says_is_what_is_logged_where_a_save_fails(caplog: pytest.LogCaptureFixture) -> None:
+    class Full(DictStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            raise ValueError(content)
+
+        def describe_error(self, error: Exception) -> str:
+            return f"{type(error).__name__}, its own words"
+
+    await Offloader(Full()).aoffload([BIG], tool_name="t")
+
+    assert f"saving {len(BIG.text):,} bytes (Full) failed: ValueError, its own words" in caplog.text
+    assert "row 17" not in caplog.text
