@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -46,6 +45,7 @@ from coatcheck.storage.protocol import Stored
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Sequence
+    from concurrent.futures import Future
 
     from coatcheck.engine.execution import Effect, Effects, StorageAccess
 
@@ -127,32 +127,30 @@ class Contents:
 
     # Saving.
 
-    def start_hash(self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None = None) -> Future[str]:
-        """Return the future digest of a content for ``save``, which takes the same arguments.
+    def start_hash(
+        self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None = None
+    ) -> Future[str] | None:
+        """Hash a large content on another core while the caller goes on; return the future digest for ``save``.
 
-        It is ready at once for a small content. A large one is hashed on another core while the caller goes on: SHA-256
-        does not hold the interpreter's lock.
+        SHA-256 does not hold the interpreter's lock. None where there is no thread: then ``save`` hashes it, as it does
+        with what is smaller than ``HASHED_ON_THREAD_BYTES``.
         """
         if starts is not None and not self._storage.names_references:
             content_type = _type_with_items(content_type, starts)
-        compute = partial(content_digest, content_type, data)
-        if len(data) >= HASHED_ON_THREAD_BYTES:
-            # A thread of its own, since the system starts a new one on an idle core, but wakes one of a pool on the
-            # core where it ran before, which may be the busy one here.
-            with suppress(RuntimeError):  # the system has no thread left, or the interpreter shuts down
-                return UnawaitedThreads(1, name="coatcheck-hash").submit(compute)
-        digest: Future[str] = Future()
-        digest.set_result(compute())
-        return digest
+        # A thread of its own, since the system starts a new one on an idle core, but wakes one of a pool on the core
+        # where it ran before, which may be the busy one here.
+        with suppress(RuntimeError):  # the system has no thread left, or the interpreter shuts down
+            return UnawaitedThreads(1, name="coatcheck-hash").submit(content_digest, content_type, data)
+        return None
 
     def save(
         self,
         data: bytes,
         content_type: str,
         *,
-        digest: str,
         scope: Scope,
         tool_name: str,
+        digest: Future[str] | None = None,
         arguments: Mapping[str, object] | None = None,
         encoded: Encoded | None = None,
         starts: tuple[int, ...] | None = None,
@@ -163,9 +161,9 @@ class Contents:
         Args:
             data: the content, whole.
             content_type: its MIME type.
-            digest: what ``start_hash`` gave for these.
             scope: who may read it.
             tool_name: for the reference.
+            digest: what ``start_hash`` gave for these, if it was asked.
             arguments: of the call, if they are to be listed.
             encoded: the text with its lines, if they are known.
             starts: the byte at which each of many joined texts begins; kept if the storage has keys.
@@ -174,21 +172,22 @@ class Contents:
         """
         size, items = len(data), None if starts is None else len(starts)
         reference = partial(Reference, content_type=content_type, size=size, items=items)
+        if starts is not None and not self._storage.names_references:
+            content_type = _type_with_items(content_type, starts)
+        full = content_digest(content_type, data) if digest is None else digest.result()
         if self._storage.names_references:
-            name = suggested_name(tool_name, scope, digest=digest)
+            name = suggested_name(tool_name, scope, digest=full)
             named = {"file_name": file_name} if self._storage.takes_file_name else {}
             answer = yield self._storage.call("save_named", name, data, content_type=content_type, **named)
             answer = _require_reference(answer)
             return answer if isinstance(answer, CoatcheckError) else reference(id=answer)
-        key, index, metadata = Key.of(scope, digest), None, dict[str, str]()
-        if starts is not None:
-            content_type = _type_with_items(content_type, starts)
+        key, index, metadata = Key.of(scope, full), None, dict[str, str]()
         if encoded is not None:
             metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
             index = encoded.index if starts is None else encoded.with_items(starts).index
         if index is not None:
             metadata |= {"index": "lines"} | ({_ITEMS: str(items)} if index.items else {})
-        metadata["sha256"] = digest
+        metadata["sha256"] = full
         if tool_name:
             metadata[_TOOL] = quote(to_valid_unicode(tool_name[:LONGEST_TOOL_NAME]), safe="/:")
         if arguments is not None and (shown := _quoted(_as_json(arguments))):
@@ -202,7 +201,7 @@ class Contents:
             )
         if isinstance(answer, CoatcheckError):
             return answer
-        return reference(id=make_reference(tool_name, scope, digest=digest))
+        return reference(id=make_reference(tool_name, scope, digest=full))
 
     def path_of(self, reference: Reference, scope: Scope) -> str | None:
         """Return the file that holds a saved content, if the storage keeps files."""

@@ -87,8 +87,7 @@ class LastResort:
             raise scope
         held = [*_texts(blocks), *(_as_json(block) for block in blocks if self._exceeds_limit(block))]
         data = "\n".join(held).encode("utf-8", "surrogatepass")
-        digest = self._contents.start_hash(data, "text/plain").result()
-        saved = yield from self._contents.save(data, "text/plain", digest=digest, scope=scope, tool_name=tool_name)
+        saved = yield from self._contents.save(data, "text/plain", scope=scope, tool_name=tool_name)
         if isinstance(saved, CoatcheckError):
             raise saved
         if self._contents.evicts and (yield from self._contents.missing((saved,), scope)):

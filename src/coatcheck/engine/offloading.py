@@ -27,6 +27,7 @@ from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter
+from coatcheck.engine.contents import HASHED_ON_THREAD_BYTES
 from coatcheck.engine.execution import Effect, Effects
 from coatcheck.engine.failures import cause_for_model, log_failure, logger
 
@@ -170,14 +171,18 @@ class Offloading:
         Several texts share the budget of the previews, so theirs are made when all are saved.
         """
         block, request = part.block, departure.request
-        encoded, content, ready = None, None, None
+        encoded, content, ready, digest = None, None, None, None
+        chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
             data = block.data
-            digest = self._contents.start_hash(data, part.content_type)
         elif part.text:
             data, chunks = yield from encode_bytes(part.text)
+        else:
+            return Slot(block=block)
+        if len(data) >= HASHED_ON_THREAD_BYTES:  # on another core, while index and preview are made
             digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
-            try:  # Large content is hashed meanwhile. What fails here is omitted, and the content is saved.
+        if part.text:
+            try:  # What fails here is omitted, and the content is saved.
                 encoded = yield from index_text(part.text, data, chunks)
                 content = Previewed(text=part.text, content_type=part.content_type, lines=encoded.lines)
                 if sum(1 for each in departure.parts if each.text) == 1:
@@ -188,12 +193,10 @@ class Offloading:
                     ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
             except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
                 log_failure(logger, "a text is stored without its line index or its preview", error=error)
-        else:
-            return Slot(block=block)
         reference = yield from self._contents.save(
             data,
             part.content_type,
-            digest=digest.result(),
+            digest=digest,
             scope=request.about.scope,
             tool_name=request.result.tool_name,
             arguments=request.result.tool_args if self._settings.list_arguments else None,
@@ -212,13 +215,11 @@ class Offloading:
         """Save the list of all references of a result that has too many to be shown one by one."""
         listing = "".join(f"{list_row(position, reference)}\n" for position, reference in enumerate(references, 1))
         data, chunks = yield from encode_bytes(listing)
-        digest = self._contents.start_hash(data, "text/plain")
         encoded = yield from index_text(listing, data, chunks)
         return (
             yield from self._contents.save(
                 data,
                 "text/plain",
-                digest=digest.result(),
                 scope=request.about.scope,
                 tool_name=request.result.tool_name,
                 encoded=encoded,
