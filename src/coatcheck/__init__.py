@@ -13,6 +13,7 @@ from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
     from coatcheck.adapting.compaction import keep_references
+    from coatcheck.adapting.guards import asks_to_keep, is_called_by_code, is_for_code_only
     from coatcheck.core.arguments import asks_for_list
     from coatcheck.core.blocks import (
         Block,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     )
     from coatcheck.core.facts import Reference
     from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
-    from coatcheck.core.plan import asks_to_keep, is_called_by_code, is_for_code_only, policy_of
+    from coatcheck.core.plan import policy_of
     from coatcheck.core.policy import (
         Always,
         Never,
@@ -151,6 +152,7 @@ __all__ = (
 
 _MODULES = {
     "adapting.compaction": ("keep_references",),
+    "adapting.guards": ("asks_to_keep", "is_called_by_code", "is_for_code_only"),
     "core.arguments": ("asks_for_list",),
     "core.blocks": (
         "Block",
@@ -187,7 +189,7 @@ _MODULES = {
         "OverTokens",
         "Policy",
     ),
-    "core.plan": ("asks_to_keep", "is_called_by_code", "is_for_code_only", "policy_of"),
+    "core.plan": ("policy_of",),
     "core.references": ("Scope",),
     "core.settings": ("Settings",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock
-from coatcheck.core.preview import Previewed, log, preview, search_for_odd
+from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, log, preview, search_for_odd
 from tests.core.previewing import checked_preview
 
 if TYPE_CHECKING:
@@ -84,9 +84,9 @@ def _nested(count: int, needle: int, change: dict[str, object]) -> list[dict[str
     ids=["value", "field", "list"],
 )
 @pytest.mark.parametrize("kind", ["JSON", "JSON in an object", "JSON Lines", "objects by id"])
-@pytest.mark.parametrize("count", [300, 4_000])
+@pytest.mark.parametrize(("count", "places"), [(300, PLACES), (2_500, 7)], ids=["at once", "in pieces"])
 def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
-    kind: str, change: dict[str, object], count: int
+    kind: str, change: dict[str, object], count: int, places: int
 ) -> None:
     def written(needle: int) -> str:
         records = _nested(count, needle, change)
@@ -95,8 +95,8 @@ def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
         named = {f"job-{n}": one for n, one in enumerate(records)}
         return json.dumps({"JSON": records, "JSON in an object": {"n": 1, "items": records}}.get(kind, named))
 
-    needles = [place * (count - 1) // (PLACES - 1) for place in range(PLACES)]
-    for needle in needles:
+    assert (len(written(0)) > LARGE_CHARACTERS) == (places < PLACES)
+    for needle in (place * (count - 1) // (places - 1) for place in range(places)):
         shown = _shown(written(needle))
         assert "1 with log." in shown
         assert re.search(rf"/jobs/{needle}\b", shown)

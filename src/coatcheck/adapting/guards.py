@@ -3,12 +3,16 @@
 Conversion, offloading and putting back happen inside ``settle``. Where one of them fails, the raw result goes on, or,
 where it is far too large, what the core's last resort makes of it. No tool and no control flow of the framework may run
 inside: its exceptions must pass. The guard on the way back is in ``answers``.
+
+Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
+in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
 """
 
 from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
@@ -19,7 +23,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.engine.failures import log_failure, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
     from coatcheck.core.policy import MaybeAwaitable, Policy
@@ -35,7 +39,10 @@ __all__ = (
     "RetrievalName",
     "WarnOnce",
     "asettle",
+    "asks_to_keep",
     "call_off_loop",
+    "is_called_by_code",
+    "is_for_code_only",
     "settle",
 )
 
@@ -44,6 +51,12 @@ FAILED = "coatcheck could not offload a tool result; it is kept, or cut if it is
 
 UNLIMITED = "coatcheck could not cut a tool result either; it is kept, whatever its size"
 """The warning for a failure of the last resort."""
+
+_CODE_EXECUTION = "code_execution"
+"""Anthropic's name for code as a caller, without the date that follows."""
+
+_CODE = frozenset({"program", "programmatic"})
+"""OpenAI's names for code as a caller, and in ``allowed_callers``."""
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
@@ -381,3 +394,24 @@ class RetrievalName:
         if tools is None:
             return self.find({})
         return self.find({"": None, **{getattr(tool, "name", ""): tool for tool in tools}})
+
+
+def is_called_by_code(caller: object) -> bool:
+    """Return whether a call's ``caller`` is code in a provider's container: its result never enters the context."""
+    return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
+
+
+def is_for_code_only(allowed_callers: object) -> bool:
+    """Return whether a tool's ``allowed_callers`` allow code only."""
+    if isinstance(allowed_callers, str) or not isinstance(allowed_callers, Collection):
+        return False
+    return bool(allowed_callers) and all(map(_is_code, allowed_callers))
+
+
+def asks_to_keep(holder: object) -> bool:
+    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
+    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
+
+
+def _is_code(name: object) -> bool:
+    return isinstance(name, str) and (name in _CODE or name.startswith(_CODE_EXECUTION))

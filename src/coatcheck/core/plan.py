@@ -3,14 +3,10 @@
 Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
 out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything: where the
 policy of a tool is a callable, the engine calls it.
-
-Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
-in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -41,13 +37,10 @@ __all__ = (
     "Keep",
     "Measure",
     "Offload",
-    "asks_to_keep",
     "certain_limit",
     "certainly_within",
     "decide",
     "fit_step",
-    "is_called_by_code",
-    "is_for_code_only",
     "media_tokens",
     "offload_above",
     "policy_of",
@@ -80,13 +73,6 @@ at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 toke
 
 _DOCUMENT_TOKENS = 3_000
 """One dense page of a document, by Anthropic's figure for PDF."""
-
-
-_CODE_EXECUTION = "code_execution"
-"""Anthropic's name for code as a caller, without the date that follows."""
-
-_CODE = frozenset({"program", "programmatic"})
-"""OpenAI's names for code as a caller, and in ``allowed_callers``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -323,24 +309,3 @@ def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     exact_up_to = threshold if threshold is not None else settings.preview_limit
     limit = threshold if threshold is not None and threshold >= SHRINK_FROM_TOKENS else None
     return Offload(limit=limit, preview_tokens=preview, exact_up_to=exact_up_to)
-
-
-def is_called_by_code(caller: object) -> bool:
-    """Return whether a call's ``caller`` is code in a provider's container: its result never enters the context."""
-    return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
-
-
-def is_for_code_only(allowed_callers: object) -> bool:
-    """Return whether a tool's ``allowed_callers`` allow code only."""
-    if isinstance(allowed_callers, str) or not isinstance(allowed_callers, Collection):
-        return False
-    return bool(allowed_callers) and all(map(_is_code, allowed_callers))
-
-
-def asks_to_keep(holder: object) -> bool:
-    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
-    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
-
-
-def _is_code(name: object) -> bool:
-    return isinstance(name, str) and (name in _CODE or name.startswith(_CODE_EXECUTION))
