@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Always, InvalidRequest, Never, OverChars, OverShare, OverTokens, Settings, policy_of
+from coatcheck import (
+    Always,
+    InvalidRequest,
+    Never,
+    Offloaded,
+    Offloader,
+    OverChars,
+    OverShare,
+    OverTokens,
+    Settings,
+    TextBlock,
+    policy_of,
+)
 from coatcheck.core.plan import rule_of
 
 if TYPE_CHECKING:
@@ -56,6 +68,28 @@ def test_no_match_means_the_default() -> None:
 )
 def test_a_verdict_becomes_a_rule_and_nonsense_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
     assert rule_of(verdict, Settings()) == expected
+
+
+@pytest.mark.parametrize(
+    ("returned", "kind"), [(500, "int"), ("never", "str"), (Never, "the class Never")], ids=["int", "str", "class"]
+)
+def test_a_policy_that_returns_nonsense_is_named_in_the_log(
+    returned: Any,  # noqa: ANN401 - anything but a policy
+    kind: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    offloader = Offloader(policies={"t": lambda _: returned})
+
+    assert isinstance(offloader.offload([TextBlock("word " * 5_000)], tool_name="t"), Offloaded)
+    assert f"the policy of 't' returned {kind}, not a rule, True, False or None" in caplog.text
+    assert offloader.stats().failed == 1
+
+
+def test_a_policy_without_a_verdict_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+    offloader = Offloader(policies={"t": lambda _: None})
+
+    assert isinstance(offloader.offload([TextBlock("word " * 5_000)], tool_name="t"), Offloaded)
+    assert not caplog.records
 
 
 def test_a_share_of_the_window_is_a_number_of_tokens() -> None:

@@ -9,13 +9,13 @@ from unittest import mock
 
 import pytest
 
-from coatcheck import CorruptContent, Offloader, StorageError, TextBlock
+from coatcheck import CorruptContent, Kept, Offloaded, Offloader, StorageError, TextBlock, Truncated
 from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coatcheck import Stored
+    from coatcheck import Outcome, Stored
 
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
 
@@ -62,6 +62,13 @@ async def failure_of(storage: Any, error: BaseException, way: str) -> StorageErr
     return raised.value
 
 
+async def outcome_of(offloader: Offloader, block: TextBlock, way: str) -> Outcome:
+    """Return what becomes of a result."""
+    if way == "async":
+        return await offloader.aoffload([block], tool_name="t")
+    return await asyncio.to_thread(offloader.offload, [block], tool_name="t")
+
+
 @pytest.fixture(params=[Raising, LocalRaising, AsyncRaising], ids=["network", "local", "coroutines"])
 def storage(request: pytest.FixtureRequest) -> Any:  # noqa: ANN401 - of either kind
     return request.param()
@@ -78,11 +85,25 @@ WAYS = pytest.mark.parametrize("way", ["sync", "async"])
         (TimeoutError(errno.ETIMEDOUT, "still locked"), f"TimeoutError: [Errno {errno.ETIMEDOUT}] still locked"),
         (asyncio.TimeoutError("content that was quoted"), "no answer in time"),
         (OSError("content that was quoted"), "OSError"),
+        (OSError("could not write %s", "content that was quoted"), "OSError"),
+        (OSError({"un": "hashable"}, "content that was quoted"), "OSError"),
+        (OSError(2**70, "content that was quoted"), "OSError"),
         (ValueError("content that was quoted"), "ValueError"),
         (KeyError("content that was quoted"), "KeyError"),
         (AttributeError("content that was quoted"), "AttributeError"),
     ],
-    ids=["system", "system's time limit", "time limit", "OSError", "ValueError", "KeyError", "AttributeError"],
+    ids=[
+        "system",
+        "system's limit",
+        "limit",
+        "OSError",
+        "words",
+        "dict",
+        "number",
+        "ValueError",
+        "KeyError",
+        "AttributeError",
+    ],
 )
 async def test_a_foreign_error_becomes_ours_with_the_systems_words_only(
     storage: Any,  # noqa: ANN401 - of either kind
@@ -166,6 +187,66 @@ async def test_a_storage_is_not_asked_where_nothing_of_it_failed(
 
     assert str(failure).endswith("failed: no answer in time")
     assert not storage.describe_error.called
+
+
+@WAYS
+async def test_what_a_storage_says_is_one_line_of_bounded_length(storage: Any, way: str) -> None:  # noqa: ANN401
+    storage.describe_error = lambda _: "first\nsecond\r\n" + "word " * 1_000
+
+    failure = str(await failure_of(storage, ValueError(), way))
+
+    assert failure.startswith(f"loading ({type(storage).__name__}) failed: first second word word")
+    assert len(failure) < 1_100
+    assert failure.isprintable()
+
+
+@WAYS
+async def test_a_result_is_cut_and_not_lost_whatever_the_storage_raises(way: str) -> None:
+    class Odd(DictStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            raise OSError("could not write %s", content[:20])  # noqa: EM101, TRY003 - as many write it by mistake
+
+    offloader = Offloader(Odd(), max_inline_tokens=3_000)
+    outcome = await outcome_of(offloader, TextBlock(BIG.text * 3), way)
+
+    assert isinstance(outcome, Truncated)
+    assert "row 1\n" in outcome.blocks[0].text  # type: ignore[union-attr] # a text
+    assert "could not be stored (the storage failed)" in outcome.blocks[0].text  # type: ignore[union-attr] # as above
+
+
+@WAYS
+async def test_a_proxy_that_cannot_connect_is_a_storage_that_fails(way: str) -> None:
+    class Proxy:
+        is_connected = True
+
+        def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the storage behind it has
+            if not self.is_connected:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
+            return getattr(behind, name)
+
+    behind, proxy = DictStorage(), Proxy()
+    offloader = Offloader(proxy)
+    proxy.is_connected = False
+    outcome = await outcome_of(offloader, BIG, way)
+
+    assert isinstance(outcome, Kept)
+    assert outcome.reason == "storage failed"
+
+
+@WAYS
+async def test_a_path_that_cannot_be_told_costs_the_path_alone(way: str, caplog: pytest.LogCaptureFixture) -> None:
+    class Pathless(DictStorage):
+        is_local = False
+
+        def local_path(self, key: str, *, content_type: str) -> Any:  # noqa: ANN401 - it never returns
+            raise PermissionError(errno.EACCES, "refused", key)
+
+    offloader = Offloader(Pathless(), show_path=True)
+    outcome = await outcome_of(offloader, BIG, way)
+
+    assert isinstance(outcome, Offloaded)
+    assert "file:" not in outcome.blocks[0].text  # type: ignore[union-attr] # a text
+    assert "its path cannot be named: PermissionError" in caplog.text
 
 
 async def test_what_a_storage_says_is_what_is_logged_where_a_save_fails(caplog: pytest.LogCaptureFixture) -> None:

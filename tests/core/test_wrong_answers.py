@@ -153,12 +153,13 @@ def failing() -> Iterator[Listed]:
         (None, r"listing \(Storage\) failed: TypeError"),
         (42, r"listing \(Storage\) failed: TypeError"),
         (failing(), r"listing \(Storage\) failed: OSError"),
-        (["key"], "listed 'key'"),
-        ([listed(key=5)], "key: str"),
-        ([listed(size=None)], "size: int"),
-        ([listed(modified="now")], "modified: float"),
+        (["content"], "listed str, where"),
+        ([listed(key=5)], r"Listed\(key: int, .*where .* key: str"),
+        ([listed(size=None)], r"size: NoneType, .*where .* size: int"),
+        ([listed(modified="now")], r"modified: str, .*where .* modified: float"),
+        ([listed(modified=10**400)], r"modified: int, .*where .* modified: float"),
     ],
-    ids=["None", "int", "raises amid", "str", "key", "size", "modified"],
+    ids=["None", "int", "raises amid", "str", "key", "size", "modified", "too late"],
 )
 def test_a_wrong_listing_is_a_storage_error(answer: object, words: str) -> None:
     class Storage(AnsweringStorage):

@@ -317,6 +317,20 @@ def test_a_planted_link_to_a_scope_is_neither_read_nor_listed_nor_emptied(
 
 
 @POSIX_ONLY
+def test_a_folder_in_place_of_content_is_damage_and_leaves_nothing_open(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    path = content_path(storage, entry)
+    path.unlink()
+    path.mkdir()
+    before = len(list(Path("/dev/fd").iterdir()))
+
+    for _ in range(5):
+        with pytest.raises(CorruptContent, match="is not a file but a link, a folder or a device"):
+            storage.load(entry.key)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
+@POSIX_ONLY
 def test_a_device_in_place_of_content_is_not_read(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     path = content_path(storage, entry)

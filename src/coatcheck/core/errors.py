@@ -14,6 +14,9 @@ do. Any other error that comes out of an ``Offloader`` is a bug. One place makes
 
 from __future__ import annotations
 
+import errno
+from typing import TypeGuard
+
 from coatcheck.core.notice import UNREADABLE
 
 __all__ = (
@@ -27,6 +30,7 @@ __all__ = (
     "describe_error",
     "describe_value",
     "install_command",
+    "is_of_the_system",
 )
 
 LONGEST_NUMBER = 15
@@ -79,8 +83,15 @@ class CorruptContent(StorageError):
 
 def describe_error(error: Exception) -> str:
     """Return what may be repeated of a foreign error: its class and the system's words; others may quote content."""
-    is_of_the_system = isinstance(error, OSError) and error.errno is not None
-    return f"{type(error).__name__}: {error}" if is_of_the_system else type(error).__name__
+    return f"{type(error).__name__}: {error}" if is_of_the_system(error) else type(error).__name__
+
+
+def is_of_the_system(error: object) -> TypeGuard[OSError]:
+    """Return whether an error has a number that the operating system knows.
+
+    Any two arguments make an ``OSError`` with an ``errno``, those of ``OSError("could not write %s", content)`` too.
+    """
+    return isinstance(error, OSError) and isinstance(error.errno, int) and error.errno in errno.errorcode
 
 
 def describe_value(value: object) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -108,7 +108,7 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Li
     for entry in listed:
         if not _is_well_formed(entry):
             msg = (
-                f"{type(storage.storage).__name__} listed {str(entry)[:200]!r}, where coatcheck.Listed with key: str,"
+                f"{type(storage.storage).__name__} listed {_described(entry)}, where coatcheck.Listed with key: str,"
                 " size: int and modified: float was due: whoever wrote the storage must convert it"
             )
             raise StorageError(msg)
@@ -117,12 +117,26 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Li
     return ours
 
 
+_LATEST = 10**12
+"""Seconds since the epoch: some 30,000 years, in a number that any arithmetic takes."""
+
+
+def _described(entry: object) -> str:
+    """Return the types of what was listed: its values may be content."""
+    if not isinstance(entry, Listed):
+        return type(entry).__name__
+    return (
+        f"Listed({', '.join(f'{field.name}: {type(getattr(entry, field.name)).__name__}' for field in fields(Listed))})"
+    )
+
+
 def _is_well_formed(entry: object) -> bool:
     return (
         isinstance(entry, Listed)
         and isinstance(entry.key, str)
         and isinstance(entry.size, int)
         and isinstance(entry.modified, int | float)
+        and not (isinstance(entry.modified, int) and abs(entry.modified) > _LATEST)  # no float holds it
         and isinstance(entry.metadata, Mapping | None)
         and isinstance(entry.content_type, str | None)
     )

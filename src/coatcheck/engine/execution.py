@@ -15,6 +15,7 @@ from __future__ import annotations
 import atexit
 import contextvars
 import inspect
+import os
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
@@ -22,13 +23,14 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
 from coatcheck.core.forks import in_forked_child, loading
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
+from coatcheck.engine.failures import log_failure, logger
 from coatcheck.engine.loops import BackgroundLoop, in_time, is_loop_running
 from coatcheck.engine.threads import UnawaitedThreads
 
@@ -79,6 +81,10 @@ _METHODS = {
     "sweep": ("Sweeps", "sweeping"),
 }
 """The capability that each method of a storage belongs to, and what it is doing, for the message of an error."""
+
+
+_LONGEST_WORDS = 1_000
+"""Characters of what a storage says of an error."""
 
 
 class NoThreadFree(Exception):
@@ -169,7 +175,10 @@ class StorageAccess:
         """
         kind = type(self.storage).__name__
         capability, doing = _METHODS[method]
-        call = getattr(self.storage, method, None)
+        try:
+            call = getattr(self.storage, method, None)
+        except Exception as error:  # noqa: BLE001 - such as of a proxy that connects only now
+            call = partial(_raise, error)
         if call is None:
             msg = f"{kind} cannot do this: it lacks coatcheck.{capability}"
             raise InvalidRequest(msg)
@@ -187,19 +196,28 @@ class StorageAccess:
         """Return the file that holds an entry, if the storage keeps files."""
         if not _has(self.storage, "local_path"):
             return None
-        return str(cast("LocalPath", self.storage).local_path(key, content_type=content_type))
+        try:
+            return os.fsdecode(cast("LocalPath", self.storage).local_path(key, content_type=content_type))
+        except Exception as error:  # noqa: BLE001 - the content is saved, and can be read without its path
+            log_failure(logger, "a content is stored, and its path cannot be named", error=error)
+            return None
 
     def _describe(self, error: Exception) -> str:
         """Return what a message repeats of an error of the backend: what the storage says, if it has a word for it."""
-        said = None
         with suppress(Exception):  # it may not have the method, or fail at this too
             said = cast("DescribesErrors", self.storage).describe_error(error)
-        return said if isinstance(said, str) else describe_error(error)
+            if isinstance(said, str):
+                return " ".join(said[:_LONGEST_WORDS].split())
+        return describe_error(error)
 
     def _says(self, what: str, *, default: bool = False) -> bool:
         """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
         said = getattr(self.storage, what, None)
         return said if isinstance(said, bool) else default
+
+
+def _raise(error: Exception, *_: object, **__: object) -> NoReturn:
+    raise error
 
 
 def _has(storage: object, *methods: str) -> bool:

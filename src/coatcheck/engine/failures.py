@@ -11,7 +11,7 @@ import traceback
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error, is_of_the_system
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,8 +50,8 @@ def class_of(error: CoatcheckError) -> str:
 def cause_for_model(error: CoatcheckError) -> str:
     """Name a failure for the model, without paths, addresses or other tenants' data."""
     cause = error.__cause__
-    if isinstance(cause, OSError) and cause.errno is not None:
-        return os.strerror(cause.errno)
+    if is_of_the_system(cause):
+        return os.strerror(cause.errno or 0)
     return "the host's settings refused it" if isinstance(error, InvalidRequest) else "the storage failed"
 
 

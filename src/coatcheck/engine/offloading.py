@@ -106,6 +106,8 @@ class Offloading:
             ask = partial(rule, result)
             answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
             rule = rule_of(cast("Verdict", answer), self._settings)
+            if not isinstance(answer, Rule | bool | CoatcheckError | None):
+                self._record_nonsense(request, answer)
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
             is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
@@ -276,6 +278,15 @@ class Offloading:
         counter = type(self._settings.token_counter).__name__
         failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
         failure.__cause__ = error
+        self._recorder.record_failure(failure, request.about, logged=str(failure))
+
+    def _record_nonsense(self, request: OffloadRequest, answer: object) -> None:
+        """Tell the host that its policy returned neither a policy nor a verdict."""
+        kind = f"the class {answer.__name__}" if isinstance(answer, type) else type(answer).__name__
+        failure = CoatcheckError(
+            f"the policy of {request.result.tool_name!r} returned {kind}, not a rule, True, False or None; the default"
+            " threshold decides"
+        )
         self._recorder.record_failure(failure, request.about, logged=str(failure))
 
     def _ask_host(

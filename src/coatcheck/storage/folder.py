@@ -118,10 +118,11 @@ class Folder:
             if error.errno == errno.ELOOP:
                 raise self._no_file(name) from error
             raise
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):  # checked first: of a folder ``open`` makes no file that would close it
+            os.close(descriptor)
+            raise self._no_file(name)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise self._no_file(name)
             if size not in {None, status.st_size}:
                 msg = f"{str(self.path / name)!r} has {status.st_size:,} bytes, and {size:,} were saved"
                 raise CorruptContent(msg)

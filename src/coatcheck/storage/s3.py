@@ -14,7 +14,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote, urlencode
 
-from coatcheck.core.errors import InvalidRequest, StorageError, install_command
+from coatcheck.core.errors import InvalidRequest, StorageError, describe_error, install_command
 from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.core.settings import NETWORK_THREADS
@@ -237,8 +237,16 @@ class S3Storage:
         return replace(found, after=quote(contents[-1]["Key"].removeprefix(self._folder)))
 
     def describe_error(self, error: Exception) -> str:
-        """Return boto3's words, which name the request and quote no content, and the bucket, which they may lack."""
-        return f"{type(error).__name__}: {error}, in bucket {self._bucket!r}"
+        """Return boto3's words, which name the request and quote no content, and the bucket, which they may lack.
+
+        Not the words of any other error, such as one of a subclass that encrypts.
+        """
+        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see the head
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
+
+        is_of_boto3 = isinstance(error, Boto3Error | BotoCoreError | ClientError)
+        words = f"{type(error).__name__}: {error}" if is_of_boto3 else describe_error(error)
+        return f"{words}, in bucket {self._bucket!r}"
 
     def _listed(self, answer: ListObjectsV2OutputTypeDef) -> Iterator[Listed]:
         for found in answer.get("Contents", ()):

@@ -36,7 +36,7 @@ from tests.storage.offloader_calls import BIG, CALLS, stored
 from tests.storage.seaweed import BUCKET, Server, session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from botocore.model import OperationModel
 
@@ -333,6 +333,17 @@ def test_what_s3_refuses_is_a_storage_error_of_an_offloader_with_s3s_words(
         CALLS[call](offloader, reference)
 
     assert isinstance(raised.value.__cause__, ClientError)
+
+
+def test_only_boto3s_words_are_repeated_and_not_those_of_a_subclass(caplog: pytest.LogCaptureFixture) -> None:
+    class Encrypting(S3Storage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            raise ValueError(content)
+
+    Offloader(Encrypting("bucket")).offload([TextBlock(numbered_lines(2_000))], tool_name="read_log")
+
+    assert "(Encrypting) failed: ValueError, in bucket 'bucket'" in caplog.text
+    assert "line 7" not in caplog.text
 
 
 def test_what_cannot_be_saved_in_s3_stays_and_the_log_says_why(
