@@ -35,7 +35,7 @@ fork waits for whatever is imported inside a function."""
 
 _PURE_STANDARD_LIBRARY = """
     __future__ abc base64 binascii bisect codecs collections contextlib copy csv dataclasses decimal difflib enum
-    fractions functools hashlib heapq html io itertools json math operator re string struct textwrap types typing
+    errno fractions functools hashlib heapq html io itertools json math operator re string struct textwrap types typing
     unicodedata
 """
 PURE_STANDARD_LIBRARY = frozenset(_PURE_STANDARD_LIBRARY.split())

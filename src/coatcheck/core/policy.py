@@ -141,4 +141,5 @@ Verdict: TypeAlias = Rule | bool | None
 PolicyFunction: TypeAlias = Callable[[ToolResult], Verdict | Awaitable[Verdict]]
 Policy: TypeAlias = Rule | PolicyFunction
 """A rule, or a callable, sync or async, that gets the ``ToolResult`` and returns a rule, ``True`` for ``Always``,
-``False`` for ``Never``, or ``None`` for no verdict. Without a verdict, or if it raises, the default applies."""
+``False`` for ``Never``, or ``None`` for no verdict. Without a verdict, or if it raises, ``max_result_tokens`` decides,
+and not the policy of ``"*"``. Anything else that it returns counts as no verdict, and the log says so."""

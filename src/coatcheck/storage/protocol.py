@@ -225,10 +225,11 @@ class DescribesErrors(Protocol):
     """Says what may be repeated of its backend's errors, where their class and the system's words say too little."""
 
     def describe_error(self, error: Exception) -> str:
-        """Return the words for an error that another method raised, on one line; plain, not ``async``.
+        """Return what takes the place of class and words of an error that another method raised; plain and quick.
 
-        They go into the message of the ``StorageError`` and into logs, so they must not quote content. No model sees
-        them. The engine asks only where something failed, and not about a call that had no answer in time.
+        It goes into the message of the ``StorageError`` and into logs, as one line of at most 1,000 characters, so it
+        must not quote content. No model sees it. The engine asks only where something failed, and not about a call
+        that had no answer in time.
         """
         ...
 

@@ -241,8 +241,9 @@ class S3Storage:
 
         Not the words of any other error, such as one of a subclass that encrypts.
         """
-        from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see the head
-        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
+        with loading:
+            from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see __init__
+            from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - as above
 
         is_of_boto3 = isinstance(error, Boto3Error | BotoCoreError | ClientError)
         words = f"{type(error).__name__}: {error}" if is_of_boto3 else describe_error(error)
