@@ -397,6 +397,41 @@ def test_what_an_adapter_raises_stays_visible(tmp_path: Path) -> None:
     assert "deliver" in [entry.name for entry in traceback.extract_tb(raised.value.__cause__.__traceback__)]
 
 
+class Unspeakable(ValueError):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+class UnspeakableFailure(AssertionError):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("just above the threshold", "the agent run raised Unspeakable: .its __str__ raises LookupError"),
+        ("a tool of the user's with the retrieval tool's name", "Unspeakable: .its __str__ raises LookupError"),
+    ],
+)
+def test_an_error_that_cannot_be_told_is_named(name: str, words: str, tmp_path: Path) -> None:
+    class Fails(ToyHarness):
+        def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+            raise Unspeakable(*tools)
+
+    with pytest.raises(AssertionError, match=f"{words}(?s:.*)\nLook at "):
+        play(name, Fails(), tmp_path)
+
+
+def test_a_failure_that_cannot_be_told_comes_as_it_is(tmp_path: Path) -> None:
+    class Fails(ToyHarness):
+        def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+            raise UnspeakableFailure(*tools)
+
+    with pytest.raises(UnspeakableFailure):
+        play("just above the threshold", Fails(), tmp_path)
+
+
 @pytest.mark.parametrize("name", ["just above the threshold", "read by pattern", "offloading fails"])
 def test_an_error_that_needs_no_adapter_points_at_none(name: str, tmp_path: Path) -> None:
     class HasNoTools(ToyHarness):

@@ -10,6 +10,8 @@ import inspect
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from coatcheck.testing.suite import words_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -107,8 +109,8 @@ def pointing_at(place: str | None) -> Iterator[None]:
     try:
         yield
     except AssertionError as error:
-        if place is not None and _LOOK not in str(error):
-            error.args = (f"{error}{_LOOK}{place}.",)
+        if place is not None and _LOOK not in words_of(error):
+            error.args = (f"{words_of(error)}{_LOOK}{place}.",)
         raise
 
 

@@ -41,7 +41,7 @@ from coatcheck.testing.places import (
 )
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
-from coatcheck.testing.suite import require_same, wait_for
+from coatcheck.testing.suite import require_same, wait_for, words_of
 from coatcheck.testing.watching import ResultWatch, ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class Trial:
             if self._fails_without_adapter():
                 raise
             with pointing_at(place_of_error(self._scenario, is_reading=script.is_reading)):
-                message = f"the agent run raised {type(error).__name__}: {error}"
+                message = f"the agent run raised {type(error).__name__}: {words_of(error)}"
                 raise AssertionError(message) from error
 
     def _fails_without_adapter(self) -> bool:
@@ -240,7 +240,7 @@ class Trial:
             except NO_ERRORS:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the adapter or its framework refuses it with
-                refusal = repr(error)
+                refusal = f"{type(error).__name__}: {words_of(error)}"
         assert any(RETRIEVAL_TOOL in words for words in [refusal, *map(_words, warnings)]), (
             f"a tool of the user's own is named {RETRIEVAL_TOOL!r}, and this was neither refused nor warned about,"
             f" by that name: {refusal}"
