@@ -34,7 +34,7 @@ from coatcheck.testing import (
     StorageContract,
     SweepsContract,
 )
-from coatcheck.testing.samples import MALFORMED_KEYS, Entry, make_entry, noise
+from coatcheck.testing.samples import MALFORMED_KEYS, Entry, id_of_key, make_entry, noise
 from coatcheck.testing.storage import check_holds, load, save
 from tests.storage.offloader_calls import BIG, CALLS, stored
 
@@ -235,7 +235,7 @@ def test_a_root_in_the_home_of_nobody_is_refused_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [*MALFORMED_KEYS, "scope/a.b", "SCOPE/DIGEST", "scope/digest/more", "scope/digest\n"], ids=ascii
+    "key", [*MALFORMED_KEYS, "scope/a.b", "SCOPE/DIGEST", "scope/digest/more", "scope/digest\n"], ids=id_of_key
 )
 def test_a_malformed_key_is_refused_by_every_method(tmp_path: Path, storage: FileStorage, key: str) -> None:
     attempts: tuple[Callable[[], object], ...] = (

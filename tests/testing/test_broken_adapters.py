@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import traceback
 import unittest
 from copy import deepcopy
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, JsonBlock, Kept, Offloader, TextBlock
+from coatcheck import RETRIEVAL_TOOL, JsonBlock, Kept, Offloader, OpaqueBlock, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
 from coatcheck.testing.adapter import AdapterContract, reason_to_skip
 from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
@@ -80,6 +79,13 @@ class LosesABlock(ToyHarness):
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         known = tuple(block for block in result.blocks if isinstance(block, TextBlock))
         return super().deliver(call, replace(result, blocks=known), case, offloader)
+
+
+class ForgetsUnknownBlocks(ToyHarness):
+    """Puts back only what it knows."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        return tuple(block for block in super().settle(delivery) if not isinstance(block, OpaqueBlock))
 
 
 class JoinsBlocks(ToyHarness):
@@ -291,6 +297,7 @@ BROKEN = {
         "put_back",
     ),
     LosesABlock: ("mixed media", NOT_THE_CORES, "the two conversions"),
+    ForgetsUnknownBlocks: ("unknown block first", "the results lack 'unknown content'", "the two conversions"),
     JoinsBlocks: ("several texts", NOT_THE_CORES, "the two conversions"),
     OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1", "the two conversions"),
     OffloadsErrors: ("error", "result 0 should stay as it is without offloading", "Arrival.is_error"),
@@ -352,6 +359,27 @@ def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -
     assert "\nLook at " not in pointed_at
 
 
+class SettlesOnTheLoop(ToyHarness):
+    """Has one guard for both paths."""
+
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        return self.settle(delivery)
+
+
+def test_an_async_policy_that_was_not_awaited_points_at_the_async_path(tmp_path: Path) -> None:
+    scenario = BY_NAME["async policy function"]
+
+    with pytest.raises(AssertionError, match=f"{NOT_THE_CORES}(?s:.*)\nLook at the async path: asettle and aanswer"):
+        AdapterContract().test_scenario(
+            SettlesOnTheLoop(), scenario=scenario, delivery="async, memory", tmp_path=tmp_path
+        )
+
+
+def test_an_async_policy_that_decided_wrong_in_the_sync_path_points_at_the_call(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"\nLook at Arrival.tool_name and Arrival.tool_args"):
+        play("async policy function", DoesNotOffload(), tmp_path)
+
+
 def test_what_an_adapter_changes_does_not_change_the_scenario(tmp_path: Path) -> None:
     before = deepcopy(BY_NAME["JSON object block"].calls)
 
@@ -367,6 +395,41 @@ def test_what_an_adapter_raises_stays_visible(tmp_path: Path) -> None:
 
     assert isinstance(raised.value.__cause__, ValueError)
     assert "deliver" in [entry.name for entry in traceback.extract_tb(raised.value.__cause__.__traceback__)]
+
+
+class Unspeakable(ValueError):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+class UnspeakableFailure(AssertionError):
+    def __str__(self) -> str:
+        raise LookupError
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("just above the threshold", "the agent run raised Unspeakable: .its __str__ raises LookupError"),
+        ("a tool of the user's with the retrieval tool's name", "Unspeakable: .its __str__ raises LookupError"),
+    ],
+)
+def test_an_error_that_cannot_be_told_is_named(name: str, words: str, tmp_path: Path) -> None:
+    class Fails(ToyHarness):
+        def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+            raise Unspeakable(*tools)
+
+    with pytest.raises(AssertionError, match=f"{words}(?s:.*)\nLook at "):
+        play(name, Fails(), tmp_path)
+
+
+def test_a_failure_that_cannot_be_told_comes_as_it_is(tmp_path: Path) -> None:
+    class Fails(ToyHarness):
+        def adopt(self, tools: Mapping[str, ToyTool]) -> None:
+            raise UnspeakableFailure(*tools)
+
+    with pytest.raises(UnspeakableFailure):
+        play("just above the threshold", Fails(), tmp_path)
 
 
 @pytest.mark.parametrize("name", ["just above the threshold", "read by pattern", "offloading fails"])
@@ -408,7 +471,7 @@ def test_what_ends_or_skips_a_test_passes(name: str, outcome: BaseException, tmp
 def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Path) -> None:
     wrong: Scenario = replace(BY_NAME["just above the threshold"], name="wrong", sees=("nobody says this",))
 
-    with pytest.raises(AssertionError, match=re.escape("the results lack 'nobody says this'")) as raised:
+    with pytest.raises(AssertionError, match="the core's own results lack 'nobody says this'") as raised:
         AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
     assert "Look at" not in str(raised.value)
 

@@ -10,7 +10,8 @@ import pytest
 
 import coatcheck.testing
 from coatcheck import InMemoryStorage
-from coatcheck.testing import AdapterContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import AdapterContract, LocalPathContract, ReadsRangesContract, StorageContract
+from coatcheck.testing.samples import MALFORMED_KEYS, id_of_key
 from coatcheck.testing.suite import require_same, wait_for
 from tests.testing.dict_storages import DictStorage
 
@@ -137,3 +138,17 @@ def test_a_difference_is_named_in_a_line(found: bytes, expected: bytes, message:
     with pytest.raises(AssertionError, match=message) as raised:
         require_same(found, expected, "what")
     assert len(str(raised.value)) < 300
+
+
+def test_the_ids_of_keys_are_short_and_all_different() -> None:
+    ids = {id_of_key(key) for key in MALFORMED_KEYS}
+
+    assert len(ids) == len(MALFORMED_KEYS)
+    assert max(map(len, ids)) < 100
+
+
+@pytest.mark.parametrize("contract", [StorageContract, LocalPathContract])
+def test_the_contracts_show_keys_by_their_ids(contract: type) -> None:
+    marks = [mark for test in vars(contract).values() for mark in getattr(test, "pytestmark", [])]
+
+    assert {mark.kwargs.get("ids") for mark in marks if mark.args[1] is MALFORMED_KEYS} == {id_of_key}

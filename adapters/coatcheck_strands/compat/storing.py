@@ -17,7 +17,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from coatcheck import (
-    CorruptContent,
     InvalidRequest,
     Offloader,
     ReferenceNotFound,
@@ -119,7 +118,8 @@ class StoresAndRetrieves:
 
         Raises:
             KeyError: there is no such content.
-            CorruptContent: it is not what was saved.
+            CorruptContent: what a placeholder names is not what was saved, by its digest; or what ``store`` named is
+                damaged, as far as ``retrieve_named`` sees it.
 
         """
         scope = scope_at_hand()
@@ -150,7 +150,8 @@ class StoresAndRetrieves:
 
         Raises:
             KeyError: there is no such content.
-            CorruptContent: it is not what was saved.
+            CorruptContent: the storage itself sees that it is damaged, such as by its size. No digest is compared:
+                other bytes of the same size are returned as they are.
 
         """
         named = _REFERENCE.fullmatch(self._file_in(reference))
@@ -180,10 +181,11 @@ class StoresAndRetrieves:
 def _own_error(error: StorageError) -> BaseException:
     """Return what the storage raised, which an ``Offloader`` makes a ``StorageError``; else the error itself.
 
-    Not a ``LookupError``, which means here that there is no such content.
+    A subclass of ``StorageError`` is never what an ``Offloader`` makes: the storage itself raised it. A ``LookupError``
+    would mean here that there is no such content.
     """
     cause = error.__cause__
-    if cause is None or isinstance(error, CorruptContent) or isinstance(cause, LookupError):
+    if cause is None or type(error) is not StorageError or isinstance(cause, LookupError):
         return error
     return cause
 

@@ -22,7 +22,7 @@ from coatcheck.core.policy import Always
 from coatcheck.core.references import Key, resolve_reference, scope_part
 from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
-from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise
+from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, id_of_key, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
 from coatcheck.testing.suite import Contract, require_same, wait_for
 
@@ -476,7 +476,7 @@ class LocalPathContract(Contract):
         paths = {storage.local_path(entry.key, content_type=entry.content_type) for entry in entries}
         assert len(paths) == len(entries), "two entries share a file"
 
-    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=ascii)
+    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=id_of_key)
     def test_a_malformed_key_names_no_file_outside(self, storage: LocalStorage, key: str) -> None:
         """No key names a file outside the storage's own folder.
 

@@ -6,8 +6,11 @@ fails is said by ``trial``; only the way to a place belongs here, from a scenari
 
 from __future__ import annotations
 
+import inspect
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from coatcheck.testing.suite import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -57,14 +60,19 @@ INTERRUPTS = "where the tool runs: outside of settle and asettle, so that what t
 STEPS = "Batch.together and Batch.arrivals: all results of one step, in one batch"
 ERRORS = "Arrival.is_error: as the framework marks the result"
 POLICIES = "Arrival.tool_name and Arrival.tool_args: those of this call, as the framework has them"
+ASYNC_POLICIES = f"{OFF_THE_LOOP}. Then look at {POLICIES}"
 CALL_IDS = "what the adapter looks up by call id: ids may be odd, missing or used twice"
 
 _LOOK = "\nLook at "
 
 
-def place_of_results(scenario: Scenario) -> str:
+def place_of_results(scenario: Scenario, *, is_async: bool) -> str:
     """Return where to look if what the model or the storage got of a tool's results is wrong."""
-    return next(place for applies, place in _places(scenario) if applies)
+    place = next(place for applies, place in _places(scenario) if applies)
+    policies = scenario.knobs.get("policies", {}).values()
+    if place == POLICIES and is_async and any(map(inspect.iscoroutinefunction, policies)):
+        return ASYNC_POLICIES
+    return place
 
 
 def place_of_answers(scenario: Scenario) -> str:
@@ -101,8 +109,8 @@ def pointing_at(place: str | None) -> Iterator[None]:
     try:
         yield
     except AssertionError as error:
-        if place is not None and _LOOK not in str(error):
-            error.args = (f"{error}{_LOOK}{place}.",)
+        if place is not None and _LOOK not in words_of(error):
+            error.args = (f"{words_of(error)}{_LOOK}{place}.",)
         raise
 
 

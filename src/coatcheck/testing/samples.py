@@ -24,6 +24,7 @@ __all__ = (
     "MALFORMED_KEYS",
     "ODD_TEXT",
     "Entry",
+    "id_of_key",
     "long_line",
     "make_entry",
     "noise",
@@ -61,6 +62,8 @@ MALFORMED_KEYS = (
 )
 """Keys that no engine makes: traversal, absolute paths, NUL, device names, wildcards, over-long ones."""
 
+_LONGEST_ID = 40
+
 ODD_TEXT = (
     "lone \ud800 and \udfff, NUL \0, CRLF\r\n, CR\r, NEL \x85, LS \u2028, PS \u2029, \ufeff, e\u0301, 漢字, "
     "\U0001f469\u200d\U0001f469\u200d\U0001f467\n"
@@ -92,6 +95,11 @@ class Entry:
 
     metadata: Mapping[str, str]
     """With the full digest under ``sha256``."""
+
+
+def id_of_key(key: str) -> str:
+    """Return a key as the id of a test, cut where it is very long."""
+    return ascii(key) if len(key) <= _LONGEST_ID else f"{key[:_LONGEST_ID]!a} and more, {len(key)} characters"
 
 
 def make_entry(

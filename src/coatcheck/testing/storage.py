@@ -28,7 +28,7 @@ from coatcheck.core.errors import StorageError
 from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
 from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
-from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, make_entry, noise, numbered_lines
+from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, id_of_key, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, wait_for
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class StorageContract(Contract):
         with ThreadPoolExecutor(THREADS) as threads:
             list(threads.map(save_and_load, entries))
 
-    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=ascii)
+    @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=id_of_key)
     def test_a_malformed_key_does_no_harm(self, storage: Storage, key: str) -> None:
         """A key that no engine makes is refused with ``StorageError``, or is a key like any other; no more happens.
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.policy import MaybeAwaitable
 
-__all__ = ("Contract", "require_same", "wait_for")
+__all__ = ("Contract", "require_same", "wait_for", "words_of")
 
 Result = TypeVar("Result")
 
@@ -70,6 +70,14 @@ def require_same(found: bytes, expected: bytes, what: str) -> None:
         f" {found[near]!r} instead of {expected[near]!r}"
     )
     raise AssertionError(message)
+
+
+def words_of(error: BaseException) -> str:
+    """Return what an error says, also where saying it fails."""
+    try:
+        return str(error)
+    except Exception as again:  # noqa: BLE001 - the error is an adapter's, or its framework's
+        return f"(its __str__ raises {type(again).__name__})"
 
 
 async def _awaited(value: Awaitable[Result]) -> Result:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from coatcheck.core.blocks import Kept, Offloaded, TextBlock, ToolResult, Truncated, to_valid_unicode
+from coatcheck.core.blocks import Kept, Offloaded, OpaqueBlock, TextBlock, ToolResult, Truncated, to_valid_unicode
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.policy import Never
 from coatcheck.core.references import Key
@@ -41,7 +41,7 @@ from coatcheck.testing.places import (
 )
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
 from coatcheck.testing.scripting import Script, page_content, shown_references
-from coatcheck.testing.suite import require_same, wait_for
+from coatcheck.testing.suite import require_same, wait_for, words_of
 from coatcheck.testing.watching import ResultWatch, ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Trial:
             AssertionError: the adapter does something else than the scenario says, or than the core does.
 
         """
-        place = place_of_results(self._scenario)
+        place = place_of_results(self._scenario, is_async=self._is_async)
         if self._scenario.claims_our_name:
             with pointing_at(place):
                 self._check_name_clash()
@@ -121,7 +121,9 @@ class Trial:
             self._check_results(results, outcomes)
             self._check_warnings([*map(_words, warnings)])
             self._check_answer_to_the_user(transcript)
-        self._check_what_is_seen(results)
+        self._check_what_the_core_says(outcomes)
+        with pointing_at(place):
+            self._check_what_is_seen(results)
         with pointing_at(IN_PLACE):
             self._check_what_tools_returned()
         with pointing_at(TOOLS):
@@ -188,7 +190,7 @@ class Trial:
             if self._fails_without_adapter():
                 raise
             with pointing_at(place_of_error(self._scenario, is_reading=script.is_reading)):
-                message = f"the agent run raised {type(error).__name__}: {error}"
+                message = f"the agent run raised {type(error).__name__}: {words_of(error)}"
                 raise AssertionError(message) from error
 
     def _fails_without_adapter(self) -> bool:
@@ -238,7 +240,7 @@ class Trial:
             except NO_ERRORS:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the adapter or its framework refuses it with
-                refusal = repr(error)
+                refusal = f"{type(error).__name__}: {words_of(error)}"
         assert any(RETRIEVAL_TOOL in words for words in [refusal, *map(_words, warnings)]), (
             f"a tool of the user's own is named {RETRIEVAL_TOOL!r}, and this was neither refused nor warned about,"
             f" by that name: {refusal}"
@@ -320,11 +322,20 @@ class Trial:
                 with pointing_at(place):
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
 
+    def _check_what_the_core_says(self, outcomes: Sequence[Outcome]) -> None:
+        """Check what the scenario says of the core alone: no adapter can mend what fails here."""
+        for outcome in outcomes:
+            if isinstance(outcome, Offloaded):
+                check_early(_text(outcome))
+        said = "\n".join(
+            str(block.native) if isinstance(block, OpaqueBlock) else _texts([block])
+            for outcome in outcomes
+            for block in outcome.blocks
+        )
+        check_contains(said, sees=self._scenario.sees, hides=self._scenario.hides, what="the core's own results")
+
     def _check_what_is_seen(self, results: Sequence[Received]) -> None:
-        """Check what the scenario says of the core's own words, which the results have by now."""
-        for call, received in zip(self._scenario.for_model, results, strict=True):
-            if call.becomes == "offloaded":
-                check_early(received.text)
+        """Check the same of the results: of their texts it is known by now, of what else they hold it is not."""
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 

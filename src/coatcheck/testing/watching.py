@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import functools
 import logging
-from contextlib import contextmanager
+from collections import deque
+from contextlib import contextmanager, suppress
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
@@ -20,8 +22,16 @@ Result = TypeVar("Result")
 
 Way: TypeAlias = "tuple[str, ...]"
 
-_PLAIN = (str, bytes, int, float, set, frozenset, type(None), type)
+_PLAIN = (str, bytes, bytearray, int, float, set, frozenset, type(None), type)
 """What is compared by its value; it holds nothing that could change by itself."""
+
+_CLOSED = (*_PLAIN, ModuleType)
+"""What is not looked into."""
+
+_LISTS = (list, tuple, deque)
+
+_MOST_PARTS = 100_000
+"""Parts of one result that are watched: one that holds a client may hold half of the program."""
 
 
 class ToolWatch:
@@ -47,11 +57,34 @@ class ToolWatch:
         }
 
 
+class _Part:
+    """What was seen of one object in a result. It keeps the object, so that no other gets its id."""
+
+    __slots__ = ("_value", "held", "seen")
+
+    def __init__(self, seen: object) -> None:
+        self.seen = seen
+        self.held: dict[str, _Part] | None = None
+        """What it holds, by the way to it; None if nobody looked."""
+        self._value = _value(seen)
+
+    def is_still(self, now: object) -> bool:
+        """Return whether an object is what this one was, apart from what it holds."""
+        if now is not self.seen and type(now) is not type(self.seen):
+            return False
+        if issubclass(type(now), _PLAIN):
+            return _is_equal(self._value, _value(now))
+        return now is self.seen or self.held is None or bool(self.held) or issubclass(type(now), (dict, *_LISTS))
+
+
 class ResultWatch:
-    """Remembers all that results hold, however deep, and tells what changed since."""
+    """Remembers all that results hold, however deep, and tells what changed since.
+
+    What cannot be looked at is left out. An attribute that is private and None may be filled: it is a cache.
+    """
 
     def __init__(self) -> None:
-        self._watched: list[tuple[object, dict[Way, object]]] = []
+        self._watched: list[tuple[object, _Part]] = []
 
     @property
     def saw_any(self) -> bool:
@@ -60,15 +93,15 @@ class ResultWatch:
 
     def watch(self, result: Result) -> Result:
         """Remember what ``result`` holds; return the same object."""
-        self._watched.append((result, dict(_parts_of(result))))
+        self._watched.append((result, _first_part(result)))
         return result
 
     def changes(self) -> set[str]:
         """Return where results changed, as ``dict['content'][0]``."""
         return {
             "".join((type(result).__name__, *way))
-            for result, before in self._watched
-            for way in _changed_parts(before, dict(_parts_of(result)))
+            for result, first in self._watched
+            for way in _changed_parts(first, result)
         }
 
 
@@ -102,41 +135,84 @@ def _is_hidden_by(tool: object, name: str) -> bool:
     return of_the_class is not None and not isinstance(of_the_class, functools.cached_property)
 
 
-def _parts_of(value: object, way: Way = (), within: tuple[int, ...] = ()) -> Iterator[tuple[Way, object]]:
-    """Yield each part of a value with the way to it: of a part that holds others, only its type."""
-    if id(value) in within:  # a part that holds the whole
-        return
-    if isinstance(value, dict):
-        held = {f"[{name!r}]": part for name, part in value.items()}
-    elif isinstance(value, list | tuple):
-        held = {f"[{index}]": part for index, part in enumerate(value)}
-    else:
-        held = {} if isinstance(value, _PLAIN) else {f".{name}": part for name, part in _state_of(value).items()}
-    yield way, type(value) if held or isinstance(value, dict | list | tuple) else _copied(value)
-    for name, part in held.items():
-        yield from _parts_of(part, (*way, name), (*within, id(value)))
+def _first_part(result: object) -> _Part:
+    """Return what a result is and holds now. Each object in it is looked at once, those near the surface first."""
+    first = _Part(result)
+    known = {id(result): first}
+    waiting = deque([first])
+    while waiting:
+        part = waiting.popleft()
+        held = _held(part.seen)
+        if len(known) + len(held) > _MOST_PARTS:
+            continue
+        waiting += (known.setdefault(id(one), _Part(one)) for one in held.values() if id(one) not in known)
+        part.held = {name: known[id(one)] for name, one in held.items()}
+    return first
 
 
-def _changed_parts(before: dict[Way, object], after: dict[Way, object]) -> Iterator[Way]:
-    yield from (way for way in before if way not in after or not _is_equal(before[way], after[way]))
-    # As above, a new attribute is a note that changes nothing. A new key is content.
-    yield from (way for way in after.keys() - before.keys() if way[-1].endswith("]") and way[:-1] in before)
+def _changed_parts(first: _Part, result: object) -> Iterator[Way]:
+    compared: dict[tuple[int, int], object] = {}
+    waiting: deque[tuple[Way, _Part, object]] = deque([((), first, result)])
+    while waiting:
+        way, part, now = waiting.popleft()
+        pair = (id(part), id(now))
+        if pair in compared:  # shared, or a part that holds the whole
+            continue
+        compared[pair] = now  # so that its id is not used again
+        if not part.is_still(now):
+            yield way
+            continue
+        if part.held is None:
+            continue
+        held = _held(now)
+        yield from ((*way, name) for name in part.held if name not in held)
+        # As above, a new attribute is a note that changes nothing. A new key is content.
+        yield from ((*way, name) for name in held if name not in part.held and name.endswith("]"))
+        waiting += (
+            ((*way, name), before, held[name])
+            for name, before in part.held.items()
+            if name in held and not (before.seen is None and name.startswith("._"))  # a cache may be filled
+        )
+
+
+def _held(value: object) -> dict[str, object]:
+    """Return what a part of a result holds, by the way to it. What cannot be looked at is left out."""
+    held: dict[str, object] = {}
+    with suppress(Exception):
+        if isinstance(value, dict):
+            for key, part in value.items():
+                with suppress(Exception):
+                    held[f"[{key!r}]"] = part
+        elif isinstance(value, _LISTS):
+            held |= {f"[{index}]": part for index, part in enumerate(value)}
+        elif not isinstance(value, _CLOSED):
+            held |= {f".{name}": part for name, part in _attributes(value).items()}
+    return held
 
 
 def _state_of(tool: object) -> dict[str, object]:
     """Return what an object holds, and what the collections in it hold, one level deep."""
     if isinstance(tool, list | tuple):
         return {"items": list(tool)}
-    held = dict(getattr(tool, "__dict__", {}))
-    for owner in type(tool).__mro__:
-        slots = owner.__dict__.get("__slots__", ())
-        held |= {
-            name: getattr(tool, name)
-            for name in ((slots,) if isinstance(slots, str) else slots)
-            if not name.startswith("__") and hasattr(tool, name)
-        }
-    held |= {name: getattr(tool, name) for name in ("__code__", "__defaults__") if hasattr(tool, name)}
+    held = _attributes(tool)
+    for name in ("__code__", "__defaults__"):
+        with suppress(Exception):
+            held[name] = getattr(tool, name)
     return {name: _copied(value) for name, value in held.items()}
+
+
+def _attributes(owner: object) -> dict[str, object]:
+    """Return the attributes of an object. What raises when it is asked for is left out."""
+    held: dict[str, object] = {}
+    with suppress(Exception):
+        held |= owner.__dict__
+    for base in type(owner).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            with suppress(Exception):
+                if not name.startswith("__"):
+                    held[name] = getattr(owner, name)
+    return held
 
 
 def _copied(value: object) -> object:
@@ -153,8 +229,20 @@ def _is_same(one: object, other: object) -> bool:
     return one == other if isinstance(one, set) else one is other
 
 
+def _value(part: object) -> object:
+    """Return a part of a result, copied where it may change in place and holds nothing that is looked into."""
+    with suppress(Exception):
+        if isinstance(part, set):
+            return frozenset(part)
+        if isinstance(part, bytearray):
+            return bytes(part)
+    return part
+
+
 def _is_equal(one: object, other: object) -> bool:
-    return one is other or (type(one) is type(other) and isinstance(one, _PLAIN) and one == other)
+    with suppress(Exception):
+        return one is other or bool(one == other)
+    return True  # what cannot be compared is left out
 
 
 def _is(one: object, other: object) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from strands.vended_plugins import context_offloader as theirs
 
-from coatcheck import CorruptContent, NamesReferences, Offloader, Storage, TextBlock, scope
+from coatcheck import CorruptContent, NamesReferences, Offloader, Storage, StorageError, TextBlock, scope
 from coatcheck.testing import (
     DeletesContract,
     ListsContract,
@@ -31,6 +31,8 @@ from tests.adapters.strands.sandboxes import FolderSandbox
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from coatcheck import Stored
 
 
 class TestInMemoryStorage(
@@ -175,6 +177,36 @@ async def test_what_the_disk_refuses_is_its_own_error(tmp_path: Path, *, is_scop
             await storage.store("key", b"x")
         with pytest.raises(NotADirectoryError):
             await storage.retrieve("key_0123456789abcdef.txt")
+
+
+class OutOfReach(StorageError):
+    """What a host's own storage raises."""
+
+
+class HostsStorage(FileStorage):
+    def load(self, key: str) -> Stored | None:
+        raise OutOfReach(key) from ConnectionError(key)
+
+    load_range = load  # type: ignore[assignment]
+
+
+async def test_what_a_storage_made_of_an_error_is_not_taken_apart(tmp_path: Path) -> None:
+    storage = HostsStorage(str(tmp_path))
+    outcome = await Offloader(storage).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")
+
+    with scope("mine"), pytest.raises(OutOfReach):
+        await storage.retrieve(str(outcome.references[0]))
+
+
+@pytest.mark.parametrize(("other", "is_seen"), [(b"other", False), (b"longer", True)])
+async def test_what_store_named_is_checked_by_its_size_only(tmp_path: Path, other: bytes, *, is_seen: bool) -> None:
+    storage: FileStorage = FileStorage(str(tmp_path))
+    reference = await storage.store("key", b"first")
+    (file,) = files(tmp_path, "v1/*/*.txt")
+    file.write_bytes(other)
+
+    with pytest.raises(CorruptContent) if is_seen else nullcontext():
+        assert await storage.retrieve(reference) == (other, "text/plain")
 
 
 async def test_damaged_content_of_a_conversation_is_corrupt_and_not_missing(tmp_path: Path) -> None:
