@@ -191,7 +191,14 @@ def of_records(tool: str, records: list[dict[str, Any]]) -> dict[str, Any]:
         ("Read", [cell(0, "print(rows)", {"output_type": "stream", "text": LARGE[:3_000]})] * 200, "source"),
         (
             "Read",
-            [cell(0, "plot()", {"output_type": "display_data", "text": "", "image": IMAGE_DATA})] * 2_000,
+            [
+                cell(
+                    0,
+                    "plot()",
+                    {"output_type": "display_data", "text": "", "image": {**IMAGE_DATA, "image_data": BASE64[:4_000]}},
+                )
+            ]
+            * 2_000,
             "source",
         ),
         ("WebSearch", [{"title": f"page {number}", "url": f"https://a/{number}"} for number in range(9_000)], "url"),
