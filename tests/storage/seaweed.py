@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import boto3
 import botocore.session
-import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -82,8 +82,8 @@ def running_server(folder: Path) -> Iterator[Server]:
         try:
             server = Server(f"http://127.0.0.1:{ports[PORTS.index('s3.port')]}")
             if answers(server, process):
-                with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(botocore.session, "create_loader", cache(botocore.session.create_loader))
+                loader = cache(botocore.session.create_loader)
+                with mock.patch.object(botocore.session, "create_loader", loader):
                     yield server
                 return
         finally:

@@ -512,3 +512,9 @@ def test_a_bucket_with_versioning_keeps_what_was_deleted_as_the_page_says(server
     versions = client.list_object_versions(Bucket=bucket)
     assert len(versions["Versions"]) == 2
     assert len(versions["DeleteMarkers"]) == 1
+
+
+def test_the_server_starts_without_pytest_as_the_benchmarks_start_it() -> None:
+    code = "import sys; sys.modules['pytest'] = None; import tests.storage.faulty_proxy, tests.storage.seaweed"
+
+    subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
