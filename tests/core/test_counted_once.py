@@ -7,6 +7,7 @@ import io
 import json
 import re
 import time
+import tracemalloc
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,19 @@ def test_the_head_of_a_line_without_blanks_costs_a_look_at_its_beginning(text: s
     least = min(seconds(lambda: re.compile("[^\n]*").match(text)) for _ in range(3))
 
     assert min(seconds(lambda: counted.head(text, 500)) for _ in range(3)) < 10 * least
+
+
+@pytest.mark.no_cover
+def test_the_head_of_a_long_line_of_words_takes_no_copy_of_it() -> None:
+    text = "1 served request; 2 served request; " * 100_000
+    counted = CountedOnce(TIKTOKEN)
+    TIKTOKEN.warm_up()
+    tracemalloc.start()
+    try:
+        assert text.startswith(counted.head(text, 500))
+        assert tracemalloc.get_traced_memory()[1] < len(text) / 10
+    finally:
+        tracemalloc.stop()
 
 
 PARCELS = json.dumps(

@@ -532,16 +532,17 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
 def _pieces(text: str) -> Iterator[str]:
     """Yield ``text`` in lines and in parts of long ones; such text can be parted there."""
     for found in _LINE.finditer(text):
-        line = found[0]
-        while len(line) > _LINE_CHARACTERS:
-            end = gap_before(line, _LINE_CHARACTERS)
+        start, stop = found.span()
+        while stop - start > _LINE_CHARACTERS:
+            near = text[start : min(stop, start + _LINE_CHARACTERS + _PIECE_CHARACTERS)]  # not all of a line of 100 MB
+            end = gap_before(near, _LINE_CHARACTERS)
             if end is None:
-                gap = _GAP.search(line, _LINE_CHARACTERS, _LINE_CHARACTERS + _PIECE_CHARACTERS)
-                end = gap.start() if gap else len(line)
-            yield line[:end]
-            line = line[end:]
-        if line:
-            yield line
+                gap = _GAP.search(near, _LINE_CHARACTERS)
+                end = gap.start() if gap else stop - start
+            yield text[start : start + end]
+            start += end
+        if start < stop:
+            yield text[start:stop]
 
 
 _JOINER = "\u200d"
