@@ -99,8 +99,8 @@ PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "
 comes with LangChain; no test uses it, and each process takes a second to load it."""
 
 JOBS = [
-    *("lint", "core", "types", "cli"),
-    *(f"adapter({extra})" for extra in ADAPTERS),
+    *("lint", "core", "adapter(mcp)", "types", "cli"),
+    *(f"adapter({extra})" for extra in ADAPTERS if extra != "mcp"),
     *(f"storage({extra})" for extra in STORAGES),
     *("mcp_types", "docs", "browser", "wheel"),
 ]
