@@ -438,7 +438,7 @@ def _require_reference(answer: object) -> str | CoatcheckError:
         and len(answer.splitlines()) == 1
     ):
         return answer
-    kind = f"a str of {len(answer):,} characters" if isinstance(answer, str) else f"a {type(answer).__name__}"
+    kind = f"a str of {len(answer):,} characters" if isinstance(answer, str) else type(answer).__name__
     return StorageError(
         "the storage must answer save_named with a reference, one line of at most"
         f" {MAX_STORAGE_REFERENCE_LENGTH:,} characters without spaces at its ends, not {kind}"

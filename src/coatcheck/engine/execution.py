@@ -26,7 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
-from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error, is_of_the_system
 from coatcheck.core.forks import in_forked_child, loading
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
@@ -387,7 +387,7 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
 
     if isinstance(error, NoThreadFree):
         reason = str(error)
-    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError) and getattr(error, "errno", None) is None:
+    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError) and not is_of_the_system(error):
         reason = "no answer in time"  # ours; the system's own has words, such as that a folder stays locked
     else:
         reason = effect.describe(error)
