@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
 
 TIKTOKEN = TiktokenCounter()
+COUNT = 14_000
+"""Records in more than a million characters: of fewer, all are read."""
+
 RECORDS: list[JsonValue] = [
     {"id": number, "note": f'}}, {{"id": {number}, ]', "tags": [{"a": [1, {"b": "},{"}]}, {"a": number}]}
-    for number in range(30_000)
+    for number in range(COUNT)
 ]
 
 
@@ -48,7 +51,7 @@ def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
     rows = [line for line in lines if "|" in line and "one a line" not in line]
     head = next(index for index, row in enumerate(rows) if row != _row(index))
     assert head > 3
-    assert rows[head:] == [_row(number) for number in range(30_000 - len(rows) + head, 30_000)]
+    assert rows[head:] == [_row(number) for number in range(COUNT - len(rows) + head, COUNT)]
     assert total == len(text)
     assert text[first - 1] == "}"
     assert text[last + 1] == "{"
@@ -61,7 +64,7 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
     text = json.dumps(RECORDS)
     monkeypatch.setattr("coatcheck.core.preview.json.orjson", None)
 
-    assert preview(Previewed.of(text), TIKTOKEN, budget=500).startswith("list of 30,000 objects, one a line: ")
+    assert preview(Previewed.of(text), TIKTOKEN, budget=500).startswith("list of 14,000 objects, one a line: ")
 
 
 @pytest.mark.parametrize("wrap", [None, "orders"])
@@ -160,10 +163,10 @@ def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice(monkeypat
 
 def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
     facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
-    text = json.dumps({"facets": facets, "total": 30_000, "orders": RECORDS})
+    text = json.dumps({"facets": facets, "total": COUNT, "orders": RECORDS})
 
     assert re.search(
-        r"^orders: list of 30,000 objects", preview(Previewed.of(text), TIKTOKEN, budget=500), re.MULTILINE
+        r"^orders: list of 14,000 objects", preview(Previewed.of(text), TIKTOKEN, budget=500), re.MULTILINE
     )
 
 

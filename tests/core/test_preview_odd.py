@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLACES = 20
-LARGE = 11_000
+LARGE = 7_000
 """Lines of a log of more than 256 KiB, of which a preview shows the ends only."""
 
 
@@ -106,7 +106,7 @@ def test_trouble_is_counted_and_the_worst_comes_first() -> None:
     text = _log(LARGE, LARGE // 2)
     shown = _shown(text, 160)
 
-    assert shown.startswith("[1 ERROR, 2,199 WARN]\n")
+    assert shown.startswith("[1 ERROR, 1,399 WARN]\n")
     assert "ERROR worker failed" in shown
 
 
@@ -114,7 +114,7 @@ def test_the_first_and_the_last_of_a_level_are_shown() -> None:
     lines = _log(LARGE, 4_000, "ERROR first").splitlines(keepends=True)
     for number in range(4_001, 4_400):
         lines[number] = f"2026-03-01 12:50:00 ERROR again {number}\n"
-    lines[7_000] = "2026-03-01 12:50:00 ERROR last\n"
+    lines[6_000] = "2026-03-01 12:50:00 ERROR last\n"
     shown = _shown("".join(lines))
 
     assert "ERROR first" in shown
