@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.work import count_parts
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("ENOUGH", "names_in", "next_to_names", "with_names")
+__all__ = ("ENOUGH", "names_in", "next_to_names", "with_names", "without")
 
 ENOUGH = 0.93
 """Share of the budget. A preview that takes that much is not made again for the rest."""
@@ -50,8 +49,9 @@ _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for 
 _CONTINUED = bytes(range(0x80, 0xC0))
 """All bytes of a character of UTF-8 but its first one."""
 
-_TERM = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|[^,]+", re.ASCII)
-"""Of letters, digits, signs and commas: what is a term by itself. Only figures hold commas, one for each thousand."""
+_BEGINS_A_FIGURE = "|".join(rf"(?<={digits},)(?<![^\s,]{digits},)" for digits in (r"\d", r"\d\d", r"\d\d\d"))
+_PARTING = re.compile(rf",(?!(?:{_BEGINS_A_FIGURE})\d{{3}}(?:,\d{{3}}){{0,4}}(?!\d|,\S))", re.ASCII)
+"""A comma between two terms. Only figures hold commas, one for each thousand; no figure holds many."""
 
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
@@ -101,11 +101,12 @@ def next_to_names(
             return shown
     for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
     named: str | None = None
+    among: str | None = None
     for _ in range(2):
         shown, _ = fit(budget - for_names)
         if shown is None:
             return fit(budget)[0] if or_alone else None
-        named = with_names(shown, text, budget, counter)
+        named, among = _with_names(shown, text, budget, counter, among=among)
         used = counter.count(named)
         if used >= budget * ENOUGH:
             break
@@ -115,13 +116,24 @@ def next_to_names(
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
     """Return ``shown``, followed by names of ``text`` that it lacks if they fit; at most ``budget`` tokens in all."""
+    return _with_names(shown, text, budget, counter)[0]
+
+
+def _with_names(
+    shown: str, text: str, budget: int, counter: TokenCounter, *, among: str | None = None
+) -> tuple[str, str | None]:
+    """Return that, and all names of ``text`` if none was left out; ``among`` has them, if they are known."""
     opening, closing = _IN_THE_REST
     room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
     if room < _LEAST_ROOM:
-        return shown
-    names, _ = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
+        return shown, among
+    if among is None:
+        names, has_all = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)
+    else:
+        names, has_all = names_within(without(among, shown), room, counter)
     parts = (f"{shown}\n", opening, f" {names}", closing)
-    return "".join(parts) if names and count_parts(counter, *parts) <= budget else shown
+    fits = names and count_parts(counter, *parts) <= budget
+    return "".join(parts) if fits else shown, names if names and has_all else None
 
 
 def names_in(
@@ -147,14 +159,24 @@ def names_in(
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
         return "", True
+    kept, has_all = names_within(names, budget, counter)
+    before, _, last_shown = kept.rpartition(" ")
+    # The number of a line goes with its names, which no longer fit.
+    return before if numbered and not has_all and last_shown.isdecimal() else kept, has_all
+
+
+def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, bool]:
+    """Return the first of ``names`` within ``budget`` tokens, and whether those are all."""
     names = f" {names}"  # as it is counted where it is shown
     kept = counter.head(names, budget)
     if kept == names:
         return names[1:], True
-    kept = kept if names[len(kept)] == " " else kept.rpartition(" ")[0]
-    before, _, last_shown = kept.rpartition(" ")
-    # The number of a line goes with its names, which no longer fit.
-    return (before if numbered and last_shown.isdecimal() else kept)[1:], False
+    return (kept if names[len(kept)] == " " else kept.rpartition(" ")[0])[1:], False
+
+
+def without(names: str, shown: str) -> str:
+    """Return ``names`` but those that ``shown`` has."""
+    return " ".join(name for name in names.split() if name not in shown)
 
 
 def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:
@@ -184,7 +206,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
 
 def _goes_on(figure: str, known: set[str]) -> bool:
     """Return whether a figure goes on a row of known ones, such as ids, which nobody searches for one by one."""
-    return known.issuperset(str(int(figure) - before) for before in _ROW)
+    return all(str(int(figure) - before) in known for before in _ROW)
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
@@ -213,9 +235,5 @@ def _terms_of(text: str) -> str:
 
 def _candidates(terms: str, known: set[str]) -> list[str]:
     """Return each term once that is not ``known`` and may be a name."""
-    for parting in (", ", " ,", ",\n"):  # hardly any other comma is left, and a match for each word takes longer
-        terms = terms.replace(parting, " ")
-    words = dict.fromkeys(terms.split())
-    if "," in terms:
-        words = dict.fromkeys(chain.from_iterable(_TERM.findall(word) if "," in word else (word,) for word in words))
+    words = dict.fromkeys(_PARTING.sub(" ", terms).split())
     return [term for term in words if term not in known and not (term.islower() and term.isalpha())]

@@ -68,6 +68,9 @@ _DENSITY = 2.6
 _FIRST_GUESS, _MOST = 0.95, 1.6
 """Characters per token of an outline, divided by those of its source text: the mean, and the maximum."""
 
+_NEXT_GUESS = 0.97
+"""The same, compared with the last outline that was counted: what comes next may have fewer characters per token."""
+
 _LARGE_PART = 400
 """Characters: what does not fit is passed over, and what comes after it may fit."""
 
@@ -94,32 +97,45 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
     density = characters_of_a_token(counter, text) if text else _DENSITY
-    fit = partial(_fitted, value, root, counter=counter, density=density)
+    fit = partial(_fitted, value, _Ranking(root, counter, density=density), counter=counter, density=density)
     may_fit = len(text) <= budget * density * _MOST
     return next_to_names(fit, text, budget, counter, may_fit=may_fit, or_alone=True)
 
 
-def _steps(root: _Container, most: float, counter: TokenCounter) -> list[tuple[_Part, int, int]]:
-    """Return the parts by rank that have ``most`` characters, each with its level and about how many it takes."""
-    steps: list[tuple[_Part, int, int]] = []
-    heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, root, _SHOWN)]
-    serial = cost = 0
-    while heap and cost < most:
-        rank, _, part, level = heapq.heappop(heap)
-        more = part.cost(level) + 1
-        steps.append((part, level, more))
-        cost += more
-        before = serial
-        for next_rank, next_part, next_level in part.follow(rank, level):
-            serial += 1
-            heapq.heappush(heap, (next_rank, serial, next_part, next_level))
-        spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
-    return steps
+class _Ranking:
+    """The parts by rank, as far as they were asked for, each with its level and about how many characters it takes."""
+
+    def __init__(self, root: _Container, counter: TokenCounter, *, density: float) -> None:
+        self.root = root
+        self.density = density * _FIRST_GUESS
+        """Characters of a token in an outline: guessed, then as the last one that was counted had them."""
+        self.steps: list[tuple[_Part, int, int]] = []
+        self.characters = 0
+        self._following = self._ranked(counter)
+
+    def reach(self, most: float) -> None:
+        """Rank parts until they have ``most`` characters."""
+        while self.characters < most and (step := next(self._following, None)):
+            self.steps.append(step)
+            self.characters += step[2]
+
+    def _ranked(self, counter: TokenCounter) -> Iterator[tuple[_Part, int, int]]:
+        heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, self.root, _SHOWN)]
+        serial = 0
+        while heap:
+            rank, _, part, level = heapq.heappop(heap)
+            more = part.cost(level) + 1
+            before = serial
+            for next_rank, next_part, next_level in part.follow(rank, level):
+                serial += 1
+                heapq.heappush(heap, (next_rank, serial, next_part, next_level))
+            spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
+            yield part, level, more
 
 
 def _fitted(
     value: dict[str, JsonValue] | list[JsonValue],
-    root: _Container,
+    ranking: _Ranking,
     budget: int,
     *,
     counter: TokenCounter,
@@ -130,15 +146,16 @@ def _fitted(
     ``density`` is how many characters of the value's text take a token.
     """
     looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)) + _LARGE_PART
-    steps = _steps(root, looked_at, counter)
+    ranking.reach(looked_at)
     best, used, is_whole = None, 0, False
-    total = sum(cost for _, _, cost in steps)
+    total = ranking.characters
     # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
-    fits, most, size = 0, total, min(total, int(budget * density * _FIRST_GUESS))
+    fits, most, size = 0, total, min(total, int(budget * ranking.density))
     for _ in range(_ROUNDS):
-        taken, following = _take(steps, size)
-        shown = "\n".join(root.lines(0))
+        taken, following = _take(ranking.steps, size)
+        shown = "\n".join(ranking.root.lines(0))
         tokens = counter.count(shown)
+        ranking.density = taken * _NEXT_GUESS / max(1, tokens)
         if tokens > budget:
             most = taken
         else:
@@ -150,9 +167,9 @@ def _fitted(
                 break
             if fits >= total:  # the parts took less than was guessed, so more of them are looked at
                 looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART
-                steps = _steps(root, looked_at, counter)
-                most = total = sum(cost for _, _, cost in steps)
-        size = min(max(size * budget * 97 // max(1, tokens * 100), fits + 1), most - 1 if most < total else total)
+                ranking.reach(looked_at)
+                most = total = ranking.characters
+        size = min(max(int(budget * ranking.density), fits + 1), most - 1 if most < total else total)
         if size <= fits:
             break
     is_little = used < budget * _LITTLE and not is_whole

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from coatcheck.core.preview.names import names_in
+from coatcheck.core.preview.names import names_in, without
 from coatcheck.core.preview.source import sample_of
 from coatcheck.core.preview.work import count_parts
 
@@ -91,7 +91,7 @@ def _cut(
     start, end = len(head), max(len(text) - len(tail), len(head))
     shown = f"{head}\n{tail}"
     if among is not None and not numbered:
-        return _Cut(start, end, " ".join(name for name in among.split() if name not in shown), has_all=True)
+        return _Cut(start, end, without(among, shown), has_all=True)
     left = for_names - counter.count(_held(""))
     names, has_all = names_in(text, counter, start=start, end=end, shown=shown, budget=left, numbered=numbered)
     return _Cut(start, end, names, has_all)
