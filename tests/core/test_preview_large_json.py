@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, pieces, preview
 from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _read
+from coatcheck.core.preview.json_lines import preview_json_lines
 from coatcheck.core.preview.json_list import NotRead
 from coatcheck.core.preview.source import Found
 from tests.core.strategies import json_values
@@ -208,3 +209,25 @@ def test_lines_that_hold_a_list_each_are_not_one_large_list() -> None:
     shown = preview(Previewed.of(text[:-1]), TIKTOKEN, budget=300)
 
     assert shown.startswith("JSON Lines of 300 lines")
+
+
+def test_the_lines_of_a_list_are_not_parsed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f'{{"id": {number}, "note": "ends in a comma"}},' for number in range(5_000)]
+    parsed: list[str] = []
+    monkeypatch.setattr("coatcheck.core.preview.json_lines.parse_json", parsed.append)
+
+    assert preview_json_lines(Previewed.of("\n".join(lines)), 300, TIKTOKEN) is None
+    assert not parsed
+
+
+def test_lines_that_are_no_json_are_parsed_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[str] = []
+
+    def parse(line: str) -> None:
+        parsed.append(line)
+        raise ValueError(line)
+
+    monkeypatch.setattr("coatcheck.core.preview.json_lines.parse_json", parse)
+
+    assert preview_json_lines(Previewed.of("{not json}\n" * 5_000), 300, TIKTOKEN) is None
+    assert len(parsed) == 1_001

@@ -57,8 +57,8 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             values[number - 1] = value
         elif line.strip():
             others[number - 1] = line
-    if len(others) > MOST_OTHER_LINES * len(lines):
-        return None
+            if len(others) > MOST_OTHER_LINES * len(lines):
+                return None
     seen = "those looked at" if len(content.text) > LOOKED_AT_WHOLE else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
@@ -146,7 +146,8 @@ def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
 
 
 def _parsed(line: str) -> JsonValue:
-    if line.strip()[:1] not in ("{", "["):
+    stripped = line.strip()
+    if stripped[:1] + stripped[-1:] not in {"{}", "[]"}:  # such as a line of a list, which ends in a comma
         return None
     try:
         return parse_json(line)
