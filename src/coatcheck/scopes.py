@@ -43,7 +43,7 @@ _GIVE_ONE = (
 )
 
 _SHARED = (
-    "no scope was given, so this tool result is stored and read in the scope %r. All conversations without a scope"
+    "no scope was given, so tool results are stored and read in the scope %r. All conversations without a scope"
     " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
     " logged once"
 )

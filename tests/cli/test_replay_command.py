@@ -80,6 +80,14 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     assert "To paste" not in said
 
 
+def test_where_most_conversations_pay_for_a_few_it_says_so(big: Path, tmp_path: Path) -> None:
+    short = [saved(tmp_path / f"{number}.json", openai("short")) for number in range(2)]
+
+    said = plainly(run("replay", big, *short).output)
+    assert "with a prompt cache. Most cost more: a few large results pay for all." in said
+    assert "Most cost more" not in plainly(run("replay", big, short[0]).output)
+
+
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
     found = facts(big, "--threshold", "3000", "--threshold", "500", "--threshold", "3000")
 
@@ -155,7 +163,7 @@ def test_prices_become_costs(big: Path) -> None:
             again = one["tokens"] - one["new_tokens"]
             assert one["cached_cost"] == pytest.approx((one["new_tokens"] * write + again * hit) / 1e6)
     assert re.search(
-        r" Cost +cache *\n.*\n none +0 +0 +\S+ +\d+\.\d\d +\d+\.\d\d", run("replay", big, "--price", "3").output
+        r" Cost +cached *\n.*\n none +0 +0 +\S+ +\d+\.\d\d +\d+\.\d\d", run("replay", big, "--price", "3").output
     )
     assert "cost" not in facts(big)["total"]["without"]
     assert "Cost" not in run("replay", big).output

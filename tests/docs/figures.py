@@ -28,6 +28,7 @@ from coatcheck.replay.measure import definition_tokens
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
 from tests.contract.definition import MOST_TOKENS
+from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -59,6 +60,17 @@ def _about_a_placeholder() -> int:
 
 PLACEHOLDER = _about_a_placeholder()
 
+
+def _kept_at_500(way: str) -> str:
+    """Return the share of the held-out half that ``docs/quality.md`` says a way keeps in 500 tokens."""
+    page = (ROOT / "docs/quality.md").read_text(encoding="utf-8")
+    row = re.search(rf"^\| {way} \|(?:[^|]+\|){{2}} ([\d.]+) \[", page, re.MULTILINE)
+    assert row is not None, f"docs/quality.md has no row for {way}"
+    return f"{float(row[1]):.0f}%"
+
+
+KEPT, OF_A_HEAD = _kept_at_500("coatcheck, preview"), _kept_at_500("head")
+
 FIGURES = (
     ("docs/settings.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_}, # a tool result above this"),
     ("docs/settings.md", f"preview_tokens={DEFAULT_PREVIEW_TOKENS:_}, # the longest preview"),
@@ -83,6 +95,11 @@ FIGURES = (
     ("docs/storages.md", f"What was saved within the last {'hour' if GRACE_SECONDS == 3_600 else '?'} stays"),
     ("docs/thresholds.md", f"Parsing JSON, at most {QUERY if QUERY == PARSED else '?'} for a preview or a query"),
     ("docs/quality.md", "{:.0%} of the budget, {:.0%} in numbered source code".format(*_SHARE_OF_NAMES)),
+    (
+        "README.md",
+        f"preview of 500 tokens held {KEPT} of what agents later needed, a head of 500 tokens {OF_A_HEAD}",
+    ),
+    ("docs/guarantees.md", f"{KEPT} on held-out conversations; a head of 500 tokens: {OF_A_HEAD}"),
     ("README.md", f"the definition of the retrieval tool adds {TOOL} to each request"),
     ("README.md", f"a placeholder about {PLACEHOLDER} on top of the preview"),
     ("docs/settings.md", f"The definition of the retrieval tool, {TOOL} tokens, goes with every request"),

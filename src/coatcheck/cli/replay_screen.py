@@ -66,11 +66,11 @@ def _by_threshold(report: ReplayReport) -> Table:
         "Read\nback",
         "Billed\ntokens",
         "Saved",
-        "With a\ncache",
-        "+2% or\nmore",
-        "With a\ncache",
+        "Saved,\ncached",
+        "Dearer\nby 2%",
+        "Dearer,\ncached",
     ]
-    table = _table("Threshold", *headings, *(["Cost", "With a\ncache"] if costs else []))
+    table = _table("Threshold", *headings, *(["Cost", "Cost,\ncached"] if costs else []))
     table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
     best = total.best(given)
     for amount in total.amounts:

@@ -62,11 +62,13 @@ def details(report: ReplayReport) -> str:
     """Return what the headline rests on, and who loses by it."""
     given, amount = report.assumptions, report.total.at(report.shown)
     plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
+    dearer = cached if given.deciding == given.cached else plain
+    most = " Most cost more: a few large results pay for all." if 2 * dearer > len(report.conversations) else ""
     return (
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
         f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
         f" {count_of(len(report.conversations), 'conversation')} would cost at least 2% more, {cached:,} with a prompt"
-        " cache."
+        f" cache.{most}"
     )
 
 
