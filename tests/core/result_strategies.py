@@ -90,12 +90,23 @@ _TAGS = st.sampled_from(
 _MARKUP = st.lists(_TAGS | st.sampled_from(["text ", "&amp;", "<![CDATA[", "<script>", "</script>", "<"]), max_size=40)
 
 
+_MATCHES = st.builds(
+    lambda path, number, line: f"{path}:{number}:{line}",
+    st.sampled_from(["src/a.py", "a long/path to/b.txt", "C:\\c.md", "d.汉"]),
+    st.integers(0, 10_000),
+    _LOG_LINES,
+)
+
+
 def _csv(header: list[str], rows: list[list[str]], parting: str, times: int) -> str:
     return "\n".join(parting.join(row) for row in [header, *rows * times])
 
 
 def results_of_every_kind() -> st.SearchStrategy[str]:
-    """Return JSON, JSON Lines, Python literals, XML, HTML, CSV, logs, and two of them one behind the other."""
+    """Return JSON, JSON Lines, Python literals, XML, HTML, CSV, logs and matches, also as output, and two in a row.
+
+    A test fails where it never draws a kind of preview.
+    """
     values = json_results()
     kinds = st.one_of(
         values.map(json.dumps),
@@ -106,8 +117,13 @@ def results_of_every_kind() -> st.SearchStrategy[str]:
         values.map(_as_xml),
         st.builds(lambda parts, times: f"<html><body>{''.join(parts) * times}", _MARKUP, st.integers(0, 60)),
         st.builds(_csv, _ROWS, st.lists(_ROWS, max_size=8), st.sampled_from(",;|\t"), st.integers(1, 30)),
-        st.builds(lambda lines, n: "\n".join(lines * n), st.lists(_LOG_LINES, max_size=12), st.integers(1, 40)),
+        st.builds(
+            lambda lines, n: "\n".join(lines * n),
+            st.lists(_LOG_LINES, max_size=12) | st.lists(_MATCHES, min_size=5, max_size=12),
+            st.integers(1, 40),
+        ),
     )
+    kinds |= kinds.map(lambda text: f"<returncode>0</returncode>\n<output>\n{text}\n</output>")
     return kinds | st.builds(
         lambda first, parting, last: f"{first}{parting}{last}", kinds, _TEXTS | st.just("\n"), kinds
     )

@@ -10,7 +10,7 @@ import orjson
 import pytest
 from hypothesis import given
 
-from coatcheck import InvalidRequest
+from coatcheck import Always, InMemoryStorage, InvalidRequest, MediaBlock, Offloaded, Offloader
 from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
 from tests.core.strategies import json_values, texts
 
@@ -84,3 +84,14 @@ def test_valid_text_is_not_copied() -> None:
     text = "größer, länger " * 100
 
     assert to_valid_unicode(text) is text
+
+
+@pytest.mark.parametrize("media_type", ["text/csv", "application/json", "image/png"])
+@pytest.mark.parametrize("view", [bytes, bytearray, memoryview, lambda data: memoryview(data)[::2]])
+def test_a_medium_may_hold_any_view_of_bytes(view: Callable[[bytes], Any], media_type: str) -> None:
+    data = view(b"name,size\n" * 9_000)
+    offloader = Offloader(InMemoryStorage(), policies={"*": Always()})
+    outcome = offloader.offload([MediaBlock(data, media_type)], tool_name="t", scope="s")
+
+    assert isinstance(outcome, Offloaded)
+    assert offloader.load(outcome.references[0], scope="s").data == bytes(data)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
 from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.names import names_in
+from coatcheck.core.preview.names import names_in, next_to_names
 from tests.core.strategies import json_values, long_texts
 
 TIKTOKEN = TiktokenCounter()
@@ -174,6 +174,8 @@ def _spent_on_names(text: str) -> float:
     ("text", "names"),
     [
         ("paid 1,234 and 12,345,678.90, or 376,500, not more", "1,234 12,345,678.90 376,500"),
+        ("figure 5,914,184,313,154,580,292,790", "5,914,184,313,154,580,292,790"),
+        ("it took 12,345ms, of 1,000-2,000", "12,345 1,000 000"),
         ("row 5,123,Ada", "123 Ada"),
         ("row 1992059264,8.41,2.536", "1992059264 8.41 2.536"),
         ("row 1234,567,x100,200", "1234 567 x100 200"),
@@ -185,6 +187,29 @@ def test_a_comma_is_part_of_a_figure_only_where_it_parts_thousands(text: str, na
     found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
 
     assert found == (names, True)
+
+
+class Words(TokenCounter):
+    """Counts words, which may have any length."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_names_are_not_all_where_as_many_were_found_as_may_fit() -> None:
+    text = " ".join(f"{'some words ' * 9} /srv/data/project_{number}/final_results" for number in range(100))
+    names, has_all = names_in(text, Words(), start=0, end=len(text), shown="", budget=20, numbered=False)
+
+    assert 0 < len(names.split()) < 20
+    assert not has_all
+
+
+def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
+    tries = iter(["word " * 85, "word " * 50])
+
+    shown = next_to_names(lambda _: (next(tries), False), "word " * 900, 100, Words(), may_fit=False, or_alone=True)
+
+    assert shown == "word " * 85
 
 
 def test_a_slice_of_a_long_rule_is_found_in_few_counts(monkeypatch: pytest.MonkeyPatch) -> None:

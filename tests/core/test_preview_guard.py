@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
@@ -70,6 +70,18 @@ def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, bu
 
     assert COUNTER.count(preview(_content(json.dumps(value), failures), COUNTER, budget=budget)) <= budget
     assert not failures
+
+
+def test_results_of_every_kind_are_drawn() -> None:
+    drawn: set[str] = set()
+
+    @settings(derandomize=True, max_examples=200)
+    @given(st.lists(results_of_every_kind(), min_size=5, max_size=5))
+    def draw(texts: list[str]) -> None:
+        drawn.update(show.__name__ for text in texts for show in kinds.kinds_of(Previewed.of(text)))
+
+    draw()
+    assert {name for name in vars(kinds) if name.startswith("preview_")} == drawn
 
 
 @given(results_of_every_kind(), st.integers(1, 2_000))

@@ -49,6 +49,20 @@ def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
     )
 
 
+@pytest.mark.parametrize("line", ["", " ", "/", "\t"])
+def test_lines_that_no_tokens_part_take_no_memory_each(line: str) -> None:
+    text = "done\n" * 100 + f"{line}\n" * 500_000
+    _shown("warm up\n" * 1_000)
+    tracemalloc.start()
+    try:
+        _shown(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * len(text)  # 50 to 100 times as much, were a pattern matched with all of them
+
+
 def test_a_match_that_is_cut_says_so() -> None:
     shown = _shown("".join(f"src/part_{number}.py:{number}:{'long ' * 200}\n" for number in range(20)), 1_000)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import ByteCounter, TokenCounter
-from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview import Previewed, kinds, preview
 from coatcheck.core.preview.work import Metered, TooMuchWork
 from coatcheck.core.tokens import CountedOnce
 
@@ -81,11 +81,23 @@ HOSTILE = {
     "html: tables": f"<html><body><table>{'<tr><td>x<td>y' * 70_000}",
     "html: scripts": f"<html><body>{'<script></script>' * 60_000}",
     "noise": "Zm9vYmFy" * 100_000,
+    "repeats": "".join(f"job {number} is done in part {number % 7}\n" for number in range(30_000)),
     "text: blanks": " " * 900_000,
     "text: marks": "e\u0301" * 400_000,
     "text: names": "".join(f"def name_{number}(a): return other_{number}\n" for number in range(20_000)),
 }
-"""Made to take much work in each kind of preview; the first word is the kind that they look like."""
+"""Made to take much work in each kind of preview; the first words are the kind that they look like."""
+
+SHOWN_BY_OTHERS = {"preview_command_output", "preview_envelope", "preview_json_in_words"}
+"""They take out what is inside, and leave it to the kind that it is."""
+
+
+def test_every_kind_has_a_hostile_content() -> None:
+    named = {name.partition(":")[0].replace(" ", "_").replace("csv", "delimited") for name in HOSTILE}
+
+    assert {name for name in vars(kinds) if name.startswith("preview_")} == SHOWN_BY_OTHERS | {
+        f"preview_{kind}" for kind in named
+    }, "HOSTILE"
 
 
 def _content(text: str, failures: dict[str, Exception]) -> Previewed:

@@ -69,7 +69,6 @@ _ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
 parted, and takes as many tokens as its parts. Before a slash, a line end can be within a word."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
-_LINE = re.compile(r"[^\n]*(?:\n(?![^\s/]| +\S)[^\n]*)*\n?")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
 _LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
@@ -438,6 +437,7 @@ class CountedOnce(TokenCounter):
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
+        text = text[: self._reach(text, limit)]
         start, left, piece = 0, limit, ""
         for piece in _pieces(text) if self._adds_up else ():
             tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1
@@ -531,8 +531,10 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
 
 def _pieces(text: str) -> Iterator[str]:
     """Yield ``text`` in lines and in parts of long ones; such text can be parted there."""
-    for found in _LINE.finditer(text):
-        start, stop = found.span()
+    start = stop = 0
+    while stop < len(text):
+        found = _LINE_END.search(text, start)  # one pattern for a whole line would remember each blank line in it
+        stop = found.end() if found else len(text)
         while stop - start > _LINE_CHARACTERS:
             near = text[start : min(stop, start + _LINE_CHARACTERS + _PIECE_CHARACTERS)]  # not all of a line of 100 MB
             end = gap_before(near, _LINE_CHARACTERS)
@@ -543,6 +545,7 @@ def _pieces(text: str) -> Iterator[str]:
             start += end
         if start < stop:
             yield text[start:stop]
+            start = stop
 
 
 _JOINER = "\u200d"

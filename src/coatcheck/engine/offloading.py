@@ -176,7 +176,7 @@ class Offloading:
         encoded, content, ready, digest = None, None, None, None
         chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
-            data = block.data
+            data = bytes(block.data)  # no copy, unless it is a view or may change
         elif part.text:
             data, chunks = yield from encode_bytes(part.text)
         else:
@@ -319,7 +319,7 @@ def _decoded(block: Block) -> str | None:
     if not isinstance(block, MediaBlock) or not is_text(block.media_type):
         return None
     try:
-        return block.data.decode("utf-8")
+        return bytes(block.data).decode("utf-8")
     except UnicodeDecodeError:
         return None
 

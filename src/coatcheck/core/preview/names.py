@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.work import count_parts
@@ -49,9 +50,8 @@ _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for 
 _CONTINUED = bytes(range(0x80, 0xC0))
 """All bytes of a character of UTF-8 but its first one."""
 
-_BEGINS_A_FIGURE = "|".join(rf"(?<={digits},)(?<![^\s,]{digits},)" for digits in (r"\d", r"\d\d", r"\d\d\d"))
-_PARTING = re.compile(rf",(?!(?:{_BEGINS_A_FIGURE})\d{{3}}(?:,\d{{3}}){{0,4}}(?!\d|,\S))", re.ASCII)
-"""A comma between two terms. Only figures hold commas, one for each thousand; no figure holds many."""
+_FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
+"""What holds commas, one for each thousand. Elsewhere a comma is between two terms."""
 
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
@@ -100,7 +100,7 @@ def next_to_names(
         if is_whole or not has_names:
             return shown
     for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
-    named: str | None = None
+    best, most = "", 0
     among: str | None = None
     for _ in range(2):
         shown, _ = fit(budget - for_names)
@@ -108,10 +108,12 @@ def next_to_names(
             return fit(budget)[0] if or_alone else None
         named, among = _with_names(shown, text, budget, counter, among=among)
         used = counter.count(named)
+        if used > most:
+            best, most = named, used
         if used >= budget * ENOUGH:
             break
         for_names = max(0, for_names - budget + used)  # the preview gets what few names leave
-    return named
+    return best
 
 
 def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
@@ -148,21 +150,22 @@ def names_in(
         return "", False
     found: list[str] = []
     given: str | None = None
-    length = 0
+    length, is_enough = 0, False
     for number, name in _names(text, start, min(end, start + _LOOKED_AT), shown=shown, numbered=numbered):
         found += [name] if number is None or number == given else [number, name]
         given = number
         length += len(name)
-        if len(found) > budget or length > budget * _LONGEST_TOKEN:
+        if is_enough := len(found) > budget or length > budget * _LONGEST_TOKEN:
             break
     last = text.find(found[-1], start) + len(found[-1]) if found else start
     names = " ".join(found)
     if len(names) > (last - start) * _DENSE:
         return "", True
-    kept, has_all = names_within(names, budget, counter)
+    kept, fit = names_within(names, budget, counter)
+    has_all = fit and not is_enough
     before, _, last_shown = kept.rpartition(" ")
     # The number of a line goes with its names, which no longer fit.
-    return before if numbered and not has_all and last_shown.isdecimal() else kept, has_all
+    return before if numbered and not fit and last_shown.isdecimal() else kept, has_all
 
 
 def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, bool]:
@@ -233,7 +236,17 @@ def _terms_of(text: str) -> str:
     return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
 
 
+def _parted(word: str) -> list[str]:
+    """Return the terms in a word that holds commas."""
+    figure = _FIGURE.match(word)
+    return [figure[0], *word[figure.end() :].split(",")] if figure else word.split(",")
+
+
 def _candidates(terms: str, known: set[str]) -> list[str]:
     """Return each term once that is not ``known`` and may be a name."""
-    words = dict.fromkeys(_PARTING.sub(" ", terms).split())
+    for parting in (", ", " ,", ",\n"):  # hardly any other comma is left
+        terms = terms.replace(parting, " ")
+    words = dict.fromkeys(terms.split())
+    if "," in terms:
+        words = dict.fromkeys(chain.from_iterable(_parted(word) if "," in word else (word,) for word in words))
     return [term for term in words if term not in known and not (term.islower() and term.isalpha())]
