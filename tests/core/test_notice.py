@@ -21,7 +21,7 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
-from coatcheck.core.notice import notice_of, one_line
+from coatcheck.core.notice import _INCOMPLETE, notice_of, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +159,7 @@ def test_a_preview_that_is_the_whole_content_is_called_complete(text: str) -> No
     assert beginning.endswith("bytes)")
     assert block.text.removeprefix(beginning).startswith("\nCOMPLETE: ")
     assert "\nTo read it again: retrieve_" in block.text
-    assert "INCOMPLETE" not in block.text
+    assert _INCOMPLETE not in block.text
 
 
 def test_a_preview_of_one_of_two_contents_is_not() -> None:

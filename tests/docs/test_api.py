@@ -34,7 +34,7 @@ def test_every_public_name_of_an_adapter_is_on_the_page(package: str) -> None:
 
     listed = re.findall(rf"^::: {package}\.(?:\w+\.)*(\w+)$", page, re.MULTILINE)
 
-    assert sorted(listed) == sorted(names_of(package))
+    assert sorted(listed) == sorted(names_of(package)), "a ::: line for each in docs/api/adapters.md"
 
 
 def names_of(package: str) -> Iterator[str]:

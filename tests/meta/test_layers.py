@@ -179,8 +179,8 @@ def test_only_the_vocabulary_loads_tiktoken_and_only_when_it_is_needed(module: M
 
 
 def test_every_adapter_says_which_framework_is_its_own() -> None:
-    assert sorted(FRAMEWORKS) == adapter_packages()
-    assert sorted(ADAPTER_OF) == sorted(SHARED_PACKAGES)
+    assert sorted(FRAMEWORKS) == adapter_packages(), "FRAMEWORKS in tests/meta/source_tree.py"
+    assert sorted(ADAPTER_OF) == sorted(SHARED_PACKAGES), "ADAPTER_OF in tests/meta/source_tree.py"
 
 
 @pytest.mark.parametrize("module", [*ADAPTERS, *EXAMPLES], ids=by_name)

@@ -66,13 +66,17 @@ EXTRA_OF = {"coatcheck_adk": "google_adk", "coatcheck_openai": "openai_agents"}
 """For an adapter that has another name than its framework: the extra, as Python can name a folder."""
 
 
+OF_THE_CORE = {"all", "cli", "otel"}
+"""Extras that are tested with the core or the command line."""
+
+
 def test_every_adapter_is_in_the_wheel() -> None:
     packages = table("tool", "hatch", "build", "targets", "wheel")["packages"]
 
     assert packages == [
         "src/coatcheck",
         *(f"adapters/{package}" for package in [*adapter_packages(), *SHARED_PACKAGES]),
-    ]
+    ], "`packages` in pyproject.toml, in the order of the alphabet"
 
 
 def test_a_shared_package_holds_ours_and_nothing_of_its_own() -> None:
@@ -88,7 +92,15 @@ def test_every_adapter_has_an_extra_and_every_folder_of_adapter_tests_too() -> N
     tested = {path.name for path in (ROOT / "tests/adapters").iterdir() if path.is_dir() and path.name != "__pycache__"}
     of_adapters = {EXTRA_OF.get(package, package.removeprefix("coatcheck_")) for package in adapter_packages()}
 
-    assert of_adapters <= tested <= extras
+    assert not of_adapters - tested, "a folder below tests/adapters"
+    assert not tested - extras, "an extra in pyproject.toml"
+
+
+def test_every_extra_has_tests_of_its_own() -> None:
+    extras = {extra.replace("-", "_") for extra in table("project", "optional-dependencies")} - OF_THE_CORE
+    tested = {path.name for folder in ("adapters", "storage") for path in (ROOT / "tests" / folder).iterdir()}
+
+    assert not extras - tested, "a folder below tests/adapters or tests/storage, or `nox -s tests` does not run them"
 
 
 def test_all_means_every_extra_but_those_that_install_apart() -> None:
@@ -98,7 +110,7 @@ def test_all_means_every_extra_but_those_that_install_apart() -> None:
     apart = {"claude", "mcp"}
     others = ",".join(sorted(extras.keys() - {"all"} - apart))
 
-    assert extras["all"] == [f"coatcheck[{others}]"]
+    assert extras["all"] == [f"coatcheck[{others}]"], "`all` in pyproject.toml"
 
 
 def test_every_dependency_has_a_reason() -> None:
@@ -172,4 +184,4 @@ def test_an_example_says_what_it_needs(path: Path) -> None:
 def test_there_is_an_example_for_each_adapter() -> None:
     imported = "\n".join(path.read_text(encoding="utf-8") for path in EXAMPLES)
 
-    assert [package for package in adapter_packages() if package not in imported] == []
+    assert not [package for package in adapter_packages() if package not in imported], "examples/"

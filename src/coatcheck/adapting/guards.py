@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import plain_blocks
 from coatcheck.core.blocks import Kept, OpaqueBlock, TextBlock, ToolResult, require_result
+from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.engine.failures import log_failure, write
@@ -138,7 +139,19 @@ class Batch:
     """The name under which the agent has the retrieval tool, or None."""
 
     together: bool = False
-    """Whether these are all results of one step, to be decided about together, so that ``max_step_tokens`` holds."""
+    """Whether these are all results of one step, to be decided about together, so that ``max_step_tokens`` holds. None
+    of them has ``measured_tokens`` or ``confirm`` then."""
+
+    def __post_init__(self) -> None:
+        """Refuse what a decision about a whole step would pass over.
+
+        Raises:
+            InvalidRequest: a result of a step has ``measured_tokens`` or ``confirm``.
+
+        """
+        if self.together and any(arrival.measured_tokens or arrival.confirm for arrival in self.arrivals):
+            msg = "measured_tokens and confirm are about one result: leave them out, or decide without together=True"
+            raise InvalidRequest(msg)
 
     @property
     def is_heavy(self) -> bool:
