@@ -75,7 +75,9 @@ APART = {"coatcheck_mcp"}
 
 @pytest.mark.parametrize("package", sorted({*adapter_packages()} - APART))
 def test_a_type_checker_reads_how_users_configure_an_adapter(package: str) -> None:
-    assert f"from {package} import " in (ROOT / "tests/typing/adapters.py").read_text(encoding="utf-8")
+    path = "tests/typing/adapters.py"
+
+    assert f"from {package} import " in (ROOT / path).read_text(encoding="utf-8"), path
 
 
 @pytest.mark.parametrize("package", sorted({*adapter_packages()} - {"coatcheck_claude"}))  # which no agent of ours runs
@@ -147,7 +149,7 @@ def test_what_is_said_of_all_frameworks_names_an_adapters(package: str, page: st
 
     words = (ROOT / page).read_text("utf-8").split(NAMING_ALL[page] or "\0")[0].replace('"', " ").split()
 
-    assert any(name in " ".join(words) for name in title.split(" and "))
+    assert any(name in " ".join(words) for name in title.split(" and ")), f"{page} does not name {title}"
 
 
 TESTS_OF_ALL = {f"test_{of}.py" for of in ("convert", "costs", "formats", "front_door", "last_resort", "mcp", "scopes")}
@@ -163,7 +165,8 @@ ELSEWHERE = {
 def test_every_adapter_has_the_tests_that_all_have(package: str) -> None:
     found = {path.name for path in (ROOT / "tests/adapters").glob("*/test_*.py") if package in path.read_text("utf-8")}
 
-    assert not TESTS_OF_ALL - found - ELSEWHERE.get(package, set()), f"in the folder of {package} below tests/adapters"
+    missing = TESTS_OF_ALL - found - ELSEWHERE.get(package, set())
+    assert not missing, f"{missing} in the folder of {package} below tests/adapters"
 
 
 def test_functions_are_alike_whatever_their_names_and_constants(tmp_path: Path) -> None:

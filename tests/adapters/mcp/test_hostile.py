@@ -217,7 +217,7 @@ def test_a_large_result_with_odd_characters_leaves_and_is_read_back(client: Proc
 
 def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
     assert client.said(say(client, GOOD, stderr=19_000_000)) == "fine"
-    assert "x" * 1_000 in client.stderr
+    client.wait_for_stderr("x" * 1_000)
 
 
 def test_a_server_that_closes_its_input_has_ended_and_is_started_again(client: Process) -> None:

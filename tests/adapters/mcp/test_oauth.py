@@ -54,6 +54,7 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
             assert client.popen.poll() is None
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         assert "line of a log" in client.said(client.call(RETRIEVAL_TOOL, reference=reference, pattern="log"))
+        client.leave()
     finally:
         client.end()
     (address,) = (tmp_path / "opened").read_text(encoding="utf-8").splitlines()

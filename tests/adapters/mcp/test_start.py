@@ -240,6 +240,7 @@ class TestWords:
         client = Process(tmp_path, "no-such-command", options=["--name=issues"])
         try:
             error = client.shake_hands()["error"]
+            client.leave()
         finally:
             client.end()
         assert error["message"].startswith("coatcheck could not start the MCP server issues: there is no such command")
@@ -254,6 +255,7 @@ class TestScope:
         try:
             client.shake_hands()
             (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
+            client.leave()
         finally:
             client.end()
 
@@ -266,6 +268,7 @@ class TestScope:
         client = Process(tmp_path, *TINY, options=[f"--scope={part}" for part in scope])
         try:
             client.shake_hands()
+            client.leave()
         finally:
             client.end()
 
@@ -286,6 +289,7 @@ class TestRules:
             client.shake_hands()
             for _ in range(2):
                 client.ask("tools/list")
+            client.leave()
         finally:
             client.end()
         return [line for line in client.stderr.splitlines() if "no tool matches" in line]

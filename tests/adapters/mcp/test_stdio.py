@@ -110,6 +110,7 @@ class Process:
             os.sched_yield()
 
     def leave(self) -> int:
+        """Let it end, and so write what it has to say: a thread of its own writes on standard error."""
         assert self.popen.stdin is not None
         self.popen.stdin.close()
         return self.popen.wait(PATIENCE)
@@ -317,7 +318,7 @@ def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start:
     proxy.shake_hands()
 
     assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
-    assert "; nothing is removed there" in proxy.stderr
+    proxy.wait_for_stderr("; nothing is removed there")
 
 
 def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_users_own(
@@ -328,6 +329,7 @@ def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_u
     try:
         client.shake_hands()
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
+        client.leave()
     finally:
         client.end()
     folder = tmp_path / ".coatcheck/mcp"
@@ -344,8 +346,8 @@ def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Pa
     proxy.shake_hands()
 
     assert proxy.said(proxy.call("big")).startswith("line of a log")
-    assert "; at most 10,000 bytes, 1 days without use" in proxy.stderr
-    assert "larger than the 10,000" in proxy.stderr
+    proxy.wait_for_stderr("; at most 10,000 bytes, 1 days without use")
+    proxy.wait_for_stderr("larger than the 10,000")
 
 
 def test_servers_of_two_names_do_not_share_references_and_one_of_a_name_does(start: Callable[..., Process]) -> None:
