@@ -8,6 +8,7 @@ import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest, Offloader, Settings
 from coatcheck.adapting import Arrival, Batch, make_offloader, plain_blocks
+from coatcheck.adapting.guards import _step_of
 
 NO_STEPS = "this adapter sees one call at a time"
 
@@ -34,7 +35,7 @@ def test_a_ready_offloader_keeps_such_a_budget_and_a_warning_says_what_it_does_n
 @pytest.mark.parametrize("given", [{"confirm": lambda _: True}, {"measured_tokens": lambda: 9}])
 def test_what_is_asked_about_one_result_is_refused_where_a_whole_step_is_decided_about(given: dict[str, Any]) -> None:
     arrival = Arrival(content="text", convert=plain_blocks, tool_name="t", **given)
+    calls = Batch(arrivals=[arrival], offloader=Offloader()).convert()
 
-    assert Batch(arrivals=[arrival], offloader=Offloader()).convert()
     with pytest.raises(InvalidRequest, match="measured_tokens and confirm are about one result"):
-        Batch(arrivals=[arrival], offloader=Offloader(), together=True)
+        _step_of(calls)

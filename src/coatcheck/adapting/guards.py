@@ -140,18 +140,7 @@ class Batch:
 
     together: bool = False
     """Whether these are all results of one step, to be decided about together, so that ``max_step_tokens`` holds. None
-    of them has ``measured_tokens`` or ``confirm`` then."""
-
-    def __post_init__(self) -> None:
-        """Refuse what a decision about a whole step would pass over.
-
-        Raises:
-            InvalidRequest: a result of a step has ``measured_tokens`` or ``confirm``.
-
-        """
-        if self.together and any(arrival.measured_tokens or arrival.confirm for arrival in self.arrivals):
-            msg = "measured_tokens and confirm are about one result: leave them out, or decide without together=True"
-            raise InvalidRequest(msg)
+    of them may have ``measured_tokens`` or ``confirm`` then: the guard takes it as a failed conversion."""
 
     @property
     def is_heavy(self) -> bool:
@@ -314,7 +303,15 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
 
 
 def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what ``Offloader.offload_step`` takes of all results."""
+    """Return what ``Offloader.offload_step`` takes of all results.
+
+    Raises:
+        InvalidRequest: a result has ``measured_tokens`` or ``confirm``, which a decision about a step would pass over.
+
+    """
+    if any(call["measured_tokens"] or call["confirm"] for call in calls):
+        msg = "measured_tokens and confirm are about one result: leave them out, or decide without together=True"
+        raise InvalidRequest(msg)
     names = [field.name for field in fields(ToolResult)]
     results = [ToolResult(**{name: call[name] for name in names}) for call in calls]
     return {"results": results, "policies": [call["policy"] for call in calls]}
