@@ -121,6 +121,12 @@ def test_what_is_no_block_is_refused(content: Any) -> None:  # noqa: ANN401
         _offloader().offload(content, tool_name="t")
 
 
+@pytest.mark.parametrize("content", ["text", ["text"]])
+def test_text_that_is_in_no_block_is_refused_with_what_to_use(content: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"not str; for text use TextBlock\(text\)"):
+        _offloader().offload(content, tool_name="t")
+
+
 def test_one_block_instead_of_a_list_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="put it into a list"):
         _offloader().offload(BIG, tool_name="t")  # type: ignore[arg-type]

@@ -191,7 +191,7 @@ def show_content(
     scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what is known of a content: its type, size, time and file."""
+    """Show the type, size, time and file of a stored content."""
     from coatcheck.engine.cleanup import entries  # noqa: PLC0415
     from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
     from coatcheck.engine.execution import StorageAccess, run  # noqa: PLC0415

@@ -46,7 +46,7 @@ def check(
     *,
     config: _Config = None,
 ) -> None:
-    """Check a coatcheck.toml, and print what holds.
+    """Check a coatcheck.toml; show what applies.
 
     Without --config these are the defaults. No server is started.
     """

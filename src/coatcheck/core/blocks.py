@@ -202,7 +202,8 @@ def require_result(blocks: Sequence[Block], tool_name: object) -> tuple[Block, .
             _require_medium(block)
         elif not isinstance(block, _BLOCKS):
             kind = type(block).__name__
-            msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {kind}"
+            wrap = "; for text use TextBlock(text)" if isinstance(block, str) else ""
+            msg = f"a content block must be a TextBlock, JsonBlock, MediaBlock or OpaqueBlock, not {kind}{wrap}"
             raise InvalidRequest(msg)
     return content
 
