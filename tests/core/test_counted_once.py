@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck import InMemoryStorage, Offloaded, Offloader, TextBlock, TiktokenCounter, TokenCounter
+from coatcheck import ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock, TiktokenCounter, TokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.delimited import preview_delimited
 from coatcheck.core.tokens import CountedOnce
@@ -75,6 +75,16 @@ def test_a_cut_at_a_line_or_a_word_never_exceeds_its_limit(text: str, limit: int
             assert whole.startswith(head)
             assert whole.endswith(tail)
             assert max(TIKTOKEN.count(head), TIKTOKEN.count(tail)) <= limit
+
+
+@pytest.mark.parametrize("joined", ["a\u0301", "\r\n", "\U0001f469\u200d\U0001f467"])
+@pytest.mark.parametrize("shift", range(4))
+def test_a_cut_parts_no_character_from_what_is_joined_to_it_where_most_text_fits(joined: str, shift: int) -> None:
+    text = "a" * (396 + shift) + joined * 100
+    head = CountedOnce(ByteCounter()).head(text, 100)  # which takes 400 characters at most
+
+    assert head == ByteCounter().head(text, 100)
+    assert len(head) >= 396
 
 
 def test_a_counter_of_the_host_is_asked_for_the_whole_text() -> None:

@@ -158,7 +158,8 @@ ELSEWHERE = {
     "coatcheck_langchain": {"test_costs.py"},
     "coatcheck_strands": {"test_costs.py"},
 }
-"""What the first three adapters have in other files: conversions with the contract, costs in ``nox -s bench``."""
+"""What the first three adapters lack: their costs are in ``nox -s bench``, Haystack's conversions in the contract. No
+test runs Haystack's tools of MCP servers."""
 
 
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))

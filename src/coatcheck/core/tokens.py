@@ -437,7 +437,7 @@ class CountedOnce(TokenCounter):
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
-        text = text[: self._reach(text, limit)]
+        text = text[: self._reach(text, limit) + 1]  # a cut looks at the character behind it
         start, left, piece = 0, limit, ""
         for piece in _pieces(text) if self._adds_up else ():
             tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1

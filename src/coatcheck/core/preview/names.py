@@ -100,7 +100,7 @@ def next_to_names(
         if is_whole or not has_names:
             return shown
     for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
-    best, most = "", 0
+    best, most = "", -1
     among: str | None = None
     for _ in range(2):
         shown, _ = fit(budget - for_names)
