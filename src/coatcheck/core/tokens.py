@@ -28,7 +28,7 @@ from coatcheck.core.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
     import tiktoken
 
@@ -73,6 +73,9 @@ _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
 _LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
 """A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
+
+_SHORT_LINE = 120
+"""Characters. Lines that are shorter are counted together: to count one by itself costs as much as 40 more of them."""
 
 _LONGEST_WORD = 48
 """Characters that are searched for a gap between two words."""
@@ -366,7 +369,7 @@ class CountedOnce(TokenCounter):
         if is_piece or not self._adds_up or text in self._known:
             return self._once(text)
         total = 0
-        for piece in _pieces(text):
+        for piece in _pieces(text, 0, self._known):
             total += self._once(piece)
             if total > most:
                 return total
@@ -439,13 +442,14 @@ class CountedOnce(TokenCounter):
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
         text = text[: self._reach(text, limit) + 1]  # a cut looks at the character behind it
         start, left, piece = 0, limit, ""
-        for piece in _pieces(text) if self._adds_up else ():
-            tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1
-            if tokens > left:
-                break
-            start, left = start + len(piece), left - tokens
-        else:
-            piece = ""
+        for shortest in (_SHORT_LINE, 0) if self._adds_up else ():  # of lines that do not fit at once, each
+            for piece in _pieces(text, start, self._known, shortest=shortest):
+                tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1
+                if tokens > left:
+                    break
+                start, left = start + len(piece), left - tokens
+            else:
+                piece = ""
         if not 0 < start <= WINDOW_CHARACTERS:
             return self._counter.head(text, limit)
         return text[: start + len(self._counter.head(piece, left))]
@@ -529,11 +533,16 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
     return None
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """Yield ``text`` in lines and in parts of long ones; such text can be parted there."""
-    start = stop = 0
+def _pieces(text: str, start: int, known: Container[str], *, shortest: int = _SHORT_LINE) -> Iterator[str]:
+    """Yield ``text`` from ``start`` on in lines and in parts of long ones; such text can be parted there.
+
+    Lines of less than ``shortest`` characters come with those that follow, except for lines that are ``known``.
+    """
+    stop = start
     while stop < len(text):
         found = _LINE_END.search(text, start)  # one pattern for a whole line would remember each blank line in it
+        if found and found.end() - start < shortest and text[start : found.end()] not in known:
+            found = _LINE_END.search(text, start + shortest)
         stop = found.end() if found else len(text)
         while stop - start > _LINE_CHARACTERS:
             near = text[start : min(stop, start + _LINE_CHARACTERS + _PIECE_CHARACTERS)]  # not all of a line of 100 MB

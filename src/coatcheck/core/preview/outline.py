@@ -119,6 +119,25 @@ class _Ranking:
             self.steps.append(step)
             self.characters += step[2]
 
+    def take(self, size: int) -> tuple[int, int]:
+        """Take the first parts that have ``size`` characters together, and none that follows on another.
+
+        Return how many they have, and the next size at which others would be taken.
+        """
+        whole, short = size, self.characters
+        for part, _, _ in self.steps:
+            part.level, part.is_out = 0, False
+        for part, level, cost in self.steps:
+            if part.level >= level or part.is_out or part.of.is_out:
+                continue
+            if cost > size:
+                part.is_out = True
+                short = min(short, cost - size)
+                continue
+            part.level = level
+            size -= cost
+        return whole - size, whole + short
+
     def _ranked(self, counter: TokenCounter) -> Iterator[tuple[_Part, int, int]]:
         heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, self.root, _SHOWN)]
         serial = 0
@@ -152,7 +171,7 @@ def _fitted(
     # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
     fits, most, size = 0, total, min(total, int(budget * ranking.density))
     for _ in range(_ROUNDS):
-        taken, following = _take(ranking.steps, size)
+        taken, following = ranking.take(size)
         shown = "\n".join(ranking.root.lines(0))
         tokens = counter.count(shown)
         ranking.density = taken * _NEXT_GUESS / max(1, tokens)
@@ -174,26 +193,6 @@ def _fitted(
             break
     is_little = used < budget * _LITTLE and not is_whole
     return (_beginning(value, budget, counter) if is_little or best is None else None) or best, is_whole
-
-
-def _take(steps: Sequence[tuple[_Part, int, int]], size: int) -> tuple[int, int]:
-    """Take the first of the ``steps`` that have ``size`` characters together, and none that follows on another.
-
-    Return how many they have, and the next size at which others would be taken.
-    """
-    whole, short = size, sum(cost for _, _, cost in steps)
-    for part, _, _ in steps:
-        part.level, part.is_out = 0, False
-    for part, level, cost in steps:
-        if part.level >= level or part.is_out or part.of.is_out:
-            continue
-        if cost > size:
-            part.is_out = True
-            short = min(short, cost - size)
-            continue
-        part.level = level
-        size -= cost
-    return whole - size, whole + short
 
 
 def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> str | None:
