@@ -168,7 +168,7 @@ def results_in(folder: Path) -> Iterator[Given]:
 def _blocks(path: Path) -> Iterator[Block]:
     if path.suffix in SUFFIXES:
         try:
-            conversations = read_conversations(path)
+            conversations = read_conversations(path, [])
         except InvalidRequest:
             pass  # JSON that is no transcript is what a tool returned
         else:

@@ -51,7 +51,7 @@ def read_sets(folder: Path) -> Iterator[tuple[str, Conversation]]:
     """Yield the name of its file, without the ending, and each conversation of every transcript below ``folder``."""
     for path in sorted(folder.rglob("*.jsonl")):
         try:
-            conversations = read_conversations(path)
+            conversations = read_conversations(path, [])
         except InvalidRequest:
             continue  # what a tool returned
         yield from ((path.stem, conversation) for conversation in conversations)

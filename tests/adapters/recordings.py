@@ -33,7 +33,7 @@ def recorded(path: Path, value: Any) -> Conversation:  # noqa: ANN401 - any JSON
 
 def read(path: Path) -> Conversation:
     """Return the one conversation in a file or a folder."""
-    (conversation,) = read_conversations(path)
+    (conversation,) = read_conversations(path, [])
     return conversation
 
 

@@ -80,12 +80,32 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     assert "To paste" not in said
 
 
+def test_where_it_pays_with_a_prompt_cache_only_it_says_at_which_threshold(big: Path) -> None:
+    given = ("--threshold", "2500", "--retrievals", "1", "--retrieval-tokens", "9000", "--prefix-tokens", "30000")
+
+    said = plainly(run("replay", big, *given).output)
+    assert facts(big, *given)["total"]["best_threshold"] is None
+    assert "does not pay on these conversations at any of these thresholds" in said
+    assert "; with a prompt cache, max_result_tokens=2500 saves " in said
+
+
+def test_the_mark_of_what_saves_most_is_at_the_price_that_decides(big: Path) -> None:
+    def row(*arguments: str) -> str:
+        lines = run("replay", big, "--threshold", "2500", *arguments).output.splitlines()
+        return next(line for line in lines if line.strip().startswith("2,500"))
+
+    plain, cached = (share_of.split("%") for share_of in (row(), row("--price", "3", "--cached-price", "0.3")))
+    assert [part[:1] for part in plain[1:]] == ["*", " "]
+    assert [part[:1] for part in cached[1:]] == [" ", "*"]
+
+
 def test_where_most_conversations_pay_for_a_few_it_says_so(big: Path, tmp_path: Path) -> None:
     short = [saved(tmp_path / f"{number}.json", openai("short")) for number in range(2)]
 
     said = plainly(run("replay", big, *short).output)
     assert "with a prompt cache. Most cost more: a few large results pay for all." in said
     assert "Most cost more" not in plainly(run("replay", big, short[0]).output)
+    assert "Most cost more" not in plainly(run("replay", *short).output)  # nothing pays for them
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -121,9 +141,11 @@ def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path
 
 
 def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
-    assert "\nTo paste: max_result_tokens=1000\n" in run("replay", big).output
+    """As it was replayed: what may be read back at once is otherwise as much as may stay."""
+    assert "\nTo paste: max_result_tokens=1000, max_retrieval_tokens=2500\n" in run("replay", big).output
     said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
     assert "\nTo paste: max_result_tokens=2500, preview_tokens=400\n" in said
+    assert facts(big)["best_settings"] == {"max_result_tokens": 1_000, "max_retrieval_tokens": 2_500}
     assert facts(big, "--preview-tokens", "400")["assumptions"]["preview_tokens"] == 400
 
 
@@ -435,6 +457,17 @@ def test_a_result_that_cannot_be_offloaded_costs_no_figure_of_the_others(
 
     assert found["thresholds"][0]["offloaded"] == 1
     assert "a result of 'search' was replayed as it is: RuntimeError" in caplog.text
+
+
+def test_what_cannot_be_read_is_named_and_costs_no_figure_of_the_others(tmp_path: Path, big: Path) -> None:
+    odd, expected = tmp_path / "odd.json", facts(big)
+    odd.write_text("{")
+    alone, ran = run("replay", odd), run("replay", odd, big, "--json")
+
+    assert alone.exit_code == 2
+    assert ran.exit_code == 0
+    assert ran.stderr.startswith(f"coatcheck: left out: {odd} is neither JSON nor JSON Lines")
+    assert json.loads(ran.stdout) == expected
 
 
 @pytest.mark.parametrize(

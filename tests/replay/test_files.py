@@ -26,7 +26,7 @@ def lines(path: Path, *values: object) -> Path:
 
 
 def names(path: Path) -> list[str]:
-    return [conversation.name for conversation in read_conversations(path)]
+    return [conversation.name for conversation in read_conversations(path, [])]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_line_may_hold_a_conversation(tmp_path: Path) -> None:
 
 
 def test_a_line_may_hold_a_message(tmp_path: Path) -> None:
-    (conversation,) = read_conversations(lines(tmp_path / "a", *ONE))
+    (conversation,) = read_conversations(lines(tmp_path / "a", *ONE), [])
 
     assert len(conversation.parts) == len(ONE)
 
@@ -61,7 +61,7 @@ def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> N
     path = tmp_path / "a"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps([{"role": "user", "content": "\ud800"}]).encode())
 
-    (conversation,) = read_conversations(path)
+    (conversation,) = read_conversations(path, [])
 
     assert conversation.parts == (Words((TextBlock("\ud800"),)),)
 
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> N
 def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_path: Path) -> None:
     request = {"system": [{"type": "text", "text": "be brief"}], "tools": [{"name": "t"}], "messages": anthropic("x")}
 
-    (conversation,) = read_conversations(saved(tmp_path / "a", request))
+    (conversation,) = read_conversations(saved(tmp_path / "a", request), [])
 
     assert conversation.parts[0] == Words((TextBlock("be brief"), JsonBlock([{"name": "t"}])))
 
@@ -78,7 +78,7 @@ def test_every_agent_of_a_strands_session_is_a_conversation_in_the_order_of_its_
     many = [{"role": "user", "content": [{"text": str(number)}]} for number in range(11)]
     session(session(tmp_path, strands("x")), many, agent="other")
 
-    first, second = read_conversations(tmp_path)
+    first, second = read_conversations(tmp_path, [])
 
     assert (first.name, second.name) == ("session_1/agent_default", "session_1/agent_other")
     assert first.recorded_as == "Strands messages"
@@ -90,7 +90,7 @@ def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> 
     redacted = {"role": "user", "content": [{"text": "[redacted]"}]}
     saved(path, {**json.loads(path.read_text()), "redact_message": redacted})
 
-    (conversation,) = read_conversations(tmp_path)
+    (conversation,) = read_conversations(tmp_path, [])
 
     assert conversation.parts[0] == Words((TextBlock("[redacted]"),))
 
@@ -115,8 +115,9 @@ def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> 
             b'{"role": "user", "content": "a"}\n\n{"role": "alien", "content": ""}',
             "up to line 3, which has the role 'alien'",
         ),
-        (b'[]\n{"role": "user", "content": "a"}', "line 1 holds a conversation, and line 2 does not"),
-        (b'{"messages": [{"role": "user", "content": ""}]}\n{"messages": [7]}', "line 2: these are not messages"),
+        (b'[]\n{"role": "user", "content": "a"}', "line 1: there is no message"),
+        (b'{"role": "user", "content": "a"}\n[]', "line 1 holds no conversation, and other lines do"),
+        (b'{"messages": [7]}\n{"messages": [{"role": "user"', "line 1: these are not messages"),
         (b"[" * 100_000, "nested too deeply"),
         (b'[{"role": "user", "content": ' + b"9" * 5_000 + b"}]", "neither JSON nor JSON Lines"),
     ],
@@ -128,7 +129,7 @@ def test_what_cannot_be_read_is_said_with_its_place_and_what_is_accepted(
     path.write_bytes(content)
 
     with pytest.raises(InvalidRequest) as raised:
-        read_conversations(path)
+        read_conversations(path, [])
 
     assert str(raised.value).startswith(str(path))
     assert said in str(raised.value)
@@ -142,19 +143,54 @@ def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_othe
     (tmp_path / "notes.txt").write_text("not a transcript")
     (tmp_path / "folder.json").mkdir()
 
-    found = read_conversations(tmp_path)
+    found = read_conversations(tmp_path, [])
 
     others = [f"{name}.json" for name in "bcdefgh"]
     assert [each.name for each in found] == ["a.jsonl, line 1", "a.jsonl, line 2", *others]
     assert [each.source for each in found] == [str(tmp_path / name) for name in ("a.jsonl", "a.jsonl", *others)]
 
 
-def test_a_transcript_in_a_folder_that_cannot_be_read_is_said_with_its_own_name(tmp_path: Path) -> None:
-    saved(tmp_path / "a.json", ONE)
-    (tmp_path / "b.json").write_text("{")
+def test_a_transcript_in_a_folder_that_cannot_be_read_is_named_and_left_out(tmp_path: Path) -> None:
+    saved(tmp_path / "b.json", ONE)
+    (tmp_path / "a.json").write_text("{")
+    (tmp_path / "c.json").write_bytes(b"\xff")
+    left_out: list[str] = []
 
-    with pytest.raises(InvalidRequest, match=r"b\.json is neither JSON nor JSON Lines"):
-        read_conversations(tmp_path)
+    (conversation,) = read_conversations(tmp_path, left_out)
+
+    assert conversation.name == "b.json"
+    assert left_out[0].startswith(f"{tmp_path / 'a.json'} is neither JSON nor JSON Lines")
+    assert left_out[1].startswith(f"{tmp_path / 'c.json'} is not text in UTF-8")
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ('{"messages": [{"role": "user", "cont', "line 2 is not JSON"),
+        ('{"messages": [7]}', "line 2: these are not messages: message 1 is a number"),
+        ('{"messages": []}', "line 2: there is no message"),
+        ("7", "line 2 holds no conversation, and other lines do"),
+    ],
+)
+def test_a_line_that_holds_no_conversation_is_named_and_costs_no_other(odd: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f"{json.dumps(ONE)}\n{odd}\n{json.dumps(OTHER)}\n")
+    left_out: list[str] = []
+
+    found = read_conversations(path, left_out)
+
+    assert [each.name for each in found] == ["a.jsonl, line 1", "a.jsonl, line 3"]
+    assert [one.startswith(f"{path}: {said}") for one in left_out] == [True]
+
+
+def test_an_agent_of_a_session_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
+    session(session(tmp_path, strands("x")), [{"role": "alien"}], agent="other")
+    left_out: list[str] = []
+
+    (conversation,) = read_conversations(tmp_path, left_out)
+
+    assert conversation.name == "session_1/agent_default"
+    assert [one.split(": ")[0].endswith("agent_other") for one in left_out] == [True]
 
 
 @pytest.mark.parametrize(
@@ -175,12 +211,12 @@ def test_a_folder_that_is_no_session_is_said(files: dict[str, str], said: str, t
         (tmp_path / name).write_text(text)
 
     with pytest.raises(InvalidRequest, match=said):
-        read_conversations(tmp_path)
+        read_conversations(tmp_path, [])
 
 
 def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
-        read_conversations(tmp_path / "missing")
+        read_conversations(tmp_path / "missing", [])
 
 
 def test_all_formats_are_named() -> None:
@@ -190,6 +226,6 @@ def test_all_formats_are_named() -> None:
 def test_recordings_of_many_formats_may_be_in_one_file(tmp_path: Path) -> None:
     values: list[Any] = [openai("x"), anthropic("x"), strands("x")]
 
-    found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values))]
+    found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values), [])]
 
     assert found == ["OpenAI messages", "Anthropic messages", "Strands messages"]

@@ -30,6 +30,8 @@ from tests.replay.samples import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from coatcheck.core.blocks import Block
+
 PICTURE = base64.b64encode(b"picture").decode()
 
 
@@ -55,6 +57,21 @@ def test_the_same_conversation_reads_the_same_in_every_format(name: str, record:
         Result(ToolResult(blocks=(TextBlock("found it"),), tool_name=TOOL)),
         Turn((TextBlock(ANSWER),)),
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "block"),
+    [
+        ([{"type": "weird", "x": 1}], OpaqueBlock({"type": "weird", "x": 1})),
+        ([{"type": "text", "text": "found"}], TextBlock("found")),
+        ({"found": [1, 2]}, JsonBlock({"found": [1, 2]})),
+        ({"type": "text", "text": "found"}, TextBlock("found")),
+    ],
+)
+def test_a_result_may_hold_what_no_format_names(content: object, block: Block) -> None:
+    *call, result, answer = openai("x")
+
+    assert result_in([*call, {**result, "content": content}, answer]).result.blocks == (block,)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +132,8 @@ def test_media_are_taken_apart_in_every_shape(native: dict[str, Any], media_type
         ([{"reasoning": {"reasoning_text": "hm", "extra": {}}}], (TextBlock("hm"),)),
         ([{"type": "document", "source": {"type": "text", "data": "long"}}], (TextBlock("long"),)),
         ([{"json": {"a": 1}}, 7], (JsonBlock({"a": 1}), JsonBlock(7))),
-        ({"rows": [1]}, (OpaqueBlock({"rows": [1]}),)),
+        ({"rows": [1]}, (JsonBlock({"rows": [1]}),)),
+        ([{"rows": [1]}], (OpaqueBlock({"rows": [1]}),)),
         (
             [{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}],
             (MediaBlock(b"", "image/unknown"),),

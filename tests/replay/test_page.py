@@ -85,7 +85,7 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
         "If the model reads back what it later used and the preview lacks,"
         f" max_result_tokens={total['best_threshold']} saves most" in page
     )
-    assert f"<code>max_result_tokens={total['best_threshold']}</code>" in page
+    assert f"<code>max_result_tokens={total['best_threshold']}, max_retrieval_tokens=2500</code>" in page
     assert "in the unit of --price, which is " in page
     for one in total["thresholds"]:
         for case in ("saved", "saved_if_never_read", "saved_if_each_read"):

@@ -7,6 +7,7 @@ the tables. All are loaded when the command runs, so that ``--help`` is quick.
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -168,8 +169,8 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """Read and replay everything, showing how far it is if somebody watches.
 
     Raises:
-        InvalidRequest: a transcript cannot be read, or no conversation can be replayed. If others can, one that cannot
-            is left out and named on standard error.
+        InvalidRequest: no conversation can be read, or none can be replayed. If others can, one that cannot is left out
+            and named on standard error.
 
     """
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
@@ -178,10 +179,10 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
 
     counter = TiktokenCounter()
-    found = _read(transcripts)
+    odd: list[str] = []
+    found = _read(transcripts, odd)
     conversations = without_beginnings(found)
     reports = []
-    odd: list[str] = []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
             try:
@@ -198,18 +199,20 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     return ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
 
 
-def _read(transcripts: list[Path]) -> list[Conversation]:
+def _read(transcripts: list[Path], left_out: list[str]) -> list[Conversation]:
     """Read everything once: a file that is named twice, by itself and by its folder, was paid for once."""
-    from coatcheck.replay.files import read_conversations  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import read_conversations, read_each  # noqa: PLC0415 - not for --help
 
-    found: list[Conversation] = []
     known: set[Path] = set()
-    for path in transcripts:
-        read = read_conversations(path)
-        sources = {source: Path(source).resolve() for source in {each.source for each in read}}
-        found += [each for each in read if sources[each.source] not in known]
+
+    def read(path: Path) -> list[Conversation]:
+        found = read_conversations(path, left_out)
+        sources = {source: Path(source).resolve() for source in {each.source for each in found}}
+        new = [each for each in found if sources[each.source] not in known]
         known.update(sources.values())
-    return found
+        return new
+
+    return read_each((partial(read, path) for path in transcripts), left_out)
 
 
 def _write(console: Console, path: Path, report: ReplayReport) -> None:

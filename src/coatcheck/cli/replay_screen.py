@@ -43,8 +43,9 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     if line := knobs(report):
         console.print(Text(f"To paste: {line}"), soft_wrap=True)
     console.print()
+    at_price = " with a prompt cache" if given.deciding == given.cached else ""
     console.print(
-        f"Results that are offloaded above {report.shown:,}, and what each threshold saves (* most), by tool:"
+        f"Results that are offloaded above {report.shown:,}, and what each threshold saves{at_price} (* most), by tool:"
     )
     names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
     # The definition comes first: it is the one row that everybody has, and that only costs.
@@ -74,14 +75,16 @@ def _by_threshold(report: ReplayReport) -> Table:
     table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
     best = total.best(given)
     for amount in total.amounts:
-        plain, cached = (share_text(total.saved(amount.billed, price)) for price in (given.plain, given.cached))
         table.add_row(
             f"{amount.threshold:,}",
             f"{amount.offloaded:,}",
             f"{amount.read_back:,}",
             f"{amount.billed.tokens:,}",
-            plain + ("*" if amount is best else " "),
-            cached,
+            *(
+                share_text(total.saved(amount.billed, price))
+                + ("*" if amount is best and price == given.deciding else " ")
+                for price in (given.plain, given.cached)
+            ),
             *(f"{report.dearer(amount.threshold, price):,}" for price in (given.plain, given.cached)),
             *_costs(amount.billed, given),
             style="green" if amount is best else None,

@@ -87,11 +87,15 @@ class Conversation:
     parts: tuple[Part, ...]
 
 
-def blocks_of(content: object) -> tuple[Block, ...]:
+def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON value
     """Return the content of a message as content blocks, in order; nothing for an empty one."""
     if content is None or content == "":
         return ()
-    return tuple(map(_block_of, content if isinstance(content, list) else [content]))
+    if isinstance(content, list):
+        return tuple(map(_block_of, content))
+    block = _block_of(content)
+    # What is not in a list is no block that only a framework knows: a tool returned an object.
+    return (JsonBlock(content) if isinstance(block, OpaqueBlock) else block,)
 
 
 def _block_of(native: Any) -> Block:  # noqa: ANN401 - any JSON value

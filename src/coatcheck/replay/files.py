@@ -10,6 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import JsonBlock
@@ -18,12 +19,12 @@ from coatcheck.replay.conversation import Conversation, Words, blocks_of
 from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from coatcheck.replay.conversation import Part
 
-__all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "without_beginnings")
+__all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "read_each", "without_beginnings")
 
 ACCEPTED = (
     f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), folders of such files, and"
@@ -37,15 +38,21 @@ SUFFIXES = frozenset({".json", ".jsonl"})
 _SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
 
 
-def read_conversations(path: Path) -> list[Conversation]:
+def read_conversations(path: Path, left_out: list[str]) -> list[Conversation]:
     """Return the conversations that a file or a folder holds, at least one.
 
+    Args:
+        path: the file or the folder.
+        left_out: gets a message for each conversation and each file of the folder that cannot be read.
+
     Raises:
-        InvalidRequest: it cannot be read, or is not what ``ACCEPTED`` names; the message says where it stops to fit.
+        InvalidRequest: nothing can be read, or is what ``ACCEPTED`` names; the message says where it stops to fit.
 
     """
     try:
-        return _of_folder(path) if path.is_dir() else _of_text(path, path.read_bytes().decode("utf-8-sig"))
+        if path.is_dir():
+            return _of_folder(path, left_out)
+        return _of_text(path, path.read_bytes().decode("utf-8-sig"), left_out)
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
@@ -53,6 +60,26 @@ def read_conversations(path: Path) -> list[Conversation]:
     except RecursionError:
         msg = f"{path} is nested too deeply to be a transcript. Accepted: {ACCEPTED}"
     raise InvalidRequest(msg)
+
+
+def read_each(readers: Iterable[Callable[[], Sequence[Conversation]]], left_out: list[str]) -> list[Conversation]:
+    """Return what can be read; ``left_out`` gets a message for each reader that failed.
+
+    Raises:
+        InvalidRequest: all of them failed; that of the first.
+
+    """
+    found: list[Conversation] = []
+    failed: list[str] = []
+    for read in readers:
+        try:
+            found += read()
+        except InvalidRequest as error:  # noqa: PERF203 - reading takes far longer
+            failed.append(str(error))
+    if failed and not found:
+        raise InvalidRequest(failed[0])
+    left_out += failed
+    return found
 
 
 def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversation]:
@@ -71,21 +98,23 @@ def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversati
     return [each for each, whole in zip(conversations, wholes, strict=True) if whole not in begun]
 
 
-def _of_folder(folder: Path) -> list[Conversation]:
+def _of_folder(folder: Path, left_out: list[str]) -> list[Conversation]:
     """Read every agent of every Strands session below a folder; where there is none, the transcripts in the folder."""
     files: dict[Path, list[tuple[int, Path]]] = {}
     for path in folder.rglob("message_*.json"):
         if (number := _SESSION_MESSAGE.fullmatch(path.name)) and path.parent.name == "messages":
             files.setdefault(path.parent.parent, []).append((int(number[1]), path))
     if not files:
-        return _of_transcripts(folder)
-    return [
-        _conversation([_session_message(path) for _, path in sorted(numbered)], agent, name=_agent_name(agent))
-        for agent, numbered in sorted(files.items())
-    ]
+        return _of_transcripts(folder, left_out)
+    agents = (partial(_of_agent, agent, [path for _, path in sorted(files[agent])]) for agent in sorted(files))
+    return read_each(agents, left_out)
 
 
-def _of_transcripts(folder: Path) -> list[Conversation]:
+def _of_agent(agent: Path, messages: Sequence[Path]) -> list[Conversation]:
+    return [_conversation([*map(_session_message, messages)], agent, name=_agent_name(agent))]
+
+
+def _of_transcripts(folder: Path, left_out: list[str]) -> list[Conversation]:
     transcripts = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
     if not transcripts:
         msg = (
@@ -93,7 +122,7 @@ def _of_transcripts(folder: Path) -> list[Conversation]:
             f" {' or '.join(sorted(SUFFIXES))}: name another folder, or the files. Accepted: {ACCEPTED}"
         )
         raise InvalidRequest(msg)
-    return [conversation for path in transcripts for conversation in read_conversations(path)]
+    return read_each((partial(read_conversations, path, left_out) for path in transcripts), left_out)
 
 
 def _agent_name(agent: Path) -> str:
@@ -112,39 +141,49 @@ def _session_message(path: Path) -> object:
     return recorded.get("redact_message") or recorded.get("message")
 
 
-def _of_text(path: Path, text: str) -> list[Conversation]:
+def _of_text(path: Path, text: str, left_out: list[str]) -> list[Conversation]:
     if not text.strip():
         msg = f"{path} is empty. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
     try:
         whole = json.loads(text)
     except ValueError as error:
-        return _of_lines(path, text, whole_failed=error)
+        return _of_lines(path, text, left_out, whole_failed=error)
     if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
-        return [_conversation(each, path, where=f"conversation {number}") for number, each in enumerate(whole, 1)]
+        places = {f"conversation {number}": one for number, one in enumerate(whole, 1)}
+        return read_each((partial(_alone, one, path, place) for place, one in places.items()), left_out)
     return [_conversation(whole if _is_conversation(whole) else [whole], path)]
 
 
-def _of_lines(path: Path, text: str, *, whole_failed: ValueError) -> list[Conversation]:
+def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: ValueError) -> list[Conversation]:
+    """Read a conversation from each line, leaving out what is none; or else one from all lines, its messages."""
     values: dict[str, object] = {}
+    odd: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
                 values[f"line {number:,}"] = json.loads(line)
             except ValueError as error:
-                reason = f"as JSON: {whole_failed}; as JSON Lines: line {number:,}: {error}"
-                msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
-                if values:  # one line was JSON, so the file is JSON Lines
-                    msg = f"{path}: line {number:,} is not JSON: {error}. Accepted: {ACCEPTED}"
-                raise InvalidRequest(msg) from None
-    whole = [where for where, value in values.items() if _is_conversation(value)]
-    if not whole:
-        return [_conversation(list(values.values()), path, places=list(values))]
-    if len(whole) < len(values):
-        other = next(where for where in values if where not in whole)
-        msg = f"{path}: {whole[0]} holds a conversation, and {other} does not. Accepted: {ACCEPTED}"
+                odd[f"line {number:,}"] = str(error)
+    if any(map(_is_conversation, values.values())):
+        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        return read_each((partial(_alone, value, path, place) for place, value in values.items()), left_out)
+    if odd:
+        place, why = next(iter(odd.items()))
+        reason = f"as JSON: {whole_failed}; as JSON Lines: {place}: {why}"
+        msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
+        if values:  # one line is JSON, so the file is JSON Lines
+            msg = f"{path}: {place} is not JSON: {why}. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
-    return [_conversation(value, path, where=where) for where, value in values.items()]
+    return [_conversation(list(values.values()), path, places=list(values))]
+
+
+def _alone(value: object, path: Path, where: str) -> list[Conversation]:
+    """Return one of several conversations of a file."""
+    if not _is_conversation(value):
+        msg = f"{path}: {where} holds no conversation, and other lines do. Accepted: {ACCEPTED}"
+        raise InvalidRequest(msg)
+    return [_conversation(value, path, where=where)]
 
 
 def _is_conversation(value: object) -> bool:

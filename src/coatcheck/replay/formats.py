@@ -81,8 +81,9 @@ def _read_as(
 def _openai(message: Message, names: Names) -> Iterator[Part]:
     """Chat completions: a role of its own for results, and calls next to the content."""
     content = message.get("content")
+    is_result = str(message.get("role")) in {"tool", "function"}  # which may hold any part that has a type
     for block in _objects_in(content):
-        if block.get("type") not in _OPENAI_PARTS:
+        if block.get("type") not in _OPENAI_PARTS and not (is_result and isinstance(block.get("type"), str)):
             _reject(f"holds a content part of type {_quoted(block.get('type'))}")
     match message:
         case {"role": "system" | "developer" | "user", "content": _}:

@@ -244,6 +244,17 @@ class ReplayReport:
         weight = self.assumptions.weight
         return min(self.total.amounts, key=lambda amount: weight(amount.billed)).threshold
 
+    @property
+    def settings(self) -> dict[str, int]:
+        """Those of the offloader that costs least, as they were replayed; none where offloading does not pay."""
+        given, best = self.assumptions, self.total.best(self.assumptions)
+        if best is None:
+            return {}
+        preview = {} if given.preview_tokens is None else {"preview_tokens": given.preview_tokens}
+        # An answer may be as long as a result that stays, if nothing else is set.
+        answer = {} if given.retrieval_tokens == best.threshold else {"max_retrieval_tokens": given.retrieval_tokens}
+        return {"max_result_tokens": best.threshold, **preview, **answer}
+
     def dearer(self, threshold: int, price: Price) -> int:
         """Return how many conversations cost at least 2% more with offloading above ``threshold``."""
         rows = (each.row for each in self.conversations)
@@ -280,6 +291,7 @@ class ReplayReport:
             "turns": self.turns,
             "already_offloaded": self.already_offloaded,
             "total": _facts(self.total, given),
+            "best_settings": self.settings,
             "dearer": [
                 {
                     "threshold": threshold,

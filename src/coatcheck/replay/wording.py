@@ -43,7 +43,7 @@ def result_in_words(report: ReplayReport) -> str:
     if best is None:
         return (
             f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
-            f"{_bounds(report)}."
+            f"{_bounds(report)}{_with_a_cache(report)}."
         )
     plain, cached = (share_text(report.total.saved(best.billed, price)) for price in (given.plain, given.cached))
     saved = f"{plain}, or {cached} with a prompt cache"
@@ -63,7 +63,10 @@ def details(report: ReplayReport) -> str:
     given, amount = report.assumptions, report.total.at(report.shown)
     plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
     dearer = cached if given.deciding == given.cached else plain
-    most = " Most cost more: a few large results pay for all." if 2 * dearer > len(report.conversations) else ""
+    pays = report.total.best(given) is not None
+    most = (
+        " Most cost more: a few large results pay for all." if pays and 2 * dearer > len(report.conversations) else ""
+    )
     return (
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
         f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
@@ -74,11 +77,7 @@ def details(report: ReplayReport) -> str:
 
 def knobs(report: ReplayReport) -> str:
     """Return the recommended settings as a line to paste; ``""`` where offloading does not pay."""
-    best = report.total.best(report.assumptions)
-    preview = report.assumptions.preview_tokens
-    if best is None:
-        return ""
-    return f"max_result_tokens={best.threshold}" + ("" if preview is None else f", preview_tokens={preview}")
+    return ", ".join(f"{name}={value}" for name, value in report.settings.items())
 
 
 def share_text(share: float) -> str:
@@ -96,3 +95,13 @@ def _bounds(report: ReplayReport) -> str:
         share_text(report.total.saved(share, given.deciding)) for share in (amount.never_read, amount.each_read)
     )
     return f" ({never} if it reads nothing back, {each} if it reads each offloaded result back once)"
+
+
+def _with_a_cache(report: ReplayReport) -> str:
+    """Say which threshold pays with a prompt cache, where none does at the price that decides."""
+    given, total = report.assumptions, report.total
+    least = min(total.amounts, key=lambda amount: given.cached.of(amount.billed))
+    saved = total.saved(least.billed, given.cached)
+    if saved <= 0:
+        return ""
+    return f"; with a prompt cache, max_result_tokens={least.threshold} saves {share_text(saved)}"
