@@ -108,7 +108,7 @@ def test_the_list_is_searched_and_paged_like_any_content() -> None:
     for number in range(60):
         store(offloader, f"text {number}", tool="get_issue" if number % 20 == 7 else "list_files")
 
-    found = offloader.retrieve(scope="s", pattern="get_issue", context_lines=0)
+    found = offloader.retrieve(scope="s", pattern="get_issue")
     page = offloader.retrieve(scope="s")
     assert page.next_call is not None
     pages = [page.text]
@@ -117,6 +117,7 @@ def test_the_list_is_searched_and_paged_like_any_content() -> None:
         pages.append(page.text)
 
     assert found.matches == 3
+    assert "list_files" not in found.text, "what is around a line is about other contents"
     assert "".join(pages).count("list_files-") == 57
     assert len(pages) > 3
 

@@ -151,6 +151,7 @@ class Retrieving:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
         heading, content = found
         request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
+        request = replace(request, context_lines=0)  # the lines around one are about other contents
         # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
         budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
         if budget < MINIMUM_BUDGET:
