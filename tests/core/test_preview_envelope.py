@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +13,9 @@ from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.envelope import output_in, unescaped_text, unwrapped
 from tests.core.previewing import checked_preview
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 LINES = "".join(f'step {number} said "done"\n' for number in range(900))
 RECORDS = json.dumps([{"id": number, "name": f"name {number}"} for number in range(900)])
@@ -277,3 +282,18 @@ def test_with_little_room_an_envelope_is_shown_as_it_is() -> None:
 
     assert _shown(envelope, 150).startswith('{"type": "text", "text": "[{')
     assert _shown(envelope, 170).startswith(INSIDE)
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize("cell", ["", 'a"b', "a\\"], ids=["empty", "escaped", "backslash"])
+def test_many_texts_in_quotes_are_told_from_an_envelope_in_a_few_passes(cell: str) -> None:
+    text = json.dumps([*[cell] * 10, "[a]", *[cell] * 300_000])
+
+    def seconds(work: Callable[[], object]) -> float:
+        started = time.process_time()
+        work()
+        return time.process_time() - started
+
+    one_pass = min(seconds(lambda: text.replace("\\", "|").replace("[", "|").replace("a", "|")) for _ in range(3))
+
+    assert min(seconds(lambda: unwrapped(text)) for _ in range(3)) < 30 * one_pass

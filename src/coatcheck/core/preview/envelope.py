@@ -137,8 +137,9 @@ def _inside(text: str) -> tuple[int, int] | None:
     if _is_bare("\n", middle) or (_is_bare("'", middle) and _is_bare('"', middle)):
         return None
     at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
+    hidden: dict[str, str] = {}
     while (opening := _OPENING.search(text, at, searched)) is not None:
-        end = _end_of_quoted(text, opening.end(), opening[0])
+        end = _end_of_quoted(text, opening.end(), opening[0], hidden)
         at = end + 1
         if at - opening.end() >= _LEAST_SHARE * len(text):
             escapes = text.count("\\", opening.end(), end)
@@ -152,15 +153,23 @@ def _is_bare(sign: str, part: str) -> bool:
     return sign in part and part.count(sign, 1) > part.count(f"\\{sign}")
 
 
-def _end_of_quoted(text: str, start: int, quote: str) -> int:
-    """Return where the text in quotes that begins at ``start`` ends: before the quote, or where the text breaks off."""
+def _end_of_quoted(text: str, start: int, quote: str, hidden: dict[str, str]) -> int:
+    """Return where the text in quotes that begins at ``start`` ends: before the quote, or where the text breaks off.
+
+    ``hidden`` keeps the text without what is escaped, by quote: a thousand may begin where the text inside may.
+    """
     end = text.find(quote, start)
-    if end > start and text[end - 1] != "\\" and text.find("\n", start, end) < 0:
+    if end >= start and text[end - 1] != "\\" and text.find("\n", start, end) < 0:
         return end
-    # What is escaped makes way for as many other characters; a match for each escape takes three times as long.
-    rest = text[start:].replace("\\\\", _HIDDEN).replace(f"\\{quote}", _HIDDEN).replace("\\\n", _HIDDEN)
-    ends = [at for at in (rest.find(quote), rest.find("\n")) if at >= 0]
-    return start + min(ends, default=len(rest) - rest.endswith("\\"))
+    if quote not in hidden:
+        # What is escaped makes way for as many other characters; a match for each escape takes three times as long.
+        rest = text.replace("\\\\", _HIDDEN).replace(f"\\{quote}", _HIDDEN).replace("\\\n", _HIDDEN)
+        hidden[quote] = rest
+    rest = hidden[quote]
+    end = rest.find(quote, start)
+    end = len(rest) - rest.endswith("\\") if end < 0 else end
+    line_end = rest.find("\n", start, end)
+    return end if line_end < 0 else line_end
 
 
 def _character(found: re.Match[str]) -> str:
