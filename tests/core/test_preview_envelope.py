@@ -110,6 +110,15 @@ def test_a_page_with_little_text_is_followed_by_names_in_its_markup() -> None:
     assert "/static/part_7.js" in shown
 
 
+def test_a_page_with_few_names_is_followed_by_the_head_of_its_markup() -> None:
+    script = f"<script>var key='abc';{'x();' * 3_000}</script>"
+    shown = _shown(f"<html><head><title>Shop</title>{script}</head><body>Closed.</body></html>", 300)
+
+    assert "\nShop\nClosed.\n" in shown
+    assert "\n[the markup, from its start:]\n<html><head><title>Shop</title><script>var key='abc';x();x();" in shown
+    assert TiktokenCounter().count(shown) > 250
+
+
 def test_the_gap_in_a_text_names_numbers() -> None:
     text = "".join("nothing to see in this line of words\n" * 40 + f"order {n * 7919} came\n" for n in range(1, 20))
 

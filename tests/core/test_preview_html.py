@@ -40,6 +40,11 @@ def _shown(text: str, budget: int = 100_000) -> str:
     return preview_html(_content(text), budget, ByteCounter()) or ""
 
 
+def _text(page: str) -> list[str]:
+    """Return the lines that are shown above the markup."""
+    return _shown(page).partition("\n[the markup, from its start:]\n")[0].split("\n")
+
+
 def _lines_of_a_parser(markup: str) -> list[str]:
     """Return the lines of a page as a parser that builds its tree sees them."""
     page = LexborHTMLParser(markup)
@@ -59,7 +64,7 @@ def _lines_of_a_parser(markup: str) -> list[str]:
 
 
 def test_the_text_of_a_page_is_that_of_a_real_parser() -> None:
-    what, *lines = _shown(PAGE).split("\n")
+    what, *lines = _text(PAGE)
 
     assert what.startswith("text of an HTML page, ")
     assert lines[:-1] == _lines_of_a_parser(PAGE)
@@ -75,7 +80,7 @@ def test_random_pages_have_the_text_of_a_real_parser() -> None:
         body = "".join(_element(chance, words, depth=4) for _ in range(6))
         page = f"<!doctype html><html><head><title>t</title></head><body>{body}</body></html>"
 
-        lines = [line for line in _shown(page).split("\n")[1:] if not line.startswith("[… more, in it: ")]
+        lines = [line for line in _text(page)[1:] if not line.startswith("[… more, in it: ")]
         assert lines == _lines_of_a_parser(page), page
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import unescaped
-from coatcheck.core.preview.names import with_names
+from coatcheck.core.preview.names import ENOUGH, with_names
 from coatcheck.core.preview.source import shortened
+from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,9 @@ _BLOCKS = frozenset(
 _CELLS = frozenset({b"td", b"th"})
 _BLANK = re.compile(r"[ \t\r\f\v\xa0]+")
 _HEAD_SHARE = 0.85
+
+_GAP = "[… more text, not shown …]"
+_MARKUP = "[the markup, from its start:]"
 
 
 @dataclass(slots=True)
@@ -104,21 +108,37 @@ class _Page:
 
 
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return title and text within ``budget`` tokens, and names of the markup in what they leave; None without text."""
+    """Return title and text within ``budget`` tokens, with names and the head of the markup in what they leave.
+
+    None without text.
+    """
     page = _read(content.text)
     lines = list(_lines(page))
     if not lines:
         return None
     shown = _show(page, lines, budget, counter)
-    return with_names(shown, content.text, budget, counter) if shown else None
+    if shown is None:
+        return None
+    is_whole = _GAP not in shown
+    shown = with_names(shown, content.text, budget, counter)
+    return _with_markup(shown, content.text, budget, counter) if is_whole else shown
+
+
+def _with_markup(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
+    """Return ``shown``, followed by the head of the markup where that leaves room: a page may be all scripts."""
+    parts = (f"{shown}\n", f"{_MARKUP}\n")
+    left = budget - count_parts(counter, *parts)
+    if left < budget * (1 - ENOUGH):
+        return shown
+    full = "".join((*parts, counter.head(text, left)))
+    return full if counter.count(full) <= budget else shown
 
 
 def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> str | None:
     part = "" if page.read is None else f"the first {page.read:,} characters of "
     size = sum(map(len, lines))
     what = f"text of {part}an HTML page, {size:,} characters without the markup; search it with pattern:"
-    gap = "[… more text, not shown …]"
-    left = budget - counter.count(what) - counter.count(gap) - 4
+    left = budget - counter.count(what) - counter.count(_GAP) - 4
     chosen: dict[int, str] = {}
     head_only = int(left * (1 - _HEAD_SHARE))
     for positions, spared in ((range(len(lines)), head_only), (range(len(lines) - 1, -1, -1), 0)):
@@ -134,10 +154,10 @@ def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> 
     expected = 0
     shown = [what]
     for position in sorted(chosen):
-        shown += [gap] if position > expected else []
+        shown += [_GAP] if position > expected else []
         shown.append(chosen[position])
         expected = position + 1
-    shown += [gap] if expected < len(lines) or page.read is not None else []
+    shown += [_GAP] if expected < len(lines) or page.read is not None else []
     text = "\n".join(shown)
     return text if chosen and counter.count(text) <= budget else None
 
