@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock
+from coatcheck import Always, ByteCounter, InMemoryStorage, Offloaded, Offloader, TextBlock, TokenCounter
 from coatcheck.core.preview import Previewed, kinds, preview
 from tests.core.result_strategies import results_of_every_kind, wide_objects
 
@@ -61,6 +61,18 @@ def test_what_is_empty_is_shown(text: str, filling: str) -> None:
     failures: dict[str, Exception] = {}
     for budget in range(1, 60):
         assert COUNTER.count(preview(_content(f"{text}{filling}", failures), COUNTER, budget=budget)) <= budget
+    assert not failures
+
+
+@pytest.mark.parametrize("text", ["[]", "{}"])
+def test_an_empty_container_that_is_larger_than_the_budget_is_no_failure(text: str) -> None:
+    class Characters(TokenCounter):
+        def count(self, text: str) -> int:
+            return len(text)
+
+    failures: dict[str, Exception] = {}
+
+    assert len(preview(_content(text, failures), Characters(), budget=1)) <= 1
     assert not failures
 
 

@@ -1,22 +1,29 @@
 """What must survive when a conversation is compacted: the references to what it offloaded.
 
 References are read where coatcheck wrote them: in the marks of messages, in the notice of a placeholder, and in any
-text that is not a tool result, such as a summary. What a tool returned is not searched, so it cannot add references.
+text that is not a tool result, such as a summary. What else a tool returned is not searched.
+
+A tool can return the text of a placeholder itself. Many frameworks keep nothing else of ours, so it is believed; but it
+adds no more references than a placeholder has, and where there are marks, its references give way to all others.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.adapting.content import MARK, references_in
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.notice import RETRIEVAL_TOOL, is_placeholder, kept_references, notice_of
+from coatcheck.core.notice import RETRIEVAL_TOOL, is_placeholder, kept_references, listed_in
+from coatcheck.core.plan import MOST_LISTED
 from coatcheck.core.references import find_references
+from coatcheck.engine.failures import log_failure, logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ("find_references_in", "keep_references")
 
@@ -26,8 +33,11 @@ MOST_KEPT = 20
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
-_WRITERS = frozenset({"assistant", "developer", "system", "user"})
+_WRITERS = ("assistant", "developer", "system", "user")
 """The roles of those who may name a reference in their own words. What has another role, or none, may be a tool's."""
+
+_OF_A_RESULT, _OF_WORDS, _OF_A_MARK = range(3)
+"""Where a reference was found: the higher, the less a tool can have written it."""
 
 _ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
 """A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""
@@ -38,14 +48,20 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
+    A tool that returns the text of a placeholder can add up to 8 false references with each result. Only a mark next
+    to a result tells that it was offloaded, and only LangChain, but for ``offload_tool``, Haystack and Strands keep it.
+
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
             Pydantic AI, contents of Google ADK, or of the APIs of OpenAI, Anthropic and Bedrock as JSON values, as a
-            session of the OpenAI Agents SDK keeps them. Anything else is skipped.
+            session of the OpenAI Agents SDK keeps them. Anything else is skipped; where reading a message raises,
+            with a warning.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
-        The 20 newest references, oldest first, in at most 800 tokens; ``""`` without any.
+        The 20 newest references, oldest first, in at most 800 tokens; ``""`` without any. If any message has a mark,
+        those in marks are kept before those in the words of users, models and summaries, and these before those that
+        only results without a mark name.
 
     Raises:
         InvalidRequest: ``messages`` is one message or text instead of several.
@@ -54,15 +70,21 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         msg = f"messages must be a list of messages, not {type(messages).__name__}"
         raise InvalidRequest(msg)
+    found = [each for message in messages for each in _read(message)]
     # The first mention counts: the answer that lists what is stored names all of it again, newest first.
-    known = list(dict.fromkeys(find_references_in(messages)))
-    return kept_references(known[-MOST_KEPT:], more=len(known) > MOST_KEPT, retrieval_tool=retrieval_tool)
+    known = list(dict(found))
+    source = dict(sorted(found, key=itemgetter(1)))
+    ranked = sorted(known, key=source.__getitem__) if _OF_A_MARK in source.values() else known
+    kept = frozenset(ranked[-MOST_KEPT:])
+    return kept_references(
+        [each for each in known if each in kept], more=len(known) > MOST_KEPT, retrieval_tool=retrieval_tool
+    )
 
 
 def find_references_in(messages: Iterable[object]) -> Iterator[str]:
     """Yield the references in messages, in their order. ``keep_references`` says what a message may be."""
     for message in messages:
-        yield from _references(message)
+        yield from (reference for reference, _ in _references(message))
 
 
 class _Part(NamedTuple):
@@ -75,48 +97,73 @@ class _Part(NamedTuple):
     """Where the adapter wrote the references of an offloaded result."""
 
     is_result: bool = False
-    """Whether a tool returned it."""
+    """Whether it is a tool result, or what replaced one."""
+
+    is_cleared: bool = False
+    """Whether the framework replaced what the tool returned by a text of the host's, with our line."""
 
 
-def _references(message: object) -> Iterator[str]:
-    """Yield the references of one message, in their order."""
+def _read(message: object) -> Iterator[tuple[str, int]]:
+    """Yield the references of one message, as far as it can be read."""
+    try:
+        yield from _references(message)
+    except Exception as error:  # noqa: BLE001 - an object of the host's may raise wherever it is looked at
+        log_failure(logger, "coatcheck skipped a message in which it looked for references", error=error)
+
+
+def _references(message: object) -> Iterator[tuple[str, int]]:
+    """Yield the references of one message in their order, each with where it was found."""
     for part in _parts_of(message):
         marked = [each for each in references_in(part.mark) if _ONE_REFERENCE.fullmatch(each)]
-        yield from marked
-        for text in () if marked else _texts(part.content):
-            if is_placeholder(text):  # a tool wrote the preview behind the notice
-                yield from (match.group() for match in find_references(notice_of(text)))
-            elif not part.is_result:
-                yield from (match.group() for match in find_references(text))
+        if marked:
+            yield from ((each, _OF_A_MARK) for each in marked)
+        elif part.is_result:
+            yield from ((each, _OF_A_RESULT) for each in islice(_named_in(part), MOST_LISTED))
+        else:
+            yield from ((each, _OF_WORDS) for each in _named_in(part))
+
+
+def _named_in(part: _Part) -> Iterator[str]:
+    for text in _texts(part.content):
+        looked_at = [text] if part.is_cleared or not part.is_result else []
+        if is_placeholder(text):  # a tool wrote the preview behind the notice
+            looked_at = listed_in(text)
+        yield from (match.group() for each in looked_at for match in find_references(each))
 
 
 def _parts_of(message: object) -> list[_Part]:
     if isinstance(message, str):
         return [_Part(message)]
-    contents = message.get("contents") if isinstance(message, Mapping) else getattr(message, "contents", None)
+    contents = _get(message, "contents")
     if isinstance(contents, list | tuple):  # of the Microsoft Agent Framework, or what a saved session keeps of one
-        return [_part_of_contents(each if isinstance(each, Mapping) else vars(each)) for each in contents]
+        return [_part_of_contents(each) for each in contents]
     if isinstance(message, Mapping):  # of an API, or of Strands
-        is_result = message.get("role") not in _WRITERS
-        content = message.get("output" if message.get("type") == _OUTPUT else "content")
-        parts = [_Part(None, mark=message.get(MARK))]
-        for each in content if isinstance(content, list | tuple) else [content]:
-            result = _result_in(each)
-            if result is None:
-                parts.append(_Part(each, is_result=is_result))
-            else:
-                parts.append(_Part(result.get("content"), mark=result.get(MARK), is_result=True))
-        return parts
-    extra, meta = getattr(message, "additional_kwargs", None), getattr(message, "meta", None)
+        return _parts_of_json(message)
+    extra, meta = _get(message, "additional_kwargs"), _get(message, "meta")
     if isinstance(extra, Mapping):  # of LangChain
-        is_result = getattr(message, "type", None) == "tool"
-        return [_Part(getattr(message, "content", None), mark=extra.get(MARK), is_result=is_result)]
+        is_result = _get(message, "type") == "tool"
+        is_cleared = bool(_get(_get(_get(message, "response_metadata"), "context_editing"), "cleared"))
+        return [_Part(_get(message, "content"), mark=extra.get(MARK), is_result=is_result, is_cleared=is_cleared)]
     if isinstance(meta, Mapping):  # of Haystack, which has a key of its own
-        results = [getattr(each, "result", None) for each in getattr(message, "tool_call_results", ())]
-        texts = getattr(message, "texts", None)
+        results = [_get(each, "result") for each in _parts_in(_get(message, "tool_call_results"))]
+        texts = _get(message, "texts")
         return [_Part(texts), _Part(results, mark=meta.get("tool_result_offloaded"), is_result=True)]
-    held = getattr(message, "parts", None)
+    held = _get(message, "parts")
     return [_part_of(part) for part in held] if isinstance(held, list | tuple) else []
+
+
+def _parts_of_json(message: Mapping[str, object]) -> list[_Part]:
+    content, mark = message.get("output" if message.get("type") == _OUTPUT else "content"), message.get(MARK)
+    if message.get("role") not in _WRITERS:
+        return [_Part(content, mark=mark, is_result=True)]
+    parts = [_Part(None, mark=mark)]
+    for each in _parts_in(content):
+        result = _result_in(each)
+        if result is None:
+            parts.append(_Part(each))
+        else:
+            parts.append(_Part(result.get("content"), mark=result.get(MARK), is_result=True))
+    return parts
 
 
 def _result_in(part: object) -> Mapping[str, object] | None:
@@ -129,22 +176,32 @@ def _result_in(part: object) -> Mapping[str, object] | None:
 
 def _part_of(part: object) -> _Part:
     """Return a part of a message of Pydantic AI, or of a content of Google ADK's."""
-    response = getattr(part, "function_response", None)
+    response = _get(part, "function_response")
     if response is not None or hasattr(part, "text"):
-        results = list((getattr(response, "response", None) or {}).values())
-        return _Part(results or getattr(part, "text", None), is_result=response is not None)
-    is_result = getattr(part, "part_kind", None) == "tool-return"
-    return _Part(getattr(part, "content", None), is_result=is_result)
+        said = _get(response, "response")
+        results = list(said.values()) if isinstance(said, Mapping) else said
+        return _Part(results or _get(part, "text"), is_result=response is not None)
+    return _Part(_get(part, "content"), is_result=_get(part, "part_kind") == "tool-return")
 
 
-def _part_of_contents(fields: Mapping[str, object]) -> _Part:
-    is_result = fields.get("type") == "function_result"
-    return _Part(fields.get("result" if is_result else "text"), is_result=is_result)
+def _part_of_contents(content: object) -> _Part:
+    is_result = _get(content, "type") == "function_result"
+    return _Part(_get(content, "result" if is_result else "text"), is_result=is_result)
 
 
-def _texts(content: Any) -> Iterator[str]:  # noqa: ANN401 - what frameworks put into messages
+def _texts(content: object) -> Iterator[str]:
     """Yield the texts of a content: itself, or those of its parts."""
-    for part in content if isinstance(content, list | tuple) else (content,):
+    for part in _parts_in(content):
         text = part.get("text") if isinstance(part, Mapping) else getattr(part, "text", part)
         if isinstance(text, str):
             yield text
+
+
+def _parts_in(content: Any) -> Sequence[object]:  # noqa: ANN401 - what frameworks put into messages
+    """Return the parts of a content, which may be one part itself."""
+    return content if isinstance(content, list | tuple) else (content,)
+
+
+def _get(holder: object, name: str) -> Any:  # noqa: ANN401 - what frameworks put into messages
+    """Return a field of a mapping or of an object, or None without it."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

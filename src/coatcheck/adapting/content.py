@@ -149,7 +149,7 @@ def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None
 def references_in(mark: object) -> tuple[str, ...]:
     """Return the references in what an offloaded message keeps of ``outcome.mark``: the whole, or its references."""
     references = mark.get("references") if isinstance(mark, Mapping) else mark
-    return tuple(map(str, references)) if isinstance(references, list | tuple) else ()
+    return tuple(each for each in references if isinstance(each, str)) if isinstance(references, list | tuple) else ()
 
 
 def mark_reference(reference: str, **more: object) -> dict[str, Any]:

@@ -5,8 +5,8 @@ references:]``, ``| ref: R]``). The references come right after the first line: 
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
 Two of the wordings are also read back, from conversations of any age: the opening tells what is a placeholder
-(``is_placeholder``), and the heading of the references where they are (``notice_of``, which ``keep_references``
-trusts). To change the opening, write the new one and keep the old one in ``_OPENINGS``; the heading stays, because
+(``is_placeholder``), and the heading of the references where they are (``listed_in``, where ``keep_references``
+looks). To change the opening, write the new one and keep the old one in ``_OPENINGS``; the heading stays, because
 hosts parse it. Any other line can change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
@@ -42,13 +42,13 @@ __all__ = (
     "left_out",
     "list_line",
     "list_row",
+    "listed_in",
     "malformed_reference",
     "media_placeholder",
     "miss",
     "missing_reference",
     "no_reference",
     "notice",
-    "notice_of",
     "one_line",
     "reference_line",
     "too_slow",
@@ -84,8 +84,7 @@ _OPENINGS = (_OPENING,)
 _HEADING = "[Stored references:]"
 """The line above the references, in every version. Each of those takes one line, which begins with two blanks."""
 
-_WITH_REFERENCES = rf"(?s:.*?)\n{re.escape(_HEADING)}\r?(?:\n  .*)*"
-"""The beginning of a placeholder up to its last reference."""
+_LINES_OF_REFERENCES = rf"\n{re.escape(_HEADING)}\r?((?:\n  .*)*)"
 
 _WHICH_REFERENCE = f"copy it from the placeholder, the first word of a line under {_HEADING}"
 
@@ -221,13 +220,13 @@ def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: st
     return f"Keep word for word: {retrieval_tool} still reads the stored results {', '.join(references)}{older}."
 
 
-def notice_of(placeholder: str) -> str:
-    """Return the beginning of a placeholder of any version, up to the last of its references: none of the preview.
+def listed_in(placeholder: str) -> list[str]:
+    """Return what a placeholder of any version names: the first word of each line of its references.
 
-    If a host joined its lines, the references cannot be told from the preview, and all of it is returned.
+    If a host joined its lines, the references cannot be told from the preview, and all of it is returned as one.
     """
-    found = re.match(_WITH_REFERENCES, placeholder)
-    return placeholder if found is None else found[0]
+    found = re.search(_LINES_OF_REFERENCES, placeholder)
+    return [placeholder] if found is None else re.findall(r"\n  (\S+)", found[1])
 
 
 def miss(reference: str, *, expired: bool) -> str:

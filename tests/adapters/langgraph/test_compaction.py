@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddleware, SummarizationMiddleware
 from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
 
-from coatcheck import keep_references
+from coatcheck import InMemoryStorage, keep_references
 from coatcheck_langchain import ClearToolUsesEdit as OurClearToolUsesEdit
-from coatcheck_langchain import OffloadMiddleware, offloaded_references
+from coatcheck_langchain import OffloadMiddleware, offload_tool, offloaded_references
 from tests.adapters.langgraph.agents import (
     ScriptedModel,
     agent_of,
@@ -86,6 +87,18 @@ def test_our_edit_leaves_a_result_without_a_reference_to_langchain() -> None:
     agent.invoke(question())
 
     assert answers(model.seen[-1])[0].content == "[cleared]"
+
+
+def test_our_line_names_what_our_edit_cleared_of_a_tool_without_the_middleware() -> None:
+    alone = offload_tool(tool(search), InMemoryStorage())
+    edits = ContextEditingMiddleware(edits=[OurClearToolUsesEdit(trigger=1, keep=0)])
+    agent, model = agent_of([alone], CALL, say(), middleware=[edits])
+
+    held = agent.invoke(question())["messages"]
+
+    assert answers(model.seen[-1])[0].additional_kwargs == {}
+    assert answers(model.seen[-1])[0].text.startswith("[cleared]\n")
+    assert keep_references(model.seen[-1]) == keep_references(held) != ""
 
 
 def test_a_model_reads_back_what_our_edit_cleared() -> None:

@@ -92,6 +92,8 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     line = brief(value, _ONE_LINE)
     if (line != named(value) or not value) and not counter.exceeds(line, budget):
         return line
+    if not value:
+        return None
     root = _Container(value, 0, budget, counter)
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
