@@ -26,35 +26,62 @@ from coatcheck.core.preview.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_trouble", "preview_log")
 
+_TIME = r"(?:\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?|\d:\d\d[AP]M)[\])]?[ \t]*(?:[-|,][ \t]*)?"
+_STAMP = rf"(?:^|\r)[^:\n\r]*{_TIME}(?:\[\d+\]:?[ \t]+)?"
+"""The beginning of a line up to a time, the first in it: a later one is of what the line tells."""
+
+_START = rf"(?:(?:^|\r)|{_STAMP})"
+"""Where a line begins, or what a carriage return puts in place of it, or what is said behind a time."""
+
+_SEPARATOR = r"(?:[\])>|:,\t]|  | -| \|)"
+
+
+def _placed(small: str, capitals: str, letter: str) -> str:
+    """Return what tells of a level by its place in a line, so that the words of a sentence tell of none.
+
+    That is behind a time. A name may be between, and the level may begin with a capital, if a separator is behind it.
+    ``letter`` is the level in the forms of logcat and klog.
+    """
+    return (
+        rf"{_STAMP}(?:(?:[\w.:/-]+(?: - |\t| +\| +))?[\[(<]?(?:{small}|{small.title()}|{capitals}){_SEPARATOR}"
+        rf"|(?:{small}|{capitals}) |(?:\d+ +){{2}}{letter} [^\n\r:]*: )"
+        rf"|{_START}{letter}(?:\d{{4}} \d\d:\d\d:|/[^\n\r:(]*\( *\d+\):)"
+    )
+
+
 _FATAL = (
-    r"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|^(?:fatal|panic):|: fatal error:|[Ss]egmentation fault|Killed$|\| panic:"
-    r"|\b(?:level|severity)=(?:fatal|panic|critical)\b|\[(?:\w+:)?(?:crit|alert|emerg)\]|^F\d{4} \d\d:\d\d:"
+    rf"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
+    r"|[Ss]egmentation fault|Killed\r?$|\| panic:|\bhttp: panic serving [\d\[]|\bOut of memory: Kill|\bKernel panic\b"
+    r"|\b(?:level|severity)=(?:fatal|panic|critical)\b|\[(?:\w+:)?(?:crit|alert|emerg)\]"
+    rf"|{_placed('fatal|critical|crit|panic|emerg', 'FATA|FTL|CRIT|PNC|EMERG', 'F')}"
 )
 _ERROR = (
-    r"^Traceback \(most recent call last\)"
-    r"|^(?:E  |(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|$)|error(?:\[\w+\])?:|npm (?:ERR!|error )|make[^\n]*\*\*\*"
-    r"|FAILED? |Caused by:|\s*(?:not ok|✕|✗|✘) )"
-    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|[: \t]error [A-Z]+\d+:"
-    r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|^E\d{4} \d\d:\d\d:|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
-    r"|(?:^|[\s,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
+    rf"{_START}(?:Traceback \(most recent call last\)"
+    r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
+    r"|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]|[ \t]*(?:not ok|✕|✗|✘) )"
+    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|\[\d+\]: Error:|[: \t]error [A-Z]+\d+:"
+    r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
+    r"|(?:^|[ \t\r,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
+    rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
 )
 _LIKE_ERROR = (
     r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
-    r"|^(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9][\d,]* (?:failed|errors?|failures?)\b"
+    rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9][\d,]* (?:failed|errors?|failures?)\b"
 )
 """What tells of errors in a log, and in source code or a manual that it is about them."""
 
 _WARN = (
-    r"\bWARN(?:ING)?\b|^(?:\w+\.)*\w*Warning\b:|: warning:"
-    r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]|^W\d{4} \d\d:\d\d:"
+    rf"\bWARN(?:ING)?\b|{_START}(?:(?:│ +)?(?:\w+\.)*\w*Warning\b:|warn: [A-Z])|: warning:"
+    r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]"
+    rf"|{_placed('warning|warn', 'WRN', 'W')}"
 )
 _LEVELS = {"FATAL": _FATAL, "ERROR": f"{_ERROR}|{_LIKE_ERROR}", "WARN": _WARN}
 """By level, the worst first: what tells of it in a line."""
@@ -112,8 +139,11 @@ RARE = 50
 _SHARE = 0.25
 """The share of the budget that rare errors may take above a preview of another kind."""
 
-_TROUBLE_SHARE = 0.4
-"""The share of the budget that lines of trouble may take. Head and tail tell what ran and how it ended."""
+_TROUBLE_SHARE = 0.6
+"""The share of the budget that lines of trouble may take: of 250 tokens, two lines and the gaps around them.
+
+Head and tail tell what ran and how it ended.
+"""
 
 _LEAST_FOR_TROUBLE = 80
 """Tokens: a line and the gaps around it."""
@@ -124,7 +154,7 @@ _TAIL_EVERY = 4
 _AROUND = (60, 120)
 """Characters of a long line that are shown before the sign of trouble in it and behind, where there is room."""
 
-_LARGEST_SHARE = 0.5
+_LARGEST_SHARE = 0.35
 """The share of what all may take that a line of trouble is shown whole in."""
 
 _MOST_NAMED = 6
@@ -157,16 +187,12 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         signs = _signs.searched_for[worst] if rare is None else _signs.errors
         number, before = trouble.searched + 1, 0
         for found in signs.finditer(data) if worst else ():
-            number += data.count(b"\n", before, found.start())
-            before = found.start()
+            sign = found.start()
+            number, before = number + data.count(b"\n", before, sign), sign
             if number == trouble.last:
                 continue  # bytes that are not UTF-8 end a match within a line
             trouble.last = number
-            begin, ending = data.rfind(b"\n", 0, before) + 1, data.find(b"\n", before)
-            line = data[begin : ending if ending >= 0 else len(data)]
-            if before - begin >= LONGEST_LINE:  # its sign would be cut off
-                line = "…".encode() + line[before - begin - _AROUND[0] :]
-            line = line[: LONGEST_LINE * 4]
+            line = _line_around(data, before)
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
@@ -185,6 +211,18 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
+
+
+def _line_around(data: bytes, sign: int) -> bytes:
+    """Return what may be shown of the line with a sign at ``sign``: of an overwritten one, the part with the sign."""
+    begin, end = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
+    line = data[begin : end if end >= 0 else len(data)]
+    if b"\r" in line:
+        begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)
+        line = data[begin : begin + len(line)].partition(b"\r")[0]
+    if sign - begin >= LONGEST_LINE:  # it would be cut off
+        line = "…".encode() + line[sign - begin - _AROUND[0] :]
+    return line[: LONGEST_LINE * 4]
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -225,25 +263,41 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tuple[str, str]]]:
     """Return a summary, which is empty where all is well, and lines of trouble by number, each with what to say of it.
 
-    The worst level comes first, of each the first group, the last, the second, and so on. A line of each group comes
-    before the second of any, with how many there are of it.
+    The first and the last line of each level come first, the worst level before others. Then a line of each group comes
+    before the second of any: of each level the first group, the last, the second, and so on. With the first line that
+    is shown of a group is said how many there are.
     """
     more = {level: "+" if count >= MOST_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
+    return f"[{said}]\n" if said else "", _ranked(trouble, more)
+
+
+def _ranked(trouble: Trouble, more: Mapping[str, str]) -> dict[int, tuple[str, str]]:
     ranked: dict[int, tuple[str, str]] = {}
+
+    def rank(number: int, level: str, group: LineGroup) -> None:
+        several = group.count > len(group.lines) and group.lines.keys().isdisjoint(ranked)
+        alike = f" ({group.count:,}{more[level]} alike)" if several else ""
+        ranked.setdefault(number, (plain(group.lines[number]), alike))
+
+    order: list[tuple[str, LineGroup]] = []
     for level in _LEVELS:
         groups = list(trouble.groups[level].values())
         half = (len(groups) + 1) // 2
-        order = [group for pair in zip_longest(groups[:half], reversed(groups[half:])) for group in pair if group]
-        for turn in (0, -1, 1):
-            for group in order:
-                number, line = [*group.lines.items()][turn if turn < len(group.lines) else 0]
-                several = turn == 0 and group.count > len(group.lines)
-                alike = f" ({group.count:,}{more[level]} alike)" if several else ""
-                ranked.setdefault(number, (plain(line), alike))
-    return f"[{said}]\n" if said else "", ranked
+        pairs = zip_longest(groups[:half], reversed(groups[half:]))
+        order += ((level, group) for pair in pairs for group in pair if group)
+        by_number = {number: group for group in groups for number in group.lines}
+        for number in (min(by_number), max(by_number)) if by_number else ():
+            rank(number, level, by_number[number])
+    for most in range(_ALIKE):
+        for level, group in order:
+            first, *others = group.lines
+            left = [number for number in (first, *reversed(others)) if number not in ranked]
+            if left and len(group.lines) - len(left) <= most:
+                rank(left[0], level, group)
+    return ranked
 
 
 def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list[str]:

@@ -1,0 +1,156 @@
+"""Which lines of a log tell of trouble by the place of a level in them, and which of many such lines are shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.core.preview import Previewed
+from coatcheck.core.preview.log import find_trouble
+from coatcheck.core.preview.source import Trouble
+from tests.core.previewing import checked_preview
+
+TIME = "2024-01-01T10:00:00.000Z"
+PLACED = {
+    "FATAL": [
+        f"{TIME} fatal: disk full",
+        f"{TIME}\tpanic\tdisk full",
+        "2024/01/01 10:00:00 panic: disk full",
+        "10:00:00 FTL disk full",
+        "01-01 10:00:00.000  1234  5678 F Disk: full",
+        "crit: Disk.Writer[0]",
+        "2024/01/01 10:00:00 http: panic serving 10.0.0.7:1234: disk full",
+        "Jan  1 10:00:00 host kernel: [12.3] Out of memory: Killed process 123 (java)",
+    ],
+    "ERROR": [
+        f"{TIME} error: disk full",
+        f"{TIME} error disk full",
+        f"{TIME} Error: disk full",
+        f"{TIME} ValueError: disk full",
+        f"{TIME}\terror\tdisk/write.go:7\tdisk full",
+        f"{TIME}|error|disk full",
+        f"[{TIME}] [Error] disk full",
+        f"web-1  | {TIME} error: disk full",
+        "2024-01-01 10:00:00,123 - disk.writer - error - disk full",
+        "2024-01-01 10:00:00 +0000 [7] error disk full",
+        "10:00:00 ERR disk full",
+        "3:04PM ERR disk full",
+        "01-01 10:00:00.000  1234  5678 E Disk: full",
+        "E/Disk( 123): full",
+        "fail: Disk.Writer[0]",
+        f"{TIME} fail: Disk.Writer[0]",
+        "Unhandled exception: disk full",
+        "Unhandled exception. System.IO.IOException: disk full",
+        "Jan  1 10:00:00 host disk[7]: Error: full",
+        "│ Error: disk full",
+        "writing 5%\rerror: disk full",
+    ],
+    "WARN": [
+        f"{TIME} warn: disk full",
+        f"{TIME} warning disk full",
+        f"{TIME}\twarn\tdisk full",
+        "10:00:00 WRN disk full",
+        "01-01 10:00:00.000  1234  5678 W Disk: full",
+        "warn: Disk.Writer[0]",
+        "│ Warning: disk full",
+    ],
+}
+NO_TROUBLE = [
+    "0 errors",
+    "10:00:00 0 errors, 0 failed",
+    "10:00:00 no error",
+    "10:00:00 error_rate 0",
+    "10:00:00 errors=0",
+    "10:00:00 error=none",
+    "10:00:00 errors: 0",
+    "10:00:00 error.log opened",
+    "-rw-r--r-- 1 root root 5 2024-01-01 10:00:00.000 +0000 error",
+    "10:00:00 info error handler set",
+    "10:00:00 INFO Error: is what the peer said",
+    '10:00:00 INFO reply was "Error: none"',
+    "10:00:00 INFO since 09:00:00 error free",
+    "10:00:00 INFO levels debug|error|warn",
+    "10:00:00 Error handling enabled",
+    "10:00:00 Warning threshold set",
+    "10:00:00 fail over done",
+    "10:00:00 12 30 E 5",
+    "fail: 0",
+    "level - error - text",
+    "| error | string |",
+    "id\terror\tvalue",
+]
+
+
+def _levels(line: str) -> list[str]:
+    trouble = Trouble()
+    for _ in find_trouble(trouble, f"first\n{line}\nlast\n"):
+        pass
+    return [level for level, count in trouble.counts.items() if count]
+
+
+def _shown(lines: list[str], budget: int) -> str:
+    return checked_preview(Previewed.of("\n".join(lines)), budget)
+
+
+def _log(count: int) -> list[str]:
+    return [f"2024-01-01 10:{n // 60 % 60:02}:{n % 60:02} INFO took job {n} from the queue" for n in range(count)]
+
+
+@pytest.mark.parametrize(("level", "line"), [(level, line) for level, lines in PLACED.items() for line in lines])
+def test_a_level_is_told_by_its_place(level: str, line: str) -> None:
+    assert _levels(line) == [level]
+
+
+@pytest.mark.parametrize("line", NO_TROUBLE)
+def test_words_of_a_sentence_names_and_counts_of_nothing_tell_of_no_trouble(line: str) -> None:
+    assert _levels(line) == []
+
+
+@pytest.mark.parametrize("line", PLACED["ERROR"])
+def test_one_error_among_lines_that_differ_in_numbers_only_is_shown(line: str) -> None:
+    lines = [f"{TIME} info: ok job {number}" for number in range(2_000)]
+    lines[1_000] = line
+
+    assert line.rpartition("\r")[2] in _shown(lines, 300).split("\n")
+
+
+@pytest.mark.parametrize("error", ["5 errors", "not ok 7 - disk"])
+def test_an_error_behind_a_blank_line_is_shown_itself(error: str) -> None:
+    lines = _log(2_000)
+    lines[1_000:1_002] = ["", error]
+
+    assert error in _shown(lines, 300).split("\n")
+
+
+@pytest.mark.parametrize("end", ["\rwriting 5%\rwriting 9%", "\r"])
+def test_an_error_that_was_overwritten_is_shown(end: str) -> None:
+    lines = _log(2_000)
+    lines[1_000] = f"writing 1%\r2024-01-01 10:00:00 ERROR disk full{end}"
+
+    assert "2024-01-01 10:00:00 ERROR disk full" in _shown(lines, 300).split("\n")
+
+
+def test_the_first_and_the_last_line_of_each_level_are_shown_and_one_of_each_sort() -> None:
+    lines = _log(9_500)
+    sorts = ["slow", "retrying", "stale cache for", "queue is nearly full at", "late"]
+    for number in range(100, 9_400, 4):
+        lines[number] = lines[number].replace("INFO took", f"WARN {sorts[number % 5]}")
+    for number, text in ((1_201, "disk full at"), (5_001, "no route for"), (8_001, "disk full at")):
+        lines[number] = lines[number].replace("INFO took", f"ERROR {text}")
+
+    for budget in (500, 1_000):
+        shown = _shown(lines, budget)
+        for number in (1_201, 5_001, 8_001, 100, 9_396):
+            assert lines[number] in shown
+    assert all(f"WARN {sort}" in shown for sort in sorts)
+
+
+def test_of_many_errors_of_one_sort_the_first_and_the_last_are_shown_in_little_room() -> None:
+    lines = _log(9_500)
+    errors = range(101, 8_101, 20)
+    for number in errors:
+        lines[number] = lines[number].replace("INFO took", "ERROR lost")
+    shown = _shown(lines, 250)
+
+    assert shown.startswith("[400 ERROR]\n")
+    assert f"{lines[errors[0]]} (400 alike)\n" in shown
+    assert f"{lines[errors[-1]]}\n" in shown
