@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
@@ -56,9 +57,9 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     lines = lines_of(content)
     columns = len(_cells(lines[1], delimiter))
     # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
-    what = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}, the header is line 1"
+    size = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}"
     unseen = unsearched_lines(found, content)
-    what = "; ".join(filter(None, (what, found.odd.what, unseen)))
+    what = "; ".join(filter(None, (f"{size}, the header is line 1", found.odd.what, unseen)))
     odd = {position + 2: content.text[start:end] for position, (start, end) in found.places.items()}
 
     def fit(room: int) -> tuple[str | None, bool]:
@@ -71,6 +72,8 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
             if line is None:
                 break
             line = line.rstrip("\r")
+            if number in odd and (len(line) > LONGEST_LINE * 4 or counter.exceeds(line, left)):
+                continue  # it is counted
             if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
                 return None, False  # a row that goes on behind a line end, or notes below the table: lines are not rows
             cost = counter.count(f"{line}\n")
@@ -81,7 +84,8 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         shown = f"{what}\n{join_lines(chosen, content.lines)}"
         return shown if len(chosen) > 1 and counter.count(shown) <= room else None, False
 
-    return next_to_names(fit, content.text, budget, counter, may_fit=False, or_alone=bool(odd or unseen))
+    shown = next_to_names(fit, content.text, budget, counter, may_fit=False, or_alone=bool(odd or unseen))
+    return shown or text_below(size, found.odd, content, budget, counter)
 
 
 def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, int]]:

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.json_list import (
     NotRead,
     items_in,
@@ -115,7 +116,9 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
             room = room * most // cost  # indents cost, too
         return None, False
 
-    return next_to_names(fit, text, budget, counter, may_fit=False, or_alone=True)
+    shown = next_to_names(fit, text, budget, counter, may_fit=False, or_alone=True)
+    searched = f"{name}{': ' if name else ''}list of {found.total:,} searched records"
+    return shown or text_below(searched, found.odd, content, budget, counter)
 
 
 def _records(text: str, ends: _Ends, found: Found) -> Records:
@@ -144,7 +147,8 @@ def _records(text: str, ends: _Ends, found: Found) -> Records:
         read = len(ends.first) + len(ends.last)
         what = f"list of about {_estimate(ends):,} {noun}, estimated from {read:,} at its ends"
     unseen = ""
-    if noun == "objects" and found.end <= ends.last[-1][1]:
+    are_records = any(isinstance(value, dict) for value in values.values())
+    if are_records and found.end <= ends.last[-1][1]:
         unseen = f"characters {found.end:,}-{len(text) - 1:,} not searched for odd ones"
     what = ", ".join(filter(None, (what, found.odd.what, unseen)))
     return Records(what=what, items=values, total=total, gap=gap, odd=found.odd.positions)

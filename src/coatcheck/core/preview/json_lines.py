@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.json import parse_json
 from coatcheck.core.preview.names import next_to_names
-from coatcheck.core.preview.notation import count_of
-from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd
+from coatcheck.core.preview.notation import Verbatim, count_of
+from coatcheck.core.preview.odd import find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
 from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of, shortened
 from coatcheck.core.preview.table import Records, Rows, ends, table
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
-    from coatcheck.core.preview.odd import OddSearch
+    from coatcheck.core.preview.odd import Odd, OddSearch
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
@@ -52,24 +53,24 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
     values: dict[int, JsonValue] = {}
     others: dict[int, str] = {}
     for number, line in lines.items():
+        if not line.strip():
+            continue
         value = _parsed(line)
-        if value is not None:
+        if not isinstance(value, Verbatim):
             values[number - 1] = value
-        elif line.strip():
+        else:
             others[number - 1] = line
             if len(others) > MOST_OTHER_LINES * len(lines):
                 return None
+    odd, unseen = _odd_lines(content, values, counter)
+    others = {position: line for position, line in others.items() if position not in values}  # those are odd ones
     seen = "those looked at" if len(content.text) > LOOKED_AT_WHOLE else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
-    objects = [value for value in values.values() if isinstance(value, dict)]
-    odd, unseen = NOTHING_ODD, ""
-    if len(objects) == len(values):
-        odd, unseen = _odd_lines(content, values, objects, counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}
-    what = f"JSON Lines of {count_of(content.lines, 'line')}", not_json, odd.what, unseen
+    count = f"JSON Lines of {count_of(content.lines, 'line')}"
     records = Records(
-        what=", ".join(filter(None, what)),
+        what=", ".join(filter(None, (count, not_json, odd.what, unseen))),
         items=items,
         total=content.lines,  # some lines may be blank, or not looked at
         odd=odd.positions,
@@ -77,17 +78,15 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
         as_they_are=as_they_are,
     )
     rows = Rows.of(records, counter)
-    if rows is None:
-        return None
-    may_fit = len(content.text) <= budget * _MOST_CHARACTERS_OF_A_TOKEN
-    return next_to_names(
+    shown = rows and next_to_names(
         partial(_fitted, rows, counter),
         content.text,
         budget,
         counter,
-        may_fit=may_fit,
+        may_fit=len(content.text) <= budget * _MOST_CHARACTERS_OF_A_TOKEN,
         or_alone=bool(odd.positions or unseen),
     )
+    return shown or text_below(count, odd, content, budget, counter)
 
 
 def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None, bool]:
@@ -105,18 +104,16 @@ def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None,
     return None, False
 
 
-def _odd_lines(
-    content: Previewed, values: dict[int, JsonValue], objects: list[dict[str, JsonValue]], counter: TokenCounter
-) -> tuple[Odd, str]:
+def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenCounter) -> tuple[Odd, str]:
     """Return which lines are odd, and which were not searched for odd ones; add the odd ones to ``values``."""
     text = content.text
     if len(text) <= LOOKED_AT_WHOLE:
-        places, odd = list(values), find_odd(objects, counter)
+        places, odd = list(values), find_odd(list(values.values()), counter)
         return odd._replace(positions=tuple(places[position] for position in odd.positions)), ""
     found = found_in(content, search_json_lines)
-    lines = {text.count("\n", 0, start): parse_json(text[start:end]) for start, end in found.places.values()}
+    lines = {text.count("\n", 0, start): _read_line(text[start:end]) for start, end in found.places.values()}
     values.update(lines)
-    return Odd(tuple(lines), found.odd.what), unsearched_lines(found, content)
+    return found.odd._replace(positions=tuple(lines)), unsearched_lines(found, content)
 
 
 def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dict[int, str]:
@@ -132,27 +129,32 @@ def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dic
 
 
 def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the records of each piece to ``search``; yield where it begins and ends, up to what is not an object."""
+    """Add the lines of each piece to ``search``; yield where it begins and ends, up to where many are no objects."""
     for start, end in line_pieces(text, 0):
+        lines = [line for line in text[start:end].split("\n") if line and not line.isspace()]
         try:
-            records = [parse_json(line) for line in text[start:end].split("\n") if line and not line.isspace()]
+            items = list(map(parse_json, lines))
         except (RecursionError, ValueError):
+            items = list(map(_read_line, lines))
+        if not search.add(items):
             return
-        objects = [record for record in records if isinstance(record, dict)]
-        if len(objects) < len(records):
-            return
-        search.add(objects)
         yield start, end
 
 
-def _parsed(line: str) -> JsonValue:
-    stripped = line.strip()
-    if stripped[:1] + stripped[-1:] not in {"{}", "[]"}:  # such as a line of a list, which ends in a comma
-        return None
+def _read_line(line: str) -> JsonValue:
+    """Return what the line holds; the line where that is no JSON."""
     try:
         return parse_json(line)
     except (RecursionError, ValueError):
-        return None
+        return Verbatim(line)
+
+
+def _parsed(line: str) -> JsonValue:
+    """Return what ``_read_line`` does, in less time where a bracket is not closed."""
+    stripped = line.strip()
+    if stripped[0] in "{[" and stripped[0] + stripped[-1] not in {"{}", "[]"}:  # such as a line of a list
+        return Verbatim(line)
+    return _read_line(line)
 
 
 def _gap(total: int, first: int, last: int) -> str:

@@ -85,7 +85,7 @@ def parting_of(window: str, items: list[Item]) -> str:
 def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     """Add the records of the first list of ``text`` to ``search``; yield where each piece of it begins and ends.
 
-    Stops where the list ends, and at what is not an object or longer than a piece.
+    Stops where the list ends, where too many of the items are no objects, and at one that is longer than a piece.
     """
     try:
         at = opened(text).at
@@ -101,10 +101,8 @@ def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
             records = [item[2] for item in items]
             parting = parting_of(window, items) if len(items) > 1 else parting
             is_last = bool(items) and window[end - 1] == "]"
-        objects = [record for record in records if isinstance(record, dict)]
-        if not objects or len(objects) < len(records):
+        if not records or not search.add(records):
             return
-        search.add(objects)
         yield at, at + end
         at += end
         if is_last:

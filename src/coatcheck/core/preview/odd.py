@@ -1,4 +1,4 @@
-"""Finds odd records: those with a field, or with a value of a field, that hardly any other record has."""
+"""Finds odd records: those with a field, or a value of one, that hardly any other has, and items that are none."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from coatcheck.core.preview.notation import key_of, scalar
+from coatcheck.core.preview.notation import count_of, key_of, scalar
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("NOTHING_ODD", "Odd", "OddSearch", "find_odd")
+__all__ = ("NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_odd")
 
 _LEAST_RECORDS = 20
 _RARE = 200
@@ -28,7 +28,9 @@ _MOST_VALUES = 1_000
 """Values of a field that are counted: a field with more has many."""
 
 _SAMPLE = 100
-_LONGEST_VALUE = 40
+_LONGEST_NAMED = 40
+"""Characters of a value that is named whole."""
+
 _MOST_FIELDS = 200
 """Of all levels together; more are not looked at."""
 
@@ -40,10 +42,24 @@ _CELLS_OF_A_UNIT = 4
 _SPARSE = 8
 """Of a field that less than one record in so many has, only the records that have it are looked at."""
 
+_MOST_OTHERS = 0.2
+"""The share of the items that may be no objects."""
+
+_MOST_RARE_FIELDS = 0.9
+"""The share of the fields: if more are rare, in more than a few records, then names are data, and none is odd."""
+
+_ADDED_AT_ONCE = 4_096
+"""Records: other threads get the interpreter in between."""
+
+_NOUNS: Final = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "list"}
+_OBJECT: Final = "object"
 _ABSENT: Final = object()
 _PRESENT: Final = object()
 _NO_OBJECT: Final[dict[str, JsonValue]] = {}
 
+
+_Kind: TypeAlias = tuple[int, int, str]
+"""The first and the last record of a rare kind, and what it is."""
 
 _Level: TypeAlias = "tuple[dict[str, _Field], Sequence[int], Sequence[Mapping[str, JsonValue]], _Field | None]"
 
@@ -52,20 +68,30 @@ class Odd(NamedTuple):
     """What is odd among records."""
 
     positions: tuple[int, ...]
-    what: str
-    """``1 with status: failed, 2 with error``; empty where nothing is odd."""
+    kinds: tuple[str, ...]
+    """``1 with status: failed``, ``2 with error``."""
+
+    @property
+    def what(self) -> str:
+        """All kinds; empty where nothing is odd."""
+        return ", ".join(self.kinds)
 
 
-NOTHING_ODD: Final = Odd((), "")
+NOTHING_ODD: Final = Odd((), ())
 
 
-def find_odd(records: Sequence[Mapping[str, JsonValue]], counter: TokenCounter) -> Odd:
-    """Return the first and the last record of each rare kind of record."""
-    if len(records) < _LEAST_RECORDS:
+def most_odd(total: int) -> int:
+    """Return how many of so many records may be odd: of few records none."""
+    return max(1, total // _RARE) if total >= _LEAST_RECORDS else 0
+
+
+def find_odd(items: Sequence[JsonValue], counter: TokenCounter) -> Odd:
+    """Return the first and the last of each rare kind of item; nothing where most items are no objects."""
+    if not most_odd(len(items)):
         return NOTHING_ODD
     search = OddSearch(counter)
-    search.add(records)
-    return search.found()
+    starts = range(0, len(items), _ADDED_AT_ONCE)
+    return search.found() if all(search.add(items[one : one + _ADDED_AT_ONCE]) for one in starts) else NOTHING_ODD
 
 
 class OddSearch:
@@ -75,8 +101,10 @@ class OddSearch:
         self._counter = counter
         self._fields: dict[str, _Field] = {}
         self._room = _MOST_FIELDS
+        self._types = _Types()
+        """Objects, and items that are none."""
         self.total = 0
-        """Records so far."""
+        """Items so far."""
         self.cells = 0
         """Values that were looked at so far."""
 
@@ -85,17 +113,32 @@ class OddSearch:
         """Whether any field has few values so far."""
         return any(field.has_few for field in self._fields.values())
 
-    def add(self, records: Sequence[Mapping[str, JsonValue]]) -> None:
-        """Count the values of further records, level by level: of what is too much, the inner fields are left out."""
-        here = range(self.total, self.total + len(records))
+    def add(self, items: Sequence[JsonValue]) -> bool:
+        """Count the values of further records, level by level: of what is too much, the inner fields are left out.
+
+        Returns whether most items so far are objects. If not, these are not counted.
+        """
+        records = [item for item in items if isinstance(item, dict)]
+        end = self.total + len(items)
+        here: Sequence[int] = range(self.total, end)
+        if len(records) < len(items):
+            if end - self._types.counts.get(_OBJECT, 0) - len(records) > max(1, _MOST_OTHERS * end):
+                return False
+            for place, item in zip(here, items, strict=True):
+                if not isinstance(item, dict):
+                    self._types.note(_NOUNS.get(type(item), "non-JSON value"), 1, place, place)
+            here = [place for place, item in zip(here, items, strict=True) if isinstance(item, dict)]
         level: list[_Level] = [(self._fields, here, records, None)]
         for _ in range(_MOST_LEVELS):
             level = [deeper for one in level for deeper in self._add(here, *one)]
-        self.total += len(records)
+        if records:
+            self._types.note(_OBJECT, len(records), here[0], here[-1])
+        self.total = end
+        return True
 
     def _add(
         self,
-        here: range,
+        here: Sequence[int],
         fields: dict[str, _Field],
         places: Sequence[int],
         records: Sequence[Mapping[str, JsonValue]],
@@ -106,10 +149,8 @@ class OddSearch:
         ``here`` has the positions of all records of this piece, ``places`` those of these. Yields what is counted next:
         the objects that records have in each of these fields.
         """
-        for name, at, values in _columns(fields, places, records):
+        for name, at, values in _columns(fields, self._room, places, records):
             field = self._field(fields, name, outer=outer)
-            if field is None:  # and so are all that follow
-                break
             if values:
                 self._count(field, at, values)
             else:
@@ -123,10 +164,8 @@ class OddSearch:
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
         """Count the cells of further records that have every field, one record after the other."""
         here = range(self.total, self.total + len(cells) // len(names))
-        for column, name in enumerate(names):
+        for column, name in enumerate(names[:_MOST_FIELDS]):
             field = self._field(self._fields, name)
-            if field is None:
-                break
             if field.has_few:
                 self._count(field, here, cells[column :: len(names)])
             else:
@@ -135,19 +174,22 @@ class OddSearch:
 
     def found(self) -> Odd:
         """Return the first and the last record of each rare kind of record."""
-        if self.total < _LEAST_RECORDS:
+        most = most_odd(self.total)
+        if not most:
             return NOTHING_ODD
-        kinds = list(islice(_rare(list(self._fields.values()), max(1, self.total // _RARE)), _MOST_KINDS))
+        groups = (self._types.others(), *_rare([self._fields.values()], most))
+        ranked = [one for group in groups for one in enumerate(islice(group, _MOST_KINDS))]
+        # The first of each field come first: one field with many rare values hides no other.
+        places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MOST_KINDS]
+        kinds = [ranked[place][1] for place in sorted(places)]
         positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in kinds))
-        return Odd(tuple(positions), ", ".join(what for _, _, what in kinds))
+        return Odd(tuple(positions), tuple(what for _, _, what in kinds))
 
-    def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field | None:
-        """Return the field of this name; None where it is new and there are too many."""
+    def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field:
+        """Return the field of this name, which is made where it is new."""
         if name not in fields:
-            if not self._room:
-                return None
             self._room -= 1
-            fields[name] = _Field(name, self.total, outer=outer)
+            fields[name] = _Field(name, self._types, outer=outer)
         return fields[name]
 
     def _count(self, field: _Field, places: Sequence[int], values: Sequence[object]) -> None:
@@ -157,10 +199,36 @@ class OddSearch:
         field.add(places, values)
 
 
-class _Field:
-    """The values of one field: how many records have each, and which are the first and the last of them."""
+class _Tally:
+    """How many of the items each value is of, and which are the first and the last of them."""
 
-    def __init__(self, name: str, missed: int, *, outer: _Field | None) -> None:
+    def __init__(self) -> None:
+        self.counts: dict[object, int] = {}
+        self.first: dict[object, int] = {}
+        self.last: dict[object, int] = {}
+
+    def note(self, value: object, count: int, first: int, last: int) -> None:
+        """Count a value ``count`` times more."""
+        self.counts[value] = self.counts.get(value, 0) + count
+        self.first[value] = min(self.first.get(value, first), first)
+        self.last[value] = max(self.last.get(value, last), last)
+
+
+class _Types(_Tally):
+    """The items by what they are."""
+
+    def others(self) -> Iterator[_Kind]:
+        """Yield the first and the last of each kind of item that is no object, and what it is."""
+        for noun, count in self.counts.items():
+            if noun != _OBJECT:
+                yield self.first[noun], self.last[noun], count_of(count, str(noun))
+
+
+class _Field(_Tally):
+    """The values of one field."""
+
+    def __init__(self, name: str, types: _Types, *, outer: _Field | None) -> None:
+        super().__init__()
         self.name: str = key_of(name) if outer is None else f"{outer.name}.{key_of(name)}"
         self._outer = outer
         """The field whose objects it is in."""
@@ -169,12 +237,9 @@ class _Field:
         self.has_objects = False
         self.has_few = True
         """Whether the values are counted one by one, and not only how many records have any."""
-        self._counts: dict[object, int] = {}
-        self._first: dict[object, int] = {}
-        self._last: dict[object, int] = {}
         self._is_new = True
-        if missed:
-            self._note(_ABSENT, missed, 0, missed - 1)
+        if _OBJECT in types.counts:  # which all lack the field
+            self.note(_ABSENT, types.counts[_OBJECT], types.first[_OBJECT], types.last[_OBJECT])
 
     @property
     def is_looked_at(self) -> bool:
@@ -202,78 +267,76 @@ class _Field:
             last = dict(zip(values, places, strict=True))
             first = dict(zip(reversed(values), reversed(places), strict=True))
             for value, count in counts.items():
-                self._note(value, count, first[value], last[value])
+                self.note(value, count, first[value], last[value])
         else:
             backwards = values[::-1]
             for value, count in counts.items():
-                self._note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
-        if len(self._counts) > _MOST_VALUES:
+                self.note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
+        if len(self.counts) > _MOST_VALUES:
             self._give_up()
 
     def add_present(self, places: Sequence[int]) -> None:
         """Count the records at ``places``, which all have the field."""
         if places:
-            self._note(_PRESENT, len(places), places[0], places[-1])
+            self.note(_PRESENT, len(places), places[0], places[-1])
 
-    def add_absent(self, here: range, places: Sequence[int]) -> None:
+    def add_absent(self, here: Sequence[int], places: Sequence[int]) -> None:
         """Count the records that are ``here`` but not at ``places``: they lack the object that the field is in."""
         count = len(here) - len(places)
         if count:
             first = next((one for one, place in zip(here, places, strict=False) if one != place), here[len(places)])
             backwards = zip(reversed(here), reversed(places), strict=False)
             last = next((one for one, place in backwards if one != place), here[count - 1])
-            self._note(_ABSENT, count, first, last)
+            self.note(_ABSENT, count, first, last)
 
     @property
     def present(self) -> int:
         """How many records have it."""
-        return sum(self._counts.values()) - self.absent
+        return sum(self.counts.values()) - self.absent
 
     @property
     def absent(self) -> int:
         """How many records have it not."""
-        return self._counts.get(_ABSENT, 0)
+        return self.counts.get(_ABSENT, 0)
 
-    def rare(self, most: int) -> Iterator[tuple[int, int, str]]:
+    @property
+    def span(self) -> tuple[int, int]:
+        """The first and the last record that has it."""
+        having = [value for value in self.counts if value is not _ABSENT]
+        return min(map(self.first.__getitem__, having)), max(map(self.last.__getitem__, having))
+
+    def rare(self, most: int) -> Iterator[_Kind]:
         """Yield the first and the last record of each kind that at most ``most`` are of, and what it is."""
-        having = [value for value in self._counts if value is not _ABSENT]
         if self.present <= most:
-            first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
-            yield first, last, f"{self.present:,} with {self.name}"
+            yield *self.span, f"{self.present:,} with {self.name}"
         elif 0 < self.absent <= most and not (self._outer and self._outer.absent):  # else the object is missing
-            yield self._first[_ABSENT], self._last[_ABSENT], f"{self.absent:,} without {self.name}"
+            yield self.first[_ABSENT], self.last[_ABSENT], f"{self.absent:,} without {self.name}"
         elif self.has_few:
-            rare = [value for value in having if self._counts[value] <= most]
-            seldom = sum(map(self._counts.__getitem__, rare))
-            if len(self._counts) - len(rare) > _FEW_VALUES or seldom > 2 * most:
+            rare = [value for value, count in self.counts.items() if count <= most and value is not _ABSENT]
+            seldom = sum(map(self.counts.__getitem__, rare))
+            if len(self.counts) - len(rare) > _FEW_VALUES or seldom > 2 * most:
                 return
             for value in rare:
-                if not isinstance(value, str) or len(value) <= _LONGEST_VALUE:
-                    written = scalar(value, _LONGEST_VALUE)  # type: ignore[arg-type]  # hashable values of JSON are scalars
-                    what = f"{self._counts[value]:,} with {self.name}: {written}"
-                    yield self._first[value], self._last[value], what
-
-    def _note(self, value: object, count: int, first: int, last: int) -> None:
-        self._counts[value] = self._counts.get(value, 0) + count
-        self._first[value] = min(self._first.get(value, first), first)
-        self._last[value] = max(self._last.get(value, last), last)
+                written = scalar(value, _LONGEST_NAMED)  # type: ignore[arg-type]  # hashable values of JSON are scalars
+                yield self.first[value], self.last[value], f"{self.counts[value]:,} with {self.name}: {written}"
 
     def _give_up(self) -> None:
         """Keep only how many records have the field."""
         self.has_few = False
-        having = [value for value in self._counts if value is not _ABSENT]
+        having = [value for value in self.counts if value is not _ABSENT]
         if having:
-            first, last = min(map(self._first.__getitem__, having)), max(map(self._last.__getitem__, having))
-            count = sum(map(self._counts.pop, having))
-            self._note(_PRESENT, count, first, last)
+            span = self.span
+            self.note(_PRESENT, sum(map(self.counts.pop, having)), *span)
 
 
-def _rare(fields: Sequence[_Field], most: int) -> Iterator[tuple[int, int, str]]:
+def _rare(level: Sequence[Collection[_Field]], most: int) -> Iterator[Iterator[_Kind]]:
     """Yield what ``_Field.rare`` does of each field, then of the fields in their objects, level by level."""
-    while fields:
-        for field in fields:
-            yield from field.rare(most)
-        fields = [inner for field in fields if field.present > most for inner in field.fields.values()]
+    while level:
+        for fields in level:
+            seldom = {field.name: field.span[0] for field in fields if field.present <= most}
+            are_data = len(seldom) > _MOST_RARE_FIELDS * len(fields) and len(set(seldom.values())) > _FEW_VALUES
+            yield from (field.rare(most) for field in fields if not (are_data and field.name in seldom))
+        level = [field.fields.values() for fields in level for field in fields if field.present > most]
 
 
 def _object_in(value: object) -> Mapping[str, JsonValue]:
@@ -283,21 +346,24 @@ def _object_in(value: object) -> Mapping[str, JsonValue]:
 
 
 def _columns(
-    known: Mapping[str, _Field], places: Sequence[int], records: Sequence[Mapping[str, JsonValue]]
+    known: Mapping[str, _Field], room: int, places: Sequence[int], records: Sequence[Mapping[str, JsonValue]]
 ) -> Iterator[tuple[str, Sequence[int], Sequence[object]]]:
     """Yield each field that is ``known`` or that records have, the places of those records, and their values.
+
+    Of new fields, the first that there is ``room`` for: names that are data may be as many as values.
 
     Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out. Values that nobody looks
     at are left out too.
     """
     present = Counter(chain.from_iterable(records))
-    few = {name for name, count in present.items() if count * _SPARSE < len(records)}
+    names = [*known, *islice((name for name in present if name not in known), room)]
+    few = {name for name in names if 0 < present[name] * _SPARSE < len(records)}
     found: dict[str, tuple[list[int], list[object]]] = {name: ([], []) for name in few}
     for place, record in zip(places, records, strict=True) if few else ():
         for name in few & record.keys():
             found[name][0].append(place)
             found[name][1].append(record[name])
-    for name in dict.fromkeys(chain(known, present)):
+    for name in names:
         if name not in present:
             yield name, (), ()
         elif name in few:

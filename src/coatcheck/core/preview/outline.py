@@ -14,11 +14,12 @@ import heapq
 from functools import partial
 from itertools import chain, islice
 from math import log2
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.counted import counted
 from coatcheck.core.preview.names import ENOUGH, next_to_names
 from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
-from coatcheck.core.preview.odd import NOTHING_ODD, find_odd
+from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd, most_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import characters_of_a_token, spend
 
@@ -99,7 +100,7 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
     density = characters_of_a_token(counter, text) if text else _DENSITY
-    fit = partial(_fitted, value, _Ranking(root, counter, density=density), counter=counter, density=density)
+    fit = partial(_counted, value, _Ranking(root, counter, density=density), counter=counter, density=density)
     may_fit = len(text) <= budget * density * _MOST
     return next_to_names(fit, text, budget, counter, may_fit=may_fit, or_alone=True)
 
@@ -152,6 +153,29 @@ class _Ranking:
                 heapq.heappush(heap, (next_rank, serial, next_part, next_level))
             spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
             yield part, level, more
+
+
+def _counted(
+    value: dict[str, JsonValue] | list[JsonValue],
+    ranking: _Ranking,
+    budget: int,
+    *,
+    counter: TokenCounter,
+    density: float,
+) -> tuple[str | None, bool]:
+    """Return what ``_fitted`` does, below lines that count what is odd in lists whose tables have no room."""
+    shown, is_whole = _fitted(value, ranking, budget, counter=counter, density=density)
+    if shown is None or is_whole:
+        return shown, is_whole
+    above = ""
+    for what, odd in ranking.root.odd():
+        if odd.what not in shown:
+            above += counted(what, odd, budget - 2 * counter.count(above), counter)
+    if not above:
+        return shown, is_whole
+    below, _ = _fitted(value, ranking, budget - counter.count(above), counter=counter, density=density)
+    both = f"{above}{below}"
+    return both if below is not None and counter.count(both) <= budget else shown, False
 
 
 def _fitted(
@@ -235,6 +259,11 @@ def what_is(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     return f"list of {records_of(value, len(value))}"
 
 
+def _what(value: dict[str, JsonValue] | list[JsonValue], odd: Odd) -> str:
+    """Return what a value is, and what is odd in it."""
+    return ", ".join(filter(None, (what_is(value), odd.what)))
+
+
 def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _Part:
     if not isinstance(value, (dict, list)) or not value:
         return _Scalar(value)
@@ -243,19 +272,22 @@ def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _
     return _Container(value, depth, budget, counter)
 
 
-def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> Rows | None:
-    """Return a list of records, or an object with values that are alike, such as a map from ids to records, as rows."""
+def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> tuple[Odd, Rows | None]:
+    """Return what is odd in a list of records, or in an object with values that are alike, and those as rows.
+
+    Such an object is a map from ids to records.
+    """
     items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
-    first = items[0]
-    if len(items) < _LEAST_RECORDS or not isinstance(first, (dict, list)) or not first:
-        return None
-    if keys is not None and not all(isinstance(one, dict) and one for one in items):
-        return None
+    first = next((one for one in items[:_LEAST_RECORDS] if one and isinstance(one, (dict, list))), None)
+    if len(items) < _LEAST_RECORDS or not first:
+        return NOTHING_ODD, None
+    if keys is not None and sum(not isinstance(one, dict) or not one for one in items) > most_odd(len(items)):
+        return NOTHING_ODD, None
     most = max(_FEW_CELLS, budget // (_TOKENS_OF_A_CELL * len(first)))
-    are_objects = isinstance(first, dict) and all(isinstance(one, dict) for one in items)
-    odd = find_odd(cast("list[dict[str, JsonValue]]", items), counter) if are_objects else NOTHING_ODD
+    are_objects = any(isinstance(one, dict) for one in items[:_LEAST_RECORDS])
+    odd = find_odd(items, counter) if are_objects else NOTHING_ODD
     records = Records(
-        what=", ".join(filter(None, (what_is(value), odd.what))),
+        what=_what(value, odd),
         items={position: items[position] for position in chain(odd.positions, islice(ends(len(items)), most))},
         total=len(items),
         odd=odd.positions,
@@ -265,7 +297,9 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
     rows = Rows.of(records, counter)
     # Cells without names must all be numbered where one is left out, which saves no room in few rows.
     is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
-    return rows.in_full() if rows is not None and is_few else rows
+    if rows is None and keys is not None:  # members with little in common are no records
+        return NOTHING_ODD, None
+    return odd, rows.in_full() if rows is not None and is_few else rows
 
 
 class _Part:
@@ -323,6 +357,7 @@ class _Container(_Part):
         self._made = (depth + 1, budget, counter)
         self._parts: dict[int, _Part] = {}
         """By position in the value; made when the container is opened."""
+        self._odd = NOTHING_ODD
         self._rows: _Table | None = None
 
     @property
@@ -333,24 +368,32 @@ class _Container(_Part):
     def open(self) -> None:
         """Find out what is in it."""
         _, most, counter = self._made
+        self._odd, rows = _rows(self._value, most, counter)
         if isinstance(self._value, dict):
             members = islice(self._value.items(), most)
-            rows = _rows(self._value, most, counter)
             if rows is None:
                 for position, (key, child) in enumerate(members):
                     part = self._parts[position] = _part(child, *self._made)
                     part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
         else:
-            rows = _rows(self._value, most, counter)
             # Scalars below another value are written on one line, so from the first on.
             is_line = self._depth and not isinstance(self._value[0], (dict, list))
             order = range(len(self._value)) if is_line else ends(len(self._value))
             if rows is None:
-                self._parts = {one: _part(self._value[one], *self._made) for one in islice(order, most)}
+                wanted = dict.fromkeys(chain(self._odd.positions, islice(order, most)))
+                self._parts = {one: _part(self._value[one], *self._made) for one in wanted}
         if rows is not None:
             self._rows = _Table(rows, len(self._value))
         for part in self._rows.parts.values() if self._rows else self._parts.values():
             part.of = self
+
+    def odd(self, path: str = "") -> Iterator[tuple[str, Odd]]:
+        """Yield what it is and what is odd in it, and so of each container in it, as far as they were opened."""
+        if self._odd.kinds:
+            yield f"{path}{what_is(self._value)}", self._odd
+        for part in self._parts.values():
+            if isinstance(part, _Container):
+                yield from part.odd(f"{path.replace(': ', '.')}{part.name}")
 
     def cost(self, level: int) -> int:
         return len(self.name) + 10 if level == _STUB else 20
@@ -388,7 +431,7 @@ class _Container(_Part):
         texts_and_gaps = [*texts.values(), *gaps] if is_object else with_gaps(texts, total, gap_of_list)
         indent = "  " if depth else ""
         body = (f"{indent}{line}" for line in "\n".join(texts_and_gaps).split("\n"))
-        return [f"{self.name}{what_is(self._value)}{'' if is_object else ':'}", *body]
+        return [f"{self.name}{_what(self._value, self._odd)}{'' if is_object else ':'}", *body]
 
     def _is_one_line(self, parts: Mapping[int, Sequence[str]]) -> bool:
         if any(len(lines) > 1 for lines in parts.values()):

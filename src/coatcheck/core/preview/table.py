@@ -60,6 +60,10 @@ _CHARACTERS_OF_A_TOKEN = 8
 _SHARE_OF_NAMES = 0.5
 """The share of the room for rows that names may take. If all records can be named in it, those that do not fit are."""
 
+_LEAST_OBJECTS = 0.8
+"""The share of the items that must be objects, so that the others are odd ones among them."""
+
+_OTHER = "not an object: "
 _LEAST_FOR_SAME = 3
 _PART = " ; "
 
@@ -72,7 +76,8 @@ class Records:
     """``list of 2,000 objects``."""
 
     items: Mapping[int, JsonValue]
-    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars."""
+    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars. Among objects
+    a few may be anything else."""
 
     total: int
     gap: Callable[[int, int], str]
@@ -172,8 +177,8 @@ class Rows:
         if not positions:
             return None
         spend(counter, _UNITS_OF_A_RECORD * len(positions))
-        objects = {position: _objects(records.items[position]) for position in positions}
-        if not all(objects.values()):
+        objects = _rows_of({position: records.items[position] for position in positions}, records.odd)
+        if objects is None:
             return None
         names_of = _Names()
         for deepest in (_DEEPEST, 0):
@@ -214,7 +219,7 @@ class Rows:
     def widest(self, position: int) -> int:
         """Return how many characters the longest text of a record has; a container counts as a long one."""
         widest = 0
-        for flat in self.cells[position]:
+        for flat in self.cells[position] or [{"": self.records.items[position]}]:
             for value in flat.values():
                 if isinstance(value, str):
                     widest = max(widest, len(value))
@@ -236,7 +241,8 @@ class Rows:
         if any(len(flat) > 1 for flat in self.cells.values()):
             return "", {}
         for column in self.columns[:_NAMING_COLUMNS]:
-            values = {position: flat[0].get(column, []) for position, flat in self.cells.items()}
+            items = self.records.items
+            values = {place: flat[0].get(column, []) if flat else items[place] for place, flat in self.cells.items()}
             if any(isinstance(value, (dict, list)) for value in values.values()):
                 continue
             names = {position: brief(value, _LONGEST_NAME) for position, value in values.items()}
@@ -262,7 +268,7 @@ class Rows:
         parts = ["|".join([brief(row.get(name, _NO_CELL), longest) for name in self.columns])
                  for row in self.cells[position]]  # fmt: skip
         key = "" if self.records.keys is None else f"{key_of(self.records.keys[position])}|"
-        return key + _PART.join(parts)
+        return key + (_PART.join(parts) or f"{_OTHER}{brief(self.records.items[position], longest)}")
 
 
 def _filled(
@@ -301,6 +307,15 @@ def _named(
         if sum(costs.values()) <= room * _SHARE_OF_NAMES:
             return column, names, costs
     return "", {}, {}
+
+
+def _rows_of(items: Mapping[int, JsonValue], odd: Sequence[int]) -> dict[int, list[Record]] | None:
+    """Return the rows of each record, none of the few items that are no objects among objects; None for other items."""
+    usual = [item for position, item in items.items() if position not in odd] or list(items.values())
+    if sum(isinstance(item, dict) for item in usual) > _LEAST_OBJECTS * len(usual):
+        return {position: [item] if isinstance(item, dict) else [] for position, item in items.items()}
+    rows = {position: _objects(item) for position, item in items.items()}
+    return rows if all(rows.values()) else None
 
 
 def _objects(item: JsonValue) -> list[Record]:
@@ -366,7 +381,7 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
     """Return the columns that have one value in every row."""
     if rows < _LEAST_FOR_SAME:
         return {}
-    first = next(iter(cells.values()))[0]
+    first = next(filter(None, cells.values()))[0]
     return {
         name: first[name]
         for name, present in columns.items()
@@ -383,7 +398,7 @@ def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence
     if keys is None:
         return None
     for column in columns:
-        if all(flat[0].get(column) == keys[position] for position, flat in cells.items()):
+        if all(flat[0].get(column) == keys[position] for position, flat in cells.items() if flat):
             return column
     return None
 

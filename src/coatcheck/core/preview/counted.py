@@ -1,0 +1,32 @@
+"""Says above a preview what is odd, where the preview has no room for a table, whose header says it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.text import preview_text
+
+if TYPE_CHECKING:
+    from coatcheck.core.preview.odd import Odd
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("counted", "text_below")
+
+
+def counted(what: str, odd: Odd, budget: int, counter: TokenCounter) -> str:
+    """Return a line with as many of the odd kinds as half of ``budget`` holds; ``""`` where it holds none."""
+    for most in range(len(odd.kinds), 0, -1):
+        line = f"[{', '.join((what, *odd.kinds[:most]))}]\n"
+        if not counter.exceeds(line, budget // 2):
+            return line
+    return ""
+
+
+def text_below(what: str, odd: Odd, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return what is odd, and below it head and tail of the text; None where nothing is or none of it fits."""
+    line = counted(what, odd, budget, counter)
+    if not line:
+        return None
+    shown = line + preview_text(content, budget - counter.count(line), counter)
+    return shown if counter.count(shown) <= budget else None
