@@ -26,7 +26,7 @@ from coatcheck.core.preview.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -192,7 +192,12 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             if number == trouble.last:
                 continue  # bytes that are not UTF-8 end a match within a line
             trouble.last = number
-            line = _line_around(data, before)
+            begin, end_of_line = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
+            begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)  # of an overwritten line, the part with the sign
+            line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
+            if sign - begin >= LONGEST_LINE:  # it would be cut off
+                line = "…".encode() + line[sign - begin - _AROUND[0] :]
+            line = line[: LONGEST_LINE * 4]
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
@@ -211,18 +216,6 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
-
-
-def _line_around(data: bytes, sign: int) -> bytes:
-    """Return what may be shown of the line with a sign at ``sign``: of an overwritten one, the part with the sign."""
-    begin, end = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
-    line = data[begin : end if end >= 0 else len(data)]
-    if b"\r" in line:
-        begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)
-        line = data[begin : begin + len(line)].partition(b"\r")[0]
-    if sign - begin >= LONGEST_LINE:  # it would be cut off
-        line = "…".encode() + line[sign - begin - _AROUND[0] :]
-    return line[: LONGEST_LINE * 4]
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -271,17 +264,7 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
-    return f"[{said}]\n" if said else "", _ranked(trouble, more)
-
-
-def _ranked(trouble: Trouble, more: Mapping[str, str]) -> dict[int, tuple[str, str]]:
-    ranked: dict[int, tuple[str, str]] = {}
-
-    def rank(number: int, level: str, group: LineGroup) -> None:
-        several = group.count > len(group.lines) and group.lines.keys().isdisjoint(ranked)
-        alike = f" ({group.count:,}{more[level]} alike)" if several else ""
-        ranked.setdefault(number, (plain(group.lines[number]), alike))
-
+    ends: list[tuple[str, LineGroup, int]] = []
     order: list[tuple[str, LineGroup]] = []
     for level in _LEVELS:
         groups = list(trouble.groups[level].values())
@@ -289,15 +272,17 @@ def _ranked(trouble: Trouble, more: Mapping[str, str]) -> dict[int, tuple[str, s
         pairs = zip_longest(groups[:half], reversed(groups[half:]))
         order += ((level, group) for pair in pairs for group in pair if group)
         by_number = {number: group for group in groups for number in group.lines}
-        for number in (min(by_number), max(by_number)) if by_number else ():
-            rank(number, level, by_number[number])
-    for most in range(_ALIKE):
-        for level, group in order:
-            first, *others = group.lines
-            left = [number for number in (first, *reversed(others)) if number not in ranked]
-            if left and len(group.lines) - len(left) <= most:
-                rank(left[0], level, group)
-    return ranked
+        ends += ((level, by_number[at], at) for at in ((min(by_number), max(by_number)) if by_number else ()))
+    ranked: dict[int, tuple[str, str]] = {}
+    turns = ((level, group, None, shown) for shown in range(_ALIKE) for level, group in order)
+    for level, group, at, shown in chain(((*end, _ALIKE) for end in ends), turns):
+        lines = [*group.lines]
+        left = [one for one in (lines[0], *lines[:0:-1]) if one not in ranked] if at is None else [at]
+        if left and len(lines) - len(left) <= shown:
+            several = group.count > len(lines) and group.lines.keys().isdisjoint(ranked)
+            alike = f" ({group.count:,}{more[level]} alike)" if several else ""
+            ranked.setdefault(left[0], (plain(group.lines[left[0]]), alike))
+    return f"[{said}]\n" if said else "", ranked
 
 
 def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list[str]:
