@@ -30,10 +30,11 @@ class DictStorage:
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         entry = Stored(content=bytes(content), content_type=content_type, metadata=dict(metadata), size=len(content))
         with self.lock:
-            existing = self.held.setdefault(key, entry)
-        if existing.metadata["sha256"] != metadata["sha256"]:
-            message = f"other content has the key {key!r}"
-            raise StorageError(message)
+            existing = self.held.get(key, entry)
+            if existing.metadata["sha256"] != metadata["sha256"]:
+                message = f"other content has the key {key!r}"
+                raise StorageError(message)
+            self.held[key] = entry
 
     def load(self, key: str) -> Stored | None:
         return self.held.get(key)

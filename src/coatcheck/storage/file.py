@@ -282,7 +282,7 @@ class FileStorage:
         return words if root in words else f"{words}, in {root!r}"
 
     def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Refresh the time of an entry that is there with this very content, or else write it.
+        """Refresh the time of an entry that is there with this very content and description, or else write it.
 
         Raises:
             FileNotFoundError: the folder of its scope is not there.
@@ -290,18 +290,20 @@ class FileStorage:
         """
         dumps, _ = load_json()
         description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
+        written_description = dumps(description)
         with open_folder(self._root, _VERSION, scope) as folder:
             # With fsync it is written again: an earlier writer may not have waited for the disk.
             if not self._fsync and folder.status(stem + ENTRY_SUFFIX) is not None:
                 with folder.locked():
                     name = content_name(folder, stem, metadata)
+                    is_described = folder.read(stem + ENTRY_SUFFIX) == written_description
                     # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
-                    if name is not None and folder.read(name) == content:
+                    if is_described and name is not None and folder.read(name) == content:
                         folder.touch(name)
                         return
             with (
                 folder.temporary_file(content, fsync=self._fsync) as written,
-                folder.temporary_file(dumps(description), fsync=self._fsync) as described,
+                folder.temporary_file(written_description, fsync=self._fsync) as described,
             ):
                 self._name(folder, stem, (described, written), description)
             if self._fsync:

@@ -168,6 +168,17 @@ class StorageContract(Contract):
             pytest.fail(f"saving the same content again is not idempotent: it raised {error!r}", pytrace=False)
         check_holds(storage, entry, "after a second save")
 
+    def test_saving_again_with_other_metadata_keeps_the_newest(self, storage: Storage) -> None:
+        """Two tools may return the same content: a list names the one that returned it last.
+
+        If this fails, check that ``save`` writes the metadata of an entry that is there as well, and not only its time.
+        """
+        entry = make_entry(b"of two tools", tool="first")
+        save(storage, entry)
+        again = Entry(entry.key, entry.content, entry.content_type, {**entry.metadata, "tool": "second"})
+        save(storage, again)
+        check_holds(storage, again, "after a second save with other metadata")
+
     @pytest.mark.parametrize(
         "other", [b"tampered", b"longer than the first", b""], ids=["same size", "longer", "empty"]
     )
