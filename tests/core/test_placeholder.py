@@ -21,6 +21,7 @@ from coatcheck import (
     TiktokenCounter,
 )
 from coatcheck.core.facts import Estimate, Reference
+from coatcheck.core.notice import MOST_LISTED
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
     LAST_SHOWN,
@@ -30,7 +31,7 @@ from coatcheck.core.placeholder import (
     build_placeholder,
     cut_to,
 )
-from coatcheck.core.plan import MOST_LISTED, Offload
+from coatcheck.core.plan import Offload
 from coatcheck.core.preview import Previewed
 from coatcheck.core.tokens import CountedOnce
 

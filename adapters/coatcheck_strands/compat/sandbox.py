@@ -60,11 +60,11 @@ class SandboxFileStorage(StoresAndRetrieves):
             await asyncio.shield(asyncio.wrap_future(running))  # another's: if we are cancelled, it goes on
         try:
             existing = await self.load(key)
-            if existing is None:
-                await self._write(key, content, content_type=content_type, metadata=metadata)
-            elif existing.metadata.get("sha256") != metadata.get("sha256"):
+            if existing is not None and existing.metadata.get("sha256") != metadata.get("sha256"):
                 msg = f"another content is already stored under {key!r}; the new one was not saved"
                 raise StorageError(msg)
+            if existing is None or existing.metadata != metadata:
+                await self._write(key, content, content_type=content_type, metadata=metadata)
         finally:
             self._saving.pop(key).set_result(None)
 

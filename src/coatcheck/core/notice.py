@@ -29,6 +29,7 @@ __all__ = (
     "ALL_LOST",
     "INTERNAL_ERROR",
     "LIST_READ_INSTEAD",
+    "MOST_LISTED",
     "NOT_LISTED_BY_STORAGE",
     "NOT_LISTED_WITHOUT_SCOPE",
     "RETRIEVAL_DESCRIPTION",
@@ -74,6 +75,9 @@ INTERNAL_ERROR = (
     " returns less."
 )
 """The message when a bug, in coatcheck, an adapter or the host, ends a read."""
+
+MOST_LISTED = 8
+"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 _OPENING = "Tool result offloaded. [Offloaded: "
 """What a placeholder begins with."""

@@ -22,6 +22,7 @@ from coatcheck.core.blocks import (
 )
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MOST_APART, Part
+from coatcheck.core.notice import MOST_LISTED
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
 from coatcheck.core.tokens import CountedOnce, TokenCounter
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
 
 __all__ = (
-    "MOST_LISTED",
     "Decision",
     "Keep",
     "Measure",
@@ -63,9 +63,6 @@ more with a path."""
 
 REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
-
-MOST_LISTED = 8
-"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
 """What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one

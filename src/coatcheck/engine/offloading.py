@@ -20,9 +20,9 @@ from coatcheck.core import preview
 from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MOST_APART, join_texts
-from coatcheck.core.notice import is_placeholder, list_row
+from coatcheck.core.notice import MOST_LISTED, is_placeholder, list_row
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
-from coatcheck.core.plan import MOST_LISTED, Decision, Keep, Measure, Offload, decide, fit_step, rule_of
+from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step, rule_of
 from coatcheck.core.policy import Rule, is_count
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
