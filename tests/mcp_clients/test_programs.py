@@ -162,6 +162,8 @@ CLIENTS = {
             "ANTHROPIC_API_KEY": "none",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
+            "MCP_CONNECTION_NONBLOCKING": "false",  # else the scripted model calls before the server is there
+            "MCP_CONNECT_TIMEOUT_MS": "60000",
         },
         serve=scripted_api,
         installs="claude-code",
