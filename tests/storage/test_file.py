@@ -669,6 +669,18 @@ def test_saving_and_reading_look_through_no_folder(
     storage.load_range(entry.key, start=0, length=1)
 
 
+@pytest.mark.parametrize("fsync", [False, True])
+def test_saving_again_under_another_type_leaves_no_file_of_the_old_one(tmp_path: Path, *, fsync: bool) -> None:
+    storage, entry = FileStorage(tmp_path, fsync=fsync), make_entry(b"[1]", content_type="text/plain")
+    again = Entry(entry.key, entry.content, "application/json", entry.metadata)
+    save(storage, entry)
+    save(storage, again)
+
+    check_holds(storage, again, "after a save under another type")
+    names = sorted(path.name.partition(".")[2] for path in tmp_path.rglob(f"{entry.key.partition('/')[2]}*"))
+    assert names == ["entry.json", "json"]
+
+
 def test_saving_again_writes_nothing(monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     before = content_path(storage, entry).stat().st_ino, entry_path(storage, entry).stat().st_ino

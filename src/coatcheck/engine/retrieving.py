@@ -150,8 +150,8 @@ class Retrieving:
         if found is None:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
         heading, content = found
-        request = replace(request, line_range=(1, LAST_LINE)) if request.selects_nothing else request
-        request = replace(request, context_lines=0)  # the lines around one are about other contents
+        lines = (1, LAST_LINE) if request.selects_nothing else request.line_range
+        request = replace(request, line_range=lines, context_lines=0)  # what is around a line is about other contents
         # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
         budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
         if budget < MINIMUM_BUDGET:

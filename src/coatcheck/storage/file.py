@@ -317,17 +317,19 @@ class FileStorage:
         name, size = stem + extension(description["content_type"]), description["size"]
         for _ in range(MOST_LOOKS):
             with folder.locked():
-                replaced = None
+                existing = None
                 if folder.status(stem + ENTRY_SUFFIX) is not None:
                     # Another writer may have been quicker, with other content.
                     existing = content_name(folder, stem, description["metadata"])
-                    replaced = None if existing is None else folder.status(existing)
+                replaced = None if existing is None else folder.status(existing)
                 grown = size - (0 if replaced is None else replaced.st_size)
                 # Without limits there is a count only if another storage on this folder has some.
                 is_counted = self._bounds.is_set or folder.status(f"../{TOTAL}") is not None
                 if not is_counted or count_in(folder, grown, self._bounds, now=time.time()):
                     folder.rename(temporary[0], stem + ENTRY_SUFFIX)
                     folder.rename(temporary[1], name)  # now the entry exists
+                    if existing not in {None, name}:  # under another type, which made its name
+                        folder.remove(existing)
                     return
             make_room(self._root, _VERSION, folder.path.name, size=size, bounds=self._bounds, now=time.time())
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))

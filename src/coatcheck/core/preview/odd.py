@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_odd")
+__all__ = ("MOST_OTHERS", "NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_odd")
 
 _LEAST_RECORDS = 20
 _RARE = 200
@@ -42,7 +42,7 @@ _CELLS_OF_A_UNIT = 4
 _SPARSE = 8
 """Of a field that less than one record in so many has, only the records that have it are looked at."""
 
-_MOST_OTHERS = 0.2
+MOST_OTHERS = 0.2
 """The share of the items that may be no objects."""
 
 _MOST_RARE_FIELDS = 0.9
@@ -122,7 +122,7 @@ class OddSearch:
         end = self.total + len(items)
         here: Sequence[int] = range(self.total, end)
         if len(records) < len(items):
-            if end - self._types.counts.get(_OBJECT, 0) - len(records) > max(1, _MOST_OTHERS * end):
+            if end - self._types.counts.get(_OBJECT, 0) - len(records) > max(1, MOST_OTHERS * end):
                 return False
             for place, item in zip(here, items, strict=True):
                 if not isinstance(item, dict):

@@ -24,7 +24,7 @@ from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_o
 from coatcheck.core.preview.work import characters_of_a_token, spend
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from coatcheck.core.blocks import JsonValue
@@ -100,7 +100,8 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
     density = characters_of_a_token(counter, text) if text else _DENSITY
-    fit = partial(_counted, value, _Ranking(root, counter, density=density), counter=counter, density=density)
+    ranking = _Ranking(root, counter, density=density)
+    fit = partial(_counted, ranking, partial(_fitted, value, ranking, counter=counter, density=density), counter)
     may_fit = len(text) <= budget * density * _MOST
     return next_to_names(fit, text, budget, counter, may_fit=may_fit, or_alone=True)
 
@@ -156,15 +157,10 @@ class _Ranking:
 
 
 def _counted(
-    value: dict[str, JsonValue] | list[JsonValue],
-    ranking: _Ranking,
-    budget: int,
-    *,
-    counter: TokenCounter,
-    density: float,
+    ranking: _Ranking, fit: Callable[[int], tuple[str | None, bool]], counter: TokenCounter, budget: int
 ) -> tuple[str | None, bool]:
-    """Return what ``_fitted`` does, below lines that count what is odd in lists whose tables have no room."""
-    shown, is_whole = _fitted(value, ranking, budget, counter=counter, density=density)
+    """Return what ``fit`` makes of the value, below lines that count what is odd in lists whose tables have no room."""
+    shown, is_whole = fit(budget)
     if shown is None or is_whole:
         return shown, is_whole
     above = ""
@@ -173,7 +169,7 @@ def _counted(
             above += counted(what, odd, budget - 2 * counter.count(above), counter)
     if not above:
         return shown, is_whole
-    below, _ = _fitted(value, ranking, budget - counter.count(above), counter=counter, density=density)
+    below, _ = fit(budget - counter.count(above))
     both = f"{above}{below}"
     return both if below is not None and counter.count(both) <= budget else shown, False
 

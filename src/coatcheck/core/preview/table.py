@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import Verbatim, brief, count_of, key_of
+from coatcheck.core.preview.odd import MOST_OTHERS
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
@@ -59,9 +60,6 @@ _CHARACTERS_OF_A_TOKEN = 8
 
 _SHARE_OF_NAMES = 0.5
 """The share of the room for rows that names may take. If all records can be named in it, those that do not fit are."""
-
-_LEAST_OBJECTS = 0.8
-"""The share of the items that must be objects, so that the others are odd ones among them."""
 
 _OTHER = "not an object: "
 _LEAST_FOR_SAME = 3
@@ -312,7 +310,7 @@ def _named(
 def _rows_of(items: Mapping[int, JsonValue], odd: Sequence[int]) -> dict[int, list[Record]] | None:
     """Return the rows of each record, none of the few items that are no objects among objects; None for other items."""
     usual = [item for position, item in items.items() if position not in odd] or list(items.values())
-    if sum(isinstance(item, dict) for item in usual) > _LEAST_OBJECTS * len(usual):
+    if sum(isinstance(item, dict) for item in usual) > (1 - MOST_OTHERS) * len(usual):
         return {position: [item] if isinstance(item, dict) else [] for position, item in items.items()}
     rows = {position: _objects(item) for position, item in items.items()}
     return rows if all(rows.values()) else None
