@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck.cli.hook_commands import MATCHER
+from coatcheck.cli.hook_commands import MATCHER, MATCHERS
 from coatcheck.hook.command import program
 from tests.cli.running import run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typer.testing import Result
 
 COMMENTED = """{
@@ -42,6 +44,9 @@ SETTINGS = [
     pytest.param('{"hooks": {"PostToolUse": [{"matcher": "Edit", "hooks": []}]}}', id="an empty entry"),
     pytest.param('{"hooks": {}}\n', id="no hooks yet"),
     pytest.param('{"hooks": {"PostToolUse": []}}', id="no hooks of the event yet"),
+    pytest.param('{"hooks": {"SessionStart": []}}', id="no hooks of the other event yet"),
+    pytest.param('{"hooks": {"SessionStart": [ ], "PostToolUse": []}}', id="no hooks of both yet"),
+    pytest.param('{"hooks": {"SessionStart": [{"hooks": [{"command": "mine"}]}]}}', id="somebody's hook of a session"),
     pytest.param('{ "hooks" : { "PostToolUse" : [ ] , "Stop" : [ ] } }\n\n', id="an empty list next to others"),
     pytest.param('{"model": "opus", "hooks": { } /* the end */}', id="a comment behind an empty object"),
 ]
@@ -91,7 +96,7 @@ def test_uninstall_gives_back_every_byte(settings: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SETTINGS)
-def test_install_adds_one_entry_with_the_interpreter_that_runs(settings: Path, text: str) -> None:
+def test_install_adds_an_entry_for_each_event_with_the_interpreter_that_runs(settings: Path, text: str) -> None:
     write(settings, text)
     call("install")
     once = read(settings)
@@ -99,10 +104,12 @@ def test_install_adds_one_entry_with_the_interpreter_that_runs(settings: Path, t
 
     assert read(settings) == once, "once is enough"
     assert "// mine" in once or "// mine" not in text
-    (entry,) = [line for line in once.splitlines() if '"command": ' in line and "coatcheck" in line]
-    command = json.loads("{" + entry.strip().rstrip(",") + "}")["command"]
-    assert command == shlex.join([*program(), "hook"])
-    assert Path(shlex.split(command)[0]).is_absolute()
+    lines = [line.strip() for line in once.splitlines() if '"command": ' in line and "coatcheck" in line]
+    assert len(lines) == len(MATCHERS)
+    for line in lines:
+        command = json.loads("{" + line.rstrip(",") + "}")["command"]
+        assert command == shlex.join([*program(), "hook"])
+        assert Path(shlex.split(command)[0]).is_absolute()
     assert plain(once)
 
 
@@ -158,8 +165,10 @@ def test_install_makes_the_file_where_there_is_none(home: Path) -> None:
     assert call("install").exit_code == 0
     path = home / ".claude/settings.json"
 
-    (entry,) = json.loads(read(path))["hooks"]["PostToolUse"]
-    assert entry["hooks"][0] == {"type": "command", "command": shlex.join([*program(), "hook"]), "timeout": 60}
+    hooks = json.loads(read(path))["hooks"]
+    assert {event: entry["matcher"] for event, (entry,) in hooks.items()} == MATCHERS
+    ours = {"type": "command", "command": shlex.join([*program(), "hook"]), "timeout": 60}
+    assert [entry["hooks"] for (entry,) in hooks.values()] == [[ours], [ours]]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
 
@@ -185,8 +194,9 @@ def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given
     ended = call("install", "--max-bytes", "2GB", "--max-result-tokens=6000", "--max-age=")
 
     assert ended.exit_code == 0
-    assert read(settings).count("coatcheck hook") == 1
-    assert "hook --max-result-tokens=6000 '--storage=/a folder' --max-bytes=2GB\"" in read(settings)
+    assert read(settings).count("coatcheck hook") == len(MATCHERS)
+    now = "hook --max-result-tokens=6000 '--storage=/a folder' --max-bytes=2GB\""
+    assert read(settings).count(now) == len(MATCHERS)
     assert ended.output.splitlines()[-4:-1] == [
         "--max-result-tokens was 5000, and is 6000 now.",
         "--storage=/a folder is kept from before.",
@@ -366,9 +376,9 @@ FOREIGN = [
 ]
 
 
-def settings_with(*commands: str, **more: object) -> str:
+def settings_with(*commands: str, events: Sequence[str] = ("PostToolUse",), **more: object) -> str:
     hooks = [{"type": "command", "command": command, **more} for command in commands]
-    return json.dumps({"hooks": {"PostToolUse": [{"matcher": "Bash", "hooks": hooks}]}}, indent=2)
+    return json.dumps({"hooks": {event: [{"matcher": "Bash", "hooks": hooks}] for event in events}}, indent=2)
 
 
 @pytest.mark.parametrize("command", FOREIGN)
@@ -384,32 +394,54 @@ def test_a_command_of_somebody_else_stays(settings: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", OURS)
-def test_a_command_that_runs_the_hook_is_ours(settings: Path, command: str) -> None:
-    write(settings, settings_with("fmt", command))
+@pytest.mark.parametrize("events", [["PostToolUse"], ["SessionStart"], ["SessionStart", "PostToolUse"]])
+def test_a_command_that_runs_the_hook_is_ours(settings: Path, command: str, events: list[str]) -> None:
+    write(settings, settings_with("fmt", command, events=events))
 
     assert call("uninstall").exit_code == 0
 
-    assert read(settings) == settings_with("fmt")
+    assert read(settings) == settings_with("fmt", events=events)
 
 
-def test_install_again_changes_only_the_command_of_the_entry(settings: Path) -> None:
+def test_uninstall_looks_at_no_event_that_the_hook_does_not_answer(settings: Path) -> None:
+    text = settings_with("coatcheck hook", events=["PreToolUse", "Stop"])
+    write(settings, text)
+
+    assert call("uninstall").output.startswith("Nothing to do")
+
+    assert read(settings) == text
+
+
+def test_install_again_changes_only_the_command_of_each_entry(settings: Path) -> None:
     old = "VAR=1 B='two words' python -m coatcheck hook --max-bytes=7"
-    write(settings, settings_with("fmt", old, timeout=5, **{"async": True}))
+    write(settings, settings_with("fmt", old, events=[*MATCHERS], timeout=5, **{"async": True}))
 
     assert call("install", "--max-age=7d").exit_code == 0
 
     new = "VAR=1 B='two words' " + shlex.join([*program(), "hook", "--max-bytes=7", "--max-age=7d"])
-    assert read(settings) == settings_with("fmt", new, timeout=5, **{"async": True})
+    assert read(settings) == settings_with("fmt", new, events=[*MATCHERS], timeout=5, **{"async": True})
 
 
-def test_install_refuses_a_file_that_has_the_hook_twice(settings: Path) -> None:
-    text = settings_with("coatcheck hook", "python -m coatcheck hook --max-bytes=7")
+def test_install_adds_the_event_that_an_older_version_did_not_know(settings: Path) -> None:
+    write(settings, settings_with("VAR=1 coatcheck hook --max-bytes=7"))
+
+    assert call("install").exit_code == 0
+
+    hooks = json.loads(read(settings))["hooks"]
+    assert [*hooks] == [*MATCHERS]
+    commands = [each["command"] for (entry,) in hooks.values() for each in entry["hooks"]]
+    assert commands == ["VAR=1 " + shlex.join([*program(), "hook", "--max-bytes=7"])] * 2
+
+
+@pytest.mark.parametrize("event", MATCHERS)
+def test_install_refuses_a_file_that_has_the_hook_twice(settings: Path, event: str) -> None:
+    text = settings_with("coatcheck hook", "python -m coatcheck hook --max-bytes=7", events=[event])
     write(settings, text)
 
     refused = call("install")
 
     assert refused.exit_code == 2
-    assert "it runs coatcheck hook 2 times: delete all but one by hand, or run" in refused.output
+    assert f"it runs coatcheck hook 2 times at {event}: delete all but one by hand, or run" in refused.output
     assert read(settings) == text
     assert call("uninstall").exit_code == 0
     assert "coatcheck" not in read(settings)

@@ -43,6 +43,7 @@ ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
     "ignore::ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
     "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # Google's client does that
+    "ignore:'(CompactionHook|Summari.*)' is an experimental component",  # of Haystack, as its page says
 )
 
 

@@ -1,6 +1,6 @@
-"""The entry of ``coatcheck hook`` in the settings of Claude Code: the edits that add it and take it out again.
+"""The entries of ``coatcheck hook`` in the settings of Claude Code: the edits that add them and take them out again.
 
-Only text and values belong here; ``files`` writes, and the command line knows what the entry says.
+Only text and values belong here; ``files`` writes, and the command line knows what the entries say.
 """
 
 from __future__ import annotations
@@ -20,29 +20,37 @@ if TYPE_CHECKING:
 
 __all__ = ("command_in", "with_hook", "without_hook")
 
-_EVENT = "PostToolUse"
+_EVENTS = ("PostToolUse", "SessionStart")
+"""Those that the hook answers; the first is what it is for."""
+
 _BLANKS = " \t\r\n"
 
 
-def with_hook(text: str, *, entry: Mapping[str, Any]) -> str:
-    """Return the text of a settings file with this entry, or with its command in the entry of ours that is there.
+def with_hook(text: str, *, entries: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the text of a settings file with these entries by their events, or their commands in those of ours there.
 
-    All else in that entry is the user's own: matcher, timeout, and what the client may add.
+    All else in an entry of ours is the user's own: matcher, timeout, and what the client may add.
 
     Raises:
         InvalidRequest: it is not a settings file that this understands, or has the hook twice; the message says why.
 
     """
-    found = _only(parse(text))
+    for event, entry in entries.items():
+        text = _with_entry(text, event, entry)
+    return text
+
+
+def _with_entry(text: str, event: str, entry: Mapping[str, Any]) -> str:
+    found = _only(parse(text), event)
     (command,) = [each["command"] for each in entry["hooks"]]
     if found is not None:
         same = found.string == command
         return text if same else text[: found.start] + json.dumps(command, ensure_ascii=False) + text[found.end :]
     place = _require(parse(text), "the file", members=True)
-    for depth, name in enumerate(("hooks", _EVENT)):
+    for depth, name in enumerate(("hooks", event)):
         member = place.member(name)
         if member is None:
-            wrapped = {_EVENT: [entry]} if name == "hooks" else [entry]
+            wrapped = {event: [entry]} if name == "hooks" else [entry]
             return _inserted(text, place, wrapped, depth=depth, name=name)
         place = _require(member.value, name, members=name == "hooks")
     return _inserted(text, place, entry, depth=2)
@@ -72,15 +80,17 @@ def command_in(text: str) -> str:
             the hook is there twice.
 
     """
-    found = _only(parse(text))
-    return "" if found is None else found.string or ""
+    root = parse(text)
+    found = [command for event in _EVENTS if (command := _only(root, event)) is not None]
+    return found[0].string or "" if found else ""
 
 
-def _only(root: Value) -> Value | None:
-    found = [command for _, command in _ours(root)]
+def _only(root: Value, event: str) -> Value | None:
+    found = [command for _, command in _ours(root, event)]
     if len(found) > 1:
         msg = (
-            f"it runs coatcheck hook {len(found)} times: delete all but one by hand, or run `coatcheck hook uninstall`"
+            f"it runs coatcheck hook {len(found)} times at {event}: delete all but one by hand, or run `coatcheck hook"
+            " uninstall`"
         )
         raise InvalidRequest(msg)
     return found[0] if found else None
@@ -95,24 +105,24 @@ def _require(value: Value, name: str, *, members: bool) -> Value:
 
 def _path_to_ours(root: Value) -> list[tuple[Value, int]] | None:
     """Return the containers that lead to the last command of ours, each with the index of what leads on."""
-    found = list(_ours(root))
-    return found[-1][0] if found else None
+    found = [path for event in _EVENTS for path, _ in _ours(root, event)]
+    return found[-1] if found else None
 
 
-def _ours(root: Value) -> Iterator[tuple[list[tuple[Value, int]], Value]]:
-    """Yield the commands of ours, each after the containers that lead to it."""
+def _ours(root: Value, event: str) -> Iterator[tuple[list[tuple[Value, int]], Value]]:
+    """Yield the commands of ours at an event, each after the containers that lead to it."""
     hooks = root.member("hooks")
-    event = None if hooks is None else hooks.value.member(_EVENT)
-    if hooks is None or event is None:
+    entries = None if hooks is None else hooks.value.member(event)
+    if hooks is None or entries is None:
         return
-    above = [(root, _index(root, hooks)), (hooks.value, _index(hooks.value, event))]
-    for number, entry in enumerate(event.value.items or ()):
+    above = [(root, _index(root, hooks)), (hooks.value, _index(hooks.value, entries))]
+    for number, entry in enumerate(entries.value.items or ()):
         listed = entry.member("hooks")
         for position, each in enumerate(() if listed is None else listed.value.items or ()):
             command = each.member("command")
             words = None if command is None else command.value.string
             if listed is not None and command is not None and words is not None and split_hook(words) is not None:
-                yield [*above, (event.value, number), (listed.value, position)], command.value
+                yield [*above, (entries.value, number), (listed.value, position)], command.value
 
 
 def _index(container: Value, member: Member) -> int:

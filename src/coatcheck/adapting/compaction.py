@@ -11,23 +11,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import islice
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.adapting.content import MARK, references_in
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
-from coatcheck.core.notice import MOST_LISTED, RETRIEVAL_TOOL, is_placeholder, kept_references, listed_in
+from coatcheck.core.notice import (
+    CHARACTERS_KEPT,
+    MOST_KEPT,
+    MOST_LISTED,
+    ONE_KEPT,
+    RETRIEVAL_TOOL,
+    is_placeholder,
+    kept_in,
+    kept_references,
+    listed_in,
+)
 from coatcheck.core.references import find_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ("find_references_in", "keep_references")
-
-MOST_KEPT = 20
-"""How many references the line names. The retrieval tool lists older ones, so the line need not grow."""
 
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
@@ -37,9 +44,6 @@ _WRITERS = ("assistant", "developer", "system", "user")
 
 _OF_A_RESULT, _OF_WORDS, _OF_A_MARK = range(3)
 """Where a reference was found: the higher, the less a tool can have written it."""
-
-_ONE_REFERENCE = re.compile(r"[!-~]{1,110}")
-"""A mark is trusted no further: a storage may choose its references, and frameworks keep 110 characters of one."""
 
 
 def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
@@ -58,9 +62,10 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
-        The 20 newest references, oldest first, in at most 800 tokens; ``""`` without any. If any message has a mark,
-        those in marks are kept before those in the words of users, models and summaries, and these before those that
-        only results without a mark name.
+        The newest references, oldest first: at most 20, and at most 1,600 characters of them, some 800 tokens, but
+        always one; ``""`` without any. If any message has a mark, those in marks are kept before those in the words of
+        users, models and summaries, and these before those that only results without a mark name. A reference that a
+        storage chose is left out if it is longer than 1,000 characters, or has blanks or other than ASCII characters.
 
     Raises:
         InvalidRequest: ``messages`` is one message or text instead of several.
@@ -74,9 +79,14 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     known = list(dict(found))
     source = dict(sorted(found, key=itemgetter(1)))
     ranked = sorted(known, key=source.__getitem__) if _OF_A_MARK in source.values() else known
-    kept = frozenset(ranked[-MOST_KEPT:])
+    lengths = accumulate(map(len, reversed(ranked)))
+    fitting = sum(1 for length in islice(lengths, MOST_KEPT) if length <= CHARACTERS_KEPT)
+    kept = frozenset(ranked[-max(fitting, 1) :])
     return kept_references(
-        [each for each in known if each in kept], more=len(known) > MOST_KEPT, retrieval_tool=retrieval_tool
+        [each for each in known if each in kept],
+        more=len(known) > len(kept),
+        reader=retrieval_tool,
+        lister=f"{retrieval_tool}()",
     )
 
 
@@ -115,7 +125,7 @@ def _read(message: object) -> Iterator[tuple[str, int]]:
 def _references(message: object) -> Iterator[tuple[str, int]]:
     """Yield the references of one message in their order, each with where it was found."""
     for part in _parts_of(message):
-        marked = [each for each in references_in(part.mark) if _ONE_REFERENCE.fullmatch(each)]
+        marked = [each for each in references_in(part.mark) if re.fullmatch(ONE_KEPT, each)]
         if marked:
             yield from ((each, _OF_A_MARK) for each in marked)
         elif part.is_result:
@@ -126,10 +136,11 @@ def _references(message: object) -> Iterator[tuple[str, int]]:
 
 def _named_in(part: _Part) -> Iterator[str]:
     for text in _texts(part.content):
-        looked_at = [text] if part.is_cleared or not part.is_result else []
         if is_placeholder(text):  # a tool wrote the preview behind the notice
-            looked_at = listed_in(text)
-        yield from (match.group() for each in looked_at for match in find_references(each))
+            yield from (match.group() for each in listed_in(text) for match in find_references(each))
+        elif part.is_cleared or not part.is_result:
+            yield from (match.group() for match in find_references(text))
+            yield from kept_in(text)
 
 
 def _parts_of(message: object) -> list[_Part]:

@@ -31,6 +31,9 @@ MATCHER = (
 )
 """The tools with results that the model reads whole. Claude Code starts no process for the others."""
 
+MATCHERS = {"PostToolUse": MATCHER, "SessionStart": "compact"}
+"""By event: after these tools, and where a session goes on with a summary of itself."""
+
 _EMPTY = "{}\n"
 """What a new settings file holds before the hook is added."""
 
@@ -40,6 +43,7 @@ _SECONDS = 60
 hook = typer.Typer(
     help="""\b
 Claude Code runs it after each tool: a preview takes a large result's place.
+After a compaction it names what the session stored.
 Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
 --storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes SIZE,
 --max-age AGE, --config FILE (a coatcheck.toml), and --retrieval-tool NAME
@@ -89,7 +93,7 @@ def install(
         notes.extend([*_differences(before, merged, unknown), *_listing(words)])
         command = prefix + shlex.join([*program(), "hook", *words])
         hooks = [{"type": "command", "command": command, "timeout": _SECONDS}]
-        new: str = with_hook(text, entry={"matcher": MATCHER, "hooks": hooks})
+        new: str = with_hook(text, entries={event: {"matcher": at, "hooks": hooks} for event, at in MATCHERS.items()})
         return new
 
     _edit(path, add, dry_run=dry_run, done="has the hook")
@@ -154,7 +158,7 @@ def _listing(words: list[str]) -> Iterator[str]:
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
     """Remove the hook from Claude Code's settings.
 
-    Only its entry is removed; the rest of the file stays as it is now.
+    Only its entries are removed; the rest of the file stays as it is now.
     """
     from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
 

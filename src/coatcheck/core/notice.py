@@ -4,10 +4,10 @@ These words are an interface: agents act on them, and hosts parse the marked par
 references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
-Two of the wordings are also read back, from conversations of any age: the opening tells what is a placeholder
+Three of the wordings are also read back, from conversations of any age: the opening tells what is a placeholder
 (``is_placeholder``), and the heading of the references where they are (``listed_in``, where ``keep_references``
-looks). To change the opening, write the new one and keep the old one in ``_OPENINGS``; the heading stays, because
-hosts parse it. Any other line can change.
+looks), as does what it wrote into an earlier summary (``kept_in``). To change the opening, write the new one and keep
+the old one in ``_OPENINGS``; the others stay, because hosts parse the heading. Any other line can change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
 tool's answers and errors, say how to go on. Nothing here cuts or counts;
@@ -27,11 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ALL_LOST",
+    "CHARACTERS_KEPT",
     "INTERNAL_ERROR",
     "LIST_READ_INSTEAD",
+    "MOST_KEPT",
     "MOST_LISTED",
     "NOT_LISTED_BY_STORAGE",
     "NOT_LISTED_WITHOUT_SCOPE",
+    "ONE_KEPT",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
@@ -39,6 +42,7 @@ __all__ = (
     "block_left_out",
     "ends_shown",
     "is_placeholder",
+    "kept_in",
     "kept_references",
     "left_out",
     "list_line",
@@ -78,6 +82,17 @@ INTERNAL_ERROR = (
 
 MOST_LISTED = 8
 """References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
+
+MOST_KEPT, CHARACTERS_KEPT = 20, 1_600
+"""What a summary keeps of references: as many, and all together as long. The retrieval tool lists older ones, so the
+line need not grow. Ours always fit; those that a storage chose may be paths."""
+
+ONE_KEPT = r"[!-~]{1,1000}"
+"""A reference that a storage chose, as it is kept: one word, so that it cannot say anything else."""
+
+_STILL_READS = " still reads the stored results "
+_OLDER = " and older ones"
+_KEPT = rf"{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?={_OLDER}|\.(?!\S))"
 
 _OPENING = "Tool result offloaded. [Offloaded: "
 """What a placeholder begins with."""
@@ -216,12 +231,25 @@ def is_placeholder(text: str) -> bool:
     return text.startswith(_OPENINGS)
 
 
-def kept_references(references: Sequence[str], *, more: bool, retrieval_tool: str) -> str:
-    """Return the line that a summary keeps of the placeholders that it replaces; ``more``: there are older ones."""
+def kept_references(references: Sequence[str], *, more: bool, reader: str, lister: str) -> str:
+    """Return the line that a summary keeps of the placeholders that it replaces.
+
+    Args:
+        references: oldest first; empty makes an empty line.
+        more: whether there are older ones.
+        reader: what reads them, a tool or a command.
+        lister: the call that lists the others.
+
+    """
     if not references:
         return ""
-    older = f" and older ones, which {retrieval_tool}() lists" if more else ""
-    return f"Keep word for word: {retrieval_tool} still reads the stored results {', '.join(references)}{older}."
+    older = f"{_OLDER}, which {lister} lists" if more else ""
+    return f"Keep word for word: {reader}{_STILL_READS}{', '.join(references)}{older}."
+
+
+def kept_in(text: str) -> list[str]:
+    """Return what the lines of ``kept_references`` in a text name, also where a storage chose the references."""
+    return [reference for named in re.findall(_KEPT, text) for reference in named.split(", ")]
 
 
 def listed_in(placeholder: str) -> list[str]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ("answer_with", "leaving", "main", "respond")
 
 _EVENT = "PostToolUse"
+_STARTED = "SessionStart"
+"""The event of a session that begins, and of one that goes on with a summary."""
+
 _STDOUT, _STDERR = 1, 2
 
 
@@ -55,21 +58,40 @@ def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None 
 
 def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None) -> bytes | None:
     """Return the JSON that answers what a client said; None if the result stays as it is."""
-    if len(raw) <= _certain_limit(options):  # so is the result, whatever the rest is
+    if len(raw) <= _certain_limit(options) and _STARTED.encode() not in raw:  # so is the result, whatever the rest is
         return None
     try:
         event = _read(raw)
     except ValueError as error:
         _say(f"this is not the JSON of a hook, so the result stays as it is: {error}")
         return None
-    if not isinstance(event, dict) or event.get("hook_event_name") != _EVENT:
-        return None
+    match event:
+        case {"hook_event_name": "PostToolUse"}:
+            return _after_tool(event, raw, options, of_file=of_file)
+        case {"hook_event_name": "SessionStart", "source": "compact", "session_id": str(session)} if session:
+            return _after_compaction(session, _with_file(options, "", of_file))
+        case _:
+            return None
+
+
+def _after_compaction(session: str, options: Options) -> bytes | None:
+    """Return the JSON that tells the model what its session stored: a summary may have lost it."""
+    with loading:
+        from coatcheck.hook.compaction import references_line  # noqa: PLC0415 - not for a result
+
+    line = references_line(session, options=options)
+    said = {"hookEventName": _STARTED, "additionalContext": line}
+    return json.dumps({"hookSpecificOutput": said}).encode() if line else None
+
+
+def _after_tool(
+    event: Mapping[str, Any], raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None
+) -> bytes | None:
     tool, session = event.get("tool_name"), event.get("session_id")
     if not (isinstance(tool, str) and isinstance(session, str) and session):
         _say("tool_name or session_id is missing, so nothing can be stored")
         tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
-    if options.config and of_file is not None:
-        options = _with_file(options, tool, of_file)
+    options = _with_file(options, tool, of_file)
     try:
         return _answer(event, tool, session, options=options)
     except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
@@ -139,8 +161,10 @@ def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         return read_odd(raw)
 
 
-def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options]) -> Options:
+def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options] | None) -> Options:
     """Return the options that hold for a tool; those of the command line alone where the file cannot be read."""
+    if not options.config or of_file is None:
+        return options
     try:
         return of_file(options, tool)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with the file, the limits must hold

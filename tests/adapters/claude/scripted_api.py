@@ -50,8 +50,10 @@ def events(model: str, number: int, call: tuple[str, dict[str, object]] | None) 
 
 
 @contextmanager
-def scripted_api(script: Script) -> Iterator[tuple[str, list[list[str]]]]:
-    """Serve; yield the address, and the results that each request of the agent held."""
+def scripted_api(
+    script: Script, *, bodies: list[dict[str, Any]] | None = None
+) -> Iterator[tuple[str, list[list[str]]]]:
+    """Serve; yield the address, and the results that each request of the agent held. ``bodies`` gets all of each."""
     seen: list[list[str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -69,6 +71,8 @@ def scripted_api(script: Script) -> Iterator[tuple[str, list[list[str]]]]:
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return
             seen.append(results_in(body))
+            if bodies is not None:
+                bodies.append(body)
             said = events(body["model"], len(seen), script(seen[-1]))
             stream = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in said)
             self._send(stream.encode(), "text/event-stream")

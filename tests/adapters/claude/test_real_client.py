@@ -13,13 +13,14 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import claude_agent_sdk
 import pytest
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from coatcheck import FileStorage, Offloader
-from coatcheck.cli.hook_commands import MATCHER
+from coatcheck.cli.hook_commands import MATCHER, MATCHERS
 from coatcheck.hook.command import is_get
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
 from tests.adapters.claude.scripted_api import scripted_api
@@ -62,6 +63,19 @@ def reference_in(placeholder: str) -> str:
     return found[0]
 
 
+def run(words: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [CLIENT, *words],
+        env=env,
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+
+
 def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
     """Bash, Read, Grep, a notebook; then ``coatcheck get`` as the placeholder says it, which stays whole."""
 
@@ -90,16 +104,7 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
     settings.write_text(json.dumps({"hooks": {"PostToolUse": [entry]}}))
     with scripted_api(script) as (url, seen):
         words = ["-p", "go", "--settings", str(settings), "--allowedTools", "Bash,Read,Grep"]
-        ended = subprocess.run(
-            [CLIENT, *words],
-            env=environment(tmp_path, url),
-            cwd=files,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        ended = run(words, files, environment(tmp_path, url))
 
     assert (ended.returncode, ended.stdout.strip()) == (0, "done")
     bash, read, grep, notebook, back = seen[-1]
@@ -109,6 +114,32 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
     assert notebook.startswith(f'<cell id="cell-0">{OPENING}')
     assert "4000| 4000\n" in back
     assert OPENING not in back
+
+
+def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: Path, files: Path) -> None:
+    """The summary of the scripted model is ``done``: it names nothing."""
+
+    def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
+        is_first = not results and len(bodies) == 1
+        return ("Bash", {"command": "seq 1 5000", "description": "count"}) if is_first else None
+
+    command = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
+    settings = tmp_path / "settings.json"
+    hooks = [{"type": "command", "command": command}]
+    entries = {event: [{"matcher": matcher, "hooks": hooks}] for event, matcher in MATCHERS.items()}
+    settings.write_text(json.dumps({"hooks": entries}))
+    options = ["--settings", str(settings), "--allowedTools", "Bash"]
+    bodies: list[dict[str, Any]] = []
+    with scripted_api(script, bodies=bodies) as (url, seen):
+        for asked in (["-p", "go"], ["-p", "/compact", "--continue"], ["-p", "and now?", "--continue"]):
+            assert run([*asked, *options], files, environment(tmp_path, url)).returncode == 0
+
+    reference = reference_in(seen[1][0])
+    assert seen[-1] == [], "the placeholder is gone"
+    last = json.dumps(bodies[-1]["messages"])
+    assert last.count(reference) == 1
+    assert f" REFERENCE still reads the stored results {reference}." in last
+    assert "Keep word for word: " in last
 
 
 async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_back(tmp_path: Path, files: Path) -> None:

@@ -1,0 +1,31 @@
+"""After a compaction: the references of what a session stored, for a model whose placeholders a summary replaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.notice import MOST_KEPT, kept_references
+from coatcheck.hook.command import get_command, list_command
+from coatcheck.hook.storing import make_offloader
+
+if TYPE_CHECKING:
+    from coatcheck.hook.options import Options
+
+__all__ = ("references_line",)
+
+
+def references_line(session: str, *, options: Options) -> str:
+    """Return one line with the newest references of a session, oldest first; empty if it stored nothing.
+
+    Raises:
+        StorageError: the folder cannot be read.
+
+    """
+    page = make_offloader(options).list(scope=session)
+    newest = [content.reference for content in page.contents[:MOST_KEPT]]
+    if options.retrieval_tool:
+        reader, lister = options.retrieval_tool, f"{options.retrieval_tool}()"
+    else:
+        reader, lister = f"{get_command(options.folder, session)} REFERENCE", list_command(options.folder, session)
+    more = len(page.contents) > MOST_KEPT or page.after is not None
+    return kept_references(newest[::-1], more=more, reader=reader, lister=lister)
