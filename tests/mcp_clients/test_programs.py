@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
+from coatcheck.replay.conversation import Result, Turn
+from coatcheck.replay.files import read_conversations
 from coatcheck.testing import Conversation, ModelCall, ScriptedServer
 from coatcheck.testing.responses import response
 from coatcheck.testing.server import responded
@@ -101,6 +103,9 @@ class Client:
     installs: str | None = None
     """What ``coatcheck mcp install`` calls it, if that makes the entry."""
 
+    sessions: str | None = None
+    """Where it keeps its sessions below the home, if ``coatcheck replay`` reads them."""
+
 
 def entry_of(section: str, server: Sequence[str]) -> str:
     """Return the entry that the page has for a client, with the paths of this machine."""
@@ -167,6 +172,7 @@ CLIENTS = {
         },
         serve=scripted_api,
         installs="claude-code",
+        sessions=".claude/projects/*/*.jsonl",
     ),
     "Codex": Client(
         command=("codex", "exec", "--skip-git-repo-check", "--sandbox=danger-full-access", "go"),
@@ -174,6 +180,7 @@ CLIENTS = {
         files=codex_files,
         env=lambda _: {"SCRIPTED_KEY": "none"},
         serve=serving(CodexServer),
+        sessions=".codex/sessions/*/*/*/*.jsonl",
     ),
     "Gemini CLI": Client(
         command=("gemini", "-p", "go", "--yolo", "-m", "gemini-2.5-pro"),
@@ -248,3 +255,10 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
     assert len(placeholder) < 5_000
     assert "line 20000 of a long file" not in placeholder
     assert "> 20001| line 20000 of a long file" in answer
+    if client.sessions is not None:
+        left_out: list[str] = []
+        (conversation,) = read_conversations(next(tmp_path.glob(client.sessions)), left_out)
+        results = [part.result for part in conversation.parts if isinstance(part, Result)]
+        assert not left_out
+        assert ["read_text_file" in result.tool_name for result in results] == [True, True, False]
+        assert sum(isinstance(part, Turn) for part in conversation.parts) == len(results) + 1

@@ -79,12 +79,24 @@ def haystack(result: Any, *, meta: dict[str, Any] | None = None, **details: Any)
     ]
 
 
+def responses(result: Any, **details: Any) -> list[dict[str, Any]]:
+    call = {"type": "function_call", "call_id": "c1", "name": TOOL, "arguments": json.dumps(ARGUMENTS)}
+    said = [{"type": "output_text", "text": ANSWER, "annotations": []}]
+    return [
+        {"role": "user", "content": QUESTION},
+        {**call, "id": "fc_1", "status": "completed"},
+        {"type": "function_call_output", "call_id": "c1", "output": result, **details},
+        {"type": "message", "role": "assistant", "id": "msg_1", "status": "completed", "content": said},
+    ]
+
+
 RECORDERS = {
     "OpenAI messages": [openai],
     "Anthropic messages": [anthropic],
     "LangChain messages": [langchain, langchain_as_dict, langchain_dumped],
     "Haystack messages": [haystack],
     "Strands messages": [strands],
+    "OpenAI Responses items": [responses],
 }
 """By the name of the format: what records the conversation in it."""
 

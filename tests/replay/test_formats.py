@@ -24,6 +24,7 @@ from tests.replay.samples import (
     haystack,
     langchain,
     openai,
+    responses,
     strands,
 )
 
@@ -159,6 +160,35 @@ def test_older_and_custom_calls_of_openai_are_calls() -> None:
     assert [part.blocks for part in parts if isinstance(part, Turn)] == [(TextBlock("old{}"),), (TextBlock("newx"),)]
 
 
+def test_what_the_model_wrote_in_one_turn_is_one_turn_in_whatever_items_it_came() -> None:
+    question, call, result, answer = responses("x")
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
+    said = {"role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
+    other = {"type": "custom_tool_call", "call_id": "c2", "name": "exec", "input": "ls"}
+    listed = {"type": "custom_tool_call_output", "call_id": "c2", "output": [{"type": "input_text", "text": "a.txt"}]}
+
+    _, parts = read_messages([question, thought, said, call, other, result, listed, answer])
+
+    assert parts[1] == Turn((TextBlock("hm"), TextBlock("so")), (Call(TOOL, json.dumps(ARGUMENTS)), Call("exec", "ls")))
+    assert parts[2:] == (
+        Result(ToolResult(blocks=(TextBlock("x"),), tool_name=TOOL)),
+        Result(ToolResult(blocks=(TextBlock("a.txt"),), tool_name="exec")),
+        Turn((TextBlock(ANSWER),)),
+    )
+
+
+def test_what_the_provider_ran_itself_is_a_call_with_all_of_its_item() -> None:
+    ran = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "umbrella"}}
+    tools = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "a", "tools": []}
+
+    _, parts = read_messages([{"role": "user", "content": QUESTION}, tools, ran, responses("x")[-1]])
+
+    assert parts[1:] == (
+        Words((OpaqueBlock(tools),)),
+        Turn((TextBlock(ANSWER),), (Call("web_search", json.dumps(ran)),)),
+    )
+
+
 def test_a_result_whose_call_was_cut_off_has_no_name() -> None:
     assert result_in(openai("x")[2:]).result.tool_name == "(unnamed tool)"
 
@@ -213,6 +243,10 @@ def test_words_next_to_results_are_the_users() -> None:
         ([*strands("x"), {"role": "user", "content": "x"}], "Strands messages", 4, "list of blocks"),
         ([*haystack("x"), {"role": "user", "content": []}], "Haystack messages", 4, "has not meta"),
         ([*haystack("x"), {"role": "a", "meta": {}, "content": []}], "Haystack messages", 4, "the role 'a'"),
+        ([*responses("x"), {"type": "weird"}], "OpenAI Responses items", 4, "an item of type 'weird'"),
+        ([*responses("x"), {"role": "tool", "content": ""}], "OpenAI Responses items", 4, "the role 'tool'"),
+        ([*responses("x"), {"type": "function_call"}], "OpenAI Responses items", 4, "without a name"),
+        ([*responses("x"), {"type": "message"}], "OpenAI Responses items", 4, "neither a message nor an item"),
         (["x"], "OpenAI messages", 0, "is a text, not an object"),
         ([[]], "OpenAI messages", 0, "is a list, not an object"),
         ([{}], "OpenAI messages", 0, "has no role"),
@@ -257,10 +291,30 @@ KEYS = st.sampled_from(
         "input",
         "reasoning",
         "json",
+        "call_id",
+        "output",
+        "summary",
     ]
 )
 WORDS = st.sampled_from(
-    ["user", "assistant", "tool", "system", "ai", "human", "text", "tool_use", "tool_result", "image", "x"]
+    [
+        "user",
+        "assistant",
+        "tool",
+        "system",
+        "ai",
+        "human",
+        "text",
+        "tool_use",
+        "tool_result",
+        "image",
+        "x",
+        "message",
+        "reasoning",
+        "function_call",
+        "a_call",
+        "an_output",
+    ]
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | WORDS,

@@ -17,6 +17,7 @@ from coatcheck.core.blocks import JsonBlock
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.replay.conversation import Conversation, Words, blocks_of
 from coatcheck.replay.formats import FORMATS, Misfit, read_messages
+from coatcheck.replay.sessions import sessions_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ("ACCEPTED", "SUFFIXES", "read_conversations", "read_each", "without_beginnings")
 
 ACCEPTED = (
-    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), folders of such files, and"
-    " Strands session folders"
+    f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), sessions of Claude Code and of"
+    " Codex, folders of such files, and Strands session folders"
 )
 """What can be read, for people."""
 
@@ -165,6 +166,10 @@ def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: Value
                 values[f"line {number:,}"] = json.loads(line)
             except ValueError as error:
                 odd[f"line {number:,}"] = str(error)
+    if sessions := sessions_in(values.values()):
+        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
+        return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
     if any(map(_is_conversation, values.values())):
         left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
         return read_each((partial(_alone, value, path, place) for place, value in values.items()), left_out)
@@ -178,6 +183,10 @@ def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: Value
     return [_conversation(list(values.values()), path, places=list(values))]
 
 
+def _of_session(messages: list[Any], name: str, path: Path) -> list[Conversation]:
+    return [_conversation(messages, path, name=name, in_pieces=True)]
+
+
 def _alone(value: object, path: Path, where: str) -> list[Conversation]:
     """Return one of several conversations of a file."""
     if not _is_conversation(value):
@@ -187,7 +196,12 @@ def _alone(value: object, path: Path, where: str) -> list[Conversation]:
 
 
 def _is_conversation(value: object) -> bool:
-    return isinstance(value, list) or (isinstance(value, Mapping) and isinstance(value.get("messages"), list))
+    return isinstance(value, list) or (isinstance(value, Mapping) and _sent(value) is not None)
+
+
+def _sent(request: Mapping[str, Any]) -> list[Any] | None:
+    """Return the messages of a recorded request, of the Responses API its input; None if it is no request."""
+    return next((each for key in ("messages", "input") if isinstance(each := request.get(key), list)), None)
 
 
 def _conversation(
@@ -197,8 +211,9 @@ def _conversation(
     where: str = "",
     name: str = "",
     places: Sequence[str] = (),
+    in_pieces: bool = False,
 ) -> Conversation:
-    """Return the conversation in a list of messages, or in an object that holds one under ``messages``.
+    """Return the conversation in a list of messages, or in a request that holds one.
 
     Args:
         value: the list or the object.
@@ -206,15 +221,16 @@ def _conversation(
         where: which of several conversations of the file it is.
         name: what to call it; else its own id, or the file and the place in it.
         places: where each message is, if its number does not say so.
+        in_pieces: whether a message may be a part of what the model wrote in one turn.
 
     """
-    messages, opening = (value, ()) if isinstance(value, list) else (value["messages"], _opening(value))
+    messages, opening = (value, ()) if isinstance(value, list) else (_sent(value), _opening(value))
     place = f"{path}: {where}: " if where else f"{path}: "
     if not messages:
         msg = f"{place}there is no message. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
     try:
-        recorded_as, parts = read_messages(messages)
+        recorded_as, parts = read_messages(messages, in_pieces=in_pieces)
     except Misfit as error:
         message = places[error.position] if places else f"message {error.position + 1:,}"
         if error.position:
@@ -229,6 +245,7 @@ def _conversation(
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what a recorded request sends besides its messages: Anthropic's system prompt, and the tools."""
-    told = [*blocks_of(request.get("system")), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
+    """Return what a recorded request sends besides its messages: the system prompt of its own field, and the tools."""
+    system = request.get("system") or request.get("instructions")
+    told = [*blocks_of(system), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
     return (Words(tuple(told)),) if told else ()

@@ -25,6 +25,15 @@ _UNNAMED = "(unnamed tool)"
 _LONGEST_QUOTED = 60
 """Characters of a recording in a message about it."""
 
+_ITEMS = "OpenAI Responses items"
+"""The format in which one turn of the model is several items."""
+
+_OF_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
+"""Items of the Responses API that are neither said, called nor returned."""
+
+_ITEM_PARTS = ("input_", "output_", "reasoning_", "refusal", "text")
+"""How the types of their content parts begin."""
+
 _OPENAI_PARTS = ("text", "image_url", "input_audio", "file", "refusal")
 _ANTHROPIC_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _LANGCHAIN_CALLS = ("tool_use", "tool_call", "function_call", "input_json_delta", "server_tool_call")
@@ -45,10 +54,14 @@ class Misfit(Exception):
         """The format that fits furthest."""
 
 
-def read_messages(messages: Sequence[object]) -> tuple[str, tuple[Part, ...]]:
+def read_messages(messages: Sequence[object], *, in_pieces: bool = False) -> tuple[str, tuple[Part, ...]]:
     """Return the name of the format that a list of messages has, and its parts.
 
     Messages that several formats share, such as plain texts of user and assistant, read the same in each.
+
+    Args:
+        messages: as JSON has them.
+        in_pieces: whether the recorder split what the model wrote in one turn into several messages.
 
     Raises:
         Misfit: no format fits; it tells of the one that fits furthest.
@@ -58,7 +71,7 @@ def read_messages(messages: Sequence[object]) -> tuple[str, tuple[Part, ...]]:
     for name, reader in _READERS.items():
         parts = _read_as(name, reader, messages=messages)
         if not isinstance(parts, Misfit):
-            return name, parts
+            return name, _joined(parts) if in_pieces or name == _ITEMS else parts
         misfits.append(parts)
     raise max(misfits, key=lambda misfit: misfit.position)
 
@@ -197,16 +210,61 @@ def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001
             _reject(_unknown_role(message))
 
 
+def _responses(item: Message, names: Names) -> Iterator[Part]:
+    """Responses API: calls and results are items of their own next to messages; also in sessions of OpenAI's SDK."""
+    kind = item.get("type", "message")
+    if not isinstance(kind, str) or ("role" in item) is not (kind == "message"):
+        _reject("is neither a message nor an item with a type")
+    for block in _objects_in(item.get("content")):
+        if not str(block.get("type")).startswith(_ITEM_PARTS):
+            _reject(f"holds a content part of type {_quoted(block.get('type'))}")
+    match item:
+        case {"tool_calls": _}:
+            _reject("has tool_calls next to its content")
+        case {"role": "assistant", "content": content}:
+            yield _turn(content, ())
+        case {"role": "system" | "developer" | "user", "content": content}:
+            yield Words(blocks_of(content))
+        case {"role": _}:
+            _reject(_unknown_role(item))
+        case {"type": "reasoning"}:
+            yield _turn([*_list_of(item, "summary"), *_list_of(item, "content")], ())
+        case {"type": "function_call" | "custom_tool_call"}:
+            arguments = item.get("arguments", item.get("input"))
+            yield _turn(None, [(_named(names, item.get("call_id"), item.get("name")), arguments)])
+        case {"output": output, "call_id": call_id} if kind.endswith("_output"):
+            yield _result(output, names.get(str(call_id)))
+        case _ if kind.endswith("_call"):  # of a tool that the provider runs; what it returned is in the same item
+            yield _turn(None, [(_named(names, item.get("call_id"), kind.removesuffix("_call")), {**item})])
+        case _ if kind in _OF_SERVERS:
+            yield Words(blocks_of([item]))
+        case _:
+            _reject(f"is an item of type {_quoted(kind)}")
+
+
 _READERS: dict[str, Callable[[Message, Names], Iterator[Part]]] = {
     "OpenAI messages": _openai,
     "Anthropic messages": _anthropic,
     "LangChain messages": _langchain,
     "Haystack messages": _haystack,
     "Strands messages": _strands,
+    _ITEMS: _responses,
 }
 
 FORMATS = tuple(_READERS)
 """The names of the formats, in the order in which they are tried."""
+
+
+def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts with turns that follow each other as one: between two calls of the model something is said."""
+    joined: list[Part] = []
+    for part in parts:
+        before = joined[-1] if joined else None
+        if isinstance(part, Turn) and isinstance(before, Turn):
+            joined[-1] = Turn((*before.said, *part.said), (*before.calls, *part.calls))
+        else:
+            joined.append(part)
+    return tuple(joined)
 
 
 def _words(said: list[Any]) -> Iterator[Part]:

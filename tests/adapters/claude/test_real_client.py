@@ -22,6 +22,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 from coatcheck import FileStorage, Offloader
 from coatcheck.cli.hook_commands import MATCHER, MATCHERS
 from coatcheck.hook.command import is_get
+from coatcheck.replay.conversation import Result, Turn
+from coatcheck.replay.files import read_conversations
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
 from tests.adapters.claude.scripted_api import scripted_api
 
@@ -140,6 +142,13 @@ def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: P
     assert last.count(reference) == 1
     assert f" REFERENCE still reads the stored results {reference}." in last
     assert "Keep word for word: " in last
+    (transcript,) = (tmp_path / ".claude/projects").glob("*/*.jsonl")
+    left_out: list[str] = []
+    before, after = read_conversations(transcript, left_out)
+    assert not left_out
+    assert [part.result.tool_name for part in before.parts if isinstance(part, Result)] == ["Bash"]
+    assert sum(isinstance(part, Turn) for part in before.parts) == 2
+    assert not any(isinstance(part, Result) for part in after.parts)
 
 
 async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_back(tmp_path: Path, files: Path) -> None:

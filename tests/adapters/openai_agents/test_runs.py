@@ -28,6 +28,8 @@ from agents.extensions import ToolOutputTrimmer
 from agents.items import ToolCallOutputItem
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, keep_references
+from coatcheck.replay.conversation import Result
+from coatcheck.replay.formats import read_messages
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader, offloaded_references
 from tests.adapters.openai_agents.agents import (
@@ -83,6 +85,9 @@ async def test_references_are_found_in_run_items_and_in_what_a_session_keeps(
     assert offloaded_references(item) == shown
     assert [references for each in items if (references := offloaded_references(each))] == [shown]
     assert shown[0] in keep_references(items)
+    recorded_as, parts = read_messages(items)
+    assert recorded_as == "OpenAI Responses items"
+    assert [part.result.tool_name for part in parts if isinstance(part, Result)] == ["fetch"]
     assert offload.offloader.load(shown[0], scope="conversation-1").text == BIG
 
 

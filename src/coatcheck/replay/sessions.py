@@ -1,0 +1,62 @@
+"""The files in which coding agents keep their sessions: which lines were sent to the model, and where a summary began.
+
+Claude Code (``~/.claude/projects``) wraps messages of Anthropic's API, Codex (``~/.codex/sessions``) items of OpenAI's
+Responses API. Both write other lines next to them, for themselves, whose types change from version to version: what is
+no message is passed over. After a compaction the model got the summary in place of all before it, so a conversation of
+its own begins there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ("sessions_in",)
+
+_KNOWN = re.compile("^(message|reasoning)$|_(call|output)$")
+"""The types of items that Codex sent and got; it has others of its own."""
+
+_Line = tuple[str, bool, list[Any]]
+"""Whose it is, whether it takes the place of all before it, and messages."""
+
+
+def sessions_in(lines: Iterable[object]) -> list[list[Any]]:
+    """Return the conversations in the lines of a session, as lists of messages; none if it is no session.
+
+    The model's turns are in pieces: a line holds a message of the model with one block.
+    """
+    found: list[list[Any]] = []
+    current: dict[str, list[Any]] = {}
+    for agent, is_summary, messages in map(_read, lines):
+        if messages and (is_summary or agent not in current):
+            current[agent] = []
+            found.append(current[agent])
+        if messages:
+            current[agent] += messages
+    return found
+
+
+def _read(line: object) -> _Line:
+    match line:
+        case {"type": "user" | "assistant", "sessionId": str(), "message": Mapping() as message, **more}:
+            agent = str(more.get("agentId") or "subagents") if more.get("isSidechain") is True else ""
+            return agent, more.get("isCompactSummary") is True, [message]
+        case {"type": "response_item", "payload": {"type": str(kind), **rest}} if _KNOWN.search(kind):
+            return "", False, [{"type": kind, **rest}]
+        case {"type": "compacted", "payload": Mapping() as summary}:
+            return "", True, list(_after(summary))
+        case _:
+            return "", False, []
+
+
+def _after(summary: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what Codex goes on with after a compaction."""
+    history = summary.get("replacement_history")
+    if isinstance(history, list) and history:
+        yield from history
+    elif isinstance(summary.get("message"), str):
+        yield {"role": "user", "content": summary["message"]}
