@@ -218,28 +218,31 @@ def _responses(item: Message, names: Names) -> Iterator[Part]:
     for block in _objects_in(item.get("content")):
         if not str(block.get("type")).startswith(_ITEM_PARTS):
             _reject(f"holds a content part of type {_quoted(block.get('type'))}")
+    if "tool_calls" in item:
+        _reject("has tool_calls next to its content")
     match item:
-        case {"tool_calls": _}:
-            _reject("has tool_calls next to its content")
         case {"role": "assistant", "content": content}:
             yield _turn(content, ())
         case {"role": "system" | "developer" | "user", "content": content}:
             yield Words(blocks_of(content))
         case {"role": _}:
             _reject(_unknown_role(item))
-        case {"type": "reasoning"}:
-            yield _turn([*_list_of(item, "summary"), *_list_of(item, "content")], ())
-        case {"type": "function_call" | "custom_tool_call"}:
-            arguments = item.get("arguments", item.get("input"))
-            yield _turn(None, [(_named(names, item.get("call_id"), item.get("name")), arguments)])
-        case {"output": output, "call_id": call_id} if kind.endswith("_output"):
-            yield _result(output, names.get(str(call_id)))
-        case _ if kind.endswith("_call"):  # of a tool that the provider runs; what it returned is in the same item
-            yield _turn(None, [(_named(names, item.get("call_id"), kind.removesuffix("_call")), {**item})])
-        case _ if kind in _OF_SERVERS:
-            yield Words(blocks_of([item]))
         case _:
-            _reject(f"is an item of type {_quoted(kind)}")
+            yield _of_item(item, kind, names)
+
+
+def _of_item(item: Message, kind: str, names: Names) -> Part:
+    """Return the part that an item without a role is."""
+    if kind == "reasoning":
+        return _turn([*_list_of(item, "summary"), *_list_of(item, "content")], ())
+    if kind in {"function_call", "custom_tool_call"}:
+        arguments = item.get("arguments", item.get("input"))
+        return _turn(None, [(_named(names, item.get("call_id"), item.get("name")), arguments)])
+    if kind.endswith("_output") and "output" in item:
+        return _result(item["output"], names.get(str(item.get("call_id"))))
+    if kind.endswith("_call"):  # of a tool that the provider runs; what it returned is in the same item
+        return _turn(None, [(_named(names, item.get("call_id"), kind.removesuffix("_call")), {**item})])
+    return Words(blocks_of([item])) if kind in _OF_SERVERS else _reject(f"is an item of type {_quoted(kind)}")
 
 
 _READERS: dict[str, Callable[[Message, Names], Iterator[Part]]] = {

@@ -80,6 +80,9 @@ _LITTLE = 0.7
 """Share of the budget. If the parts that fit use less, the next part is too large, and showing the value from its
 beginning says more."""
 
+_FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
+"""So many records can all be opened, if to show how much is in each takes a smaller share of the budget."""
+
 _UNITS_OF_A_STEP = 20
 
 
@@ -295,7 +298,19 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
     is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
     if rows is None and keys is not None:  # members with little in common are no records
         return NOTHING_ODD, None
-    return odd, rows.in_full() if rows is not None and is_few else rows
+    if rows is None or _hides_most(rows, budget):
+        return odd, None
+    return odd, rows.in_full() if is_few else rows
+
+
+def _hides_most(rows: Rows, budget: int) -> bool:
+    """Return whether a table of a few records takes little of the budget, since it only counts what they hold."""
+    if rows.is_plain or rows.records.total > _FEW_RECORDS:
+        return False
+    room = budget * _DENSITY * _SHARE_OF_STUBS
+    return sum(len(rows.row(position, _CUTS[0])) for position in rows.positions) < room and any(
+        rows.holds_much(position, _CUTS[0]) for position in rows.positions
+    )
 
 
 class _Part:

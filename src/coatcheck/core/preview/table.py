@@ -12,7 +12,7 @@ from itertools import chain, groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.notation import Verbatim, brief, count_of, key_of
+from coatcheck.core.preview.notation import Verbatim, brief, count_of, key_of, named
 from coatcheck.core.preview.odd import MOST_OTHERS
 from coatcheck.core.preview.work import spend
 
@@ -40,7 +40,8 @@ _LEAST_ROWS = 2
 _DEEPEST = 3
 _MOST_COLUMNS = 80
 _LEAST_FILLED = 0.4
-"""The share of the cells that must be filled: records that have less in common are not a table."""
+"""The share of the cells that must be filled, but for one in each column, which always is: records that have less in
+common are not a table."""
 
 _UNITS_OF_A_CELL = 24
 """Work of taking a cell from its record, and again of writing it."""
@@ -190,7 +191,8 @@ class Rows:
             spend(counter, _UNITS_OF_A_CELL * sum(map(len, chain.from_iterable(cells.values()))))
             columns = Counter(chain.from_iterable(chain.from_iterable(cells.values())))
             rows = sum(map(len, cells.values()))
-            if len(columns) <= _MOST_COLUMNS and sum(columns.values()) >= _LEAST_FILLED * len(columns) * rows:
+            filled = sum(columns.values()) - len(columns)
+            if len(columns) <= _MOST_COLUMNS and filled >= _LEAST_FILLED * len(columns) * (rows - 1):
                 same = _same(cells, columns, rows)
                 key = _key(cells, columns, records.keys)
                 names = [column for column in columns if column not in same and column != key]
@@ -224,6 +226,12 @@ class Rows:
                 elif value and isinstance(value, (dict, list)):
                     widest = max(widest, _CONTAINER)
         return widest
+
+    def holds_much(self, position: int, longest: int) -> bool:
+        """Return whether a record holds a list or an object that takes more than ``longest`` characters."""
+        values = chain.from_iterable(map(dict.values, self.cells[position]))
+        held = (value for value in values if value and isinstance(value, (dict, list)))
+        return any(brief(value, longest) == named(value) for value in held)
 
     @property
     def size(self) -> int:

@@ -1,0 +1,73 @@
+"""What a JSON value holds deep inside is opened where a line for each of its outer parts would tell hardly anything."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from coatcheck.core.preview import Previewed
+from tests.core.previewing import TIKTOKEN, checked_preview
+
+NAMES = [f"group-{number}" for number in range(12)]
+
+
+def orders(count: int, *, of: str = "") -> list[dict[str, object]]:
+    return [{"id": f"ord{of}_{number * 7919 % 100_003}", "total": number * 3} for number in range(count)]
+
+
+def _shown(value: object, budget: int = 1_000) -> str:
+    return checked_preview(Previewed.of(json.dumps(value)), budget)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param({"header": {"status": 0, "ms": 3}, "response": {"found": 400, "docs": orders(400)}}, id="answer"),
+        pytest.param({"data": {"orders": orders(400)}, "meta": {"total": 400}}, id="data and meta"),
+        pytest.param({"a": {"x": orders(200)}, "b": {"y": orders(200)}}, id="two of a kind"),
+    ],
+)
+def test_two_objects_with_nothing_in_common_are_no_records(value: object) -> None:
+    shown = _shown(value)
+
+    assert "objects, one a line: id|total" in shown
+    assert "ord_7919|3" in shown
+
+
+@pytest.mark.parametrize("groups", [2, 3, 5, 6])
+def test_every_one_of_a_few_groups_is_opened(groups: int) -> None:
+    shown = _shown([{"name": name, "orders": orders(400 // groups, of=name)} for name in NAMES[:groups]])
+
+    for name in NAMES[:groups]:
+        assert f"name: {name}\n" in shown
+        assert f"ord{name}_0|0" in shown
+    assert TIKTOKEN.count(shown) > 900
+
+
+@pytest.mark.parametrize("groups", [8, 12])
+def test_all_of_more_groups_are_named(groups: int) -> None:
+    shown = _shown([{"name": name, "orders": orders(30)} for name in NAMES[:groups]])
+
+    assert all(re.search(rf"(\n|name: ){name}\b", shown) for name in NAMES[:groups])
+
+
+def test_a_series_of_values_for_each_of_a_few_sources_is_opened() -> None:
+    result = [
+        {"metric": {"host": f"h{host}"}, "values": [[1_700_000_000 + 15 * n, str(n)] for n in range(200)]}
+        for host in range(3)
+    ]
+    shown = _shown({"status": "success", "data": {"type": "matrix", "result": result}})
+
+    for host in range(3):
+        assert f"metric: {{host: h{host}}}" in shown
+    assert shown.count('1700000000|"0"') == 3
+
+
+def test_records_with_a_list_in_each_are_rows_where_all_of_them_can_be_named() -> None:
+    shown = _shown(
+        [{"name": f"item {n}", "price": n * 3, "tags": [f"tag {n} {m}" for m in range(9)]} for n in range(300)]
+    )
+
+    assert shown.startswith("list of 300 objects, one a line: name|price|tags\n")
