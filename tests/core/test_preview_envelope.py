@@ -227,6 +227,14 @@ def test_what_takes_too_many_escapes_is_no_envelope() -> None:
     assert unwrapped('"' + "\\x41" * 100_001 + '"') is None
 
 
+def test_escapes_that_take_no_match_each_are_not_too_many() -> None:
+    inside = json.dumps([{"path": "C:\\new", "n": number} for number in range(9_000)], indent=1)
+    written = json.dumps([{"type": "text", "text": inside}])
+
+    assert written.count("\\") > 100_000
+    assert unwrapped(written) == (inside, "")
+
+
 def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
     counted: list[str] = []
 

@@ -54,9 +54,9 @@ _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
 """More than a cut ever adds: it splits one word, which takes a few tokens in one piece or in two."""
 
-_TRIES_OF_A_STEP = 8
-"""A slice with too many tokens loses one character per try. After this many tries the step doubles: a long rule of
-dashes would otherwise need hundreds of counts."""
+_SMALL_STEPS = 8
+"""A slice with too many tokens loses one character per try. After this many tries each step is twice the last one: a
+long rule of dashes, or a field padded with blanks, would otherwise need hundreds of counts."""
 
 _CHARACTERS_THAT_EXCEED = 8
 """Above this many characters per token of the limit, counting the beginning first pays. Most text has fewer."""
@@ -261,7 +261,7 @@ class TiktokenCounter(TokenCounter):
         # A prefix can take more tokens alone than as a part: the merge across its end is gone.
         tries = 0
         while cut and self.exceeds(text[:cut], limit):
-            cut = boundary_before(text, max(0, cut - (1 << tries // _TRIES_OF_A_STEP)))
+            cut = boundary_before(text, max(0, cut - (1 << max(0, tries - _SMALL_STEPS))))
             tries += 1
         return text[:cut]
 
@@ -285,7 +285,7 @@ class TiktokenCounter(TokenCounter):
         start = boundary_after(text, start)
         tries = 0
         while start < len(text) and self.exceeds(text[start:], limit):
-            start = boundary_after(text, min(len(text), start + (1 << tries // _TRIES_OF_A_STEP)))
+            start = boundary_after(text, min(len(text), start + (1 << max(0, tries - _SMALL_STEPS))))
             tries += 1
         return text[start:]
 

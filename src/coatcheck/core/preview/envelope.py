@@ -29,7 +29,7 @@ _SEARCHED = 4_096
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
 _MOST_ESCAPES = 100_000
-"""Backslashes in the text inside: with more of them it is not an envelope, since some take a match each."""
+"""Escapes in the text inside that take a match each: with more of them it is not an envelope."""
 
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
@@ -144,8 +144,15 @@ def _inside(text: str) -> tuple[int, int] | None:
         if at - opening.end() >= _LEAST_SHARE * len(text):
             escapes = text.count("\\", opening.end(), end)
             is_text = escapes >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
-            return (opening.end(), end) if is_text and escapes <= _MOST_ESCAPES else None
+            takes_long = escapes > _MOST_ESCAPES and _rare_escapes(text[opening.end() : end]) > _MOST_ESCAPES
+            return (opening.end(), end) if is_text and not takes_long else None
     return None
+
+
+def _rare_escapes(written: str) -> int:
+    """Return how many escapes are not resolved by ``str.replace``."""
+    left = written.replace("\\\\", "")
+    return left.count("\\") - sum(map(left.count, _COMMON))
 
 
 def _is_bare(sign: str, part: str) -> bool:

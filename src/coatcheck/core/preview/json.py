@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from math import isinf
 from typing import TYPE_CHECKING
 
 import orjson
 
 from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
+from coatcheck.core.preview.names import without_escapes
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.text import preview_text
 
@@ -46,10 +48,11 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         return None
     if _has_repeated_keys(content.text, value):
         return preview_text(content, budget, counter)
-    shown = fit_outline(value, budget, counter, text=content.text)
+    fit = partial(fit_outline, text=content.text, names_of=without_escapes(content.text))
+    shown = fit(value, budget, counter)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:
-            return fit_outline(json.loads(content.text), budget, counter, text=content.text)
+            return fit(json.loads(content.text), budget, counter)
         except (RecursionError, ValueError):
             return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
     return shown

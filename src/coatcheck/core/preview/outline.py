@@ -86,10 +86,13 @@ _FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
 _UNITS_OF_A_STEP = 20
 
 
-def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "") -> str | None:
+def fit_outline(
+    value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "", names_of: str = ""
+) -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    A value that fits is shown whole. Of any other, the outline is followed by names of ``text`` that it leaves out.
+    A value that fits is shown whole. Of any other, the outline is followed by names that it leaves out: those of
+    ``names_of``, which is ``text`` as it was before parsing, without what only its notation needs.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
@@ -106,7 +109,7 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     ranking = _Ranking(root, counter, density=density)
     fit = partial(_counted, ranking, partial(_fitted, value, ranking, counter=counter, density=density), counter)
     may_fit = len(text) <= budget * density * _MOST
-    return next_to_names(fit, text, budget, counter, may_fit=may_fit, or_alone=True)
+    return next_to_names(fit, names_of, budget, counter, may_fit=may_fit, or_alone=True)
 
 
 class _Ranking:

@@ -50,7 +50,7 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
         value = _parsed(content.text, counter)
     except ValueError:
         return None
-    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter, text=content.text)
+    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter, text=content.text, names_of=content.text)
     if shown is None or counter.count(f"{_WHAT}\n{shown}") > budget:
         return None
     return f"{_WHAT}\n{shown}"

@@ -1,0 +1,51 @@
+"""The names behind a preview are in the content: what its notation needs, such as an escape, is part of none."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from coatcheck.core.preview import Previewed
+from tests.core.previewing import checked_preview
+
+CITIES = ["서울특별시", "Казань", "दिल्ली"]
+
+
+def logs(line_end: str) -> list[dict[str, object]]:
+    return [
+        {"id": number, "log": f"began{line_end}user_{number * 31 % 9973}{line_end}table_{number * 17 % 9973}"}
+        for number in range(400)
+    ]
+
+
+def names_behind(text: str, budget: int = 250) -> set[str]:
+    """Return the names that a preview lists."""
+    shown = checked_preview(Previewed.of(text), budget)
+    found = re.search(r"\[… more, in it: (.*) …\]$", shown, re.DOTALL)
+    assert found is not None
+    return set(found[1].split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(json.dumps(logs("\n")), id="JSON"),
+        pytest.param("\n".join(map(json.dumps, logs("\t"))), id="JSON Lines"),
+        pytest.param(repr(logs("\n")), id="Python"),
+        pytest.param(json.dumps(logs("\r\n") * 300), id="a list of which only the ends are read"),
+        pytest.param(json.dumps(logs("\\")), id="backslashes"),
+    ],
+)
+def test_the_letter_of_an_escape_is_no_part_of_a_name(text: str) -> None:
+    names = names_behind(text)
+
+    assert len(names) > 10
+    assert {re.sub(r"\d+", "", name) for name in names if not name.isdecimal()} <= {"user_", "table_"}
+
+
+def test_characters_that_are_written_as_escapes_are_no_names() -> None:
+    records = [{"id": f"p{number * 7919 % 99_991}", "city": f"{CITIES[number % 3]} {number}"} for number in range(400)]
+
+    assert {name[0] for name in names_behind(json.dumps(records)) if not name.isdecimal()} == {"p"}
