@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import re2
 
 from coatcheck.core.forks import in_forked_child
+from coatcheck.core.preview.mentions import MENTION
 from coatcheck.core.preview.source import (
     IN_NUMBERS,
     LONGEST_LINE,
@@ -56,6 +57,9 @@ def _placed(small: str, capitals: str, letter: str) -> str:
     )
 
 
+_COUNTED = r"[1-9][\d,]* (?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
+"""How many errors there are. A name such as ``errors.html`` behind a year is another thing."""
+
 _FATAL = (
     rf"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
     r"|[Ss]egmentation fault|Killed\r?$|\| panic:|\bhttp: panic serving [\d\[]|\bOut of memory: Kill|\bKernel panic\b"
@@ -64,17 +68,17 @@ _FATAL = (
 )
 _ERROR = (
     rf"{_START}(?:Traceback \(most recent call last\)"
-    r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::|\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
+    r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::[^:\n]|:?\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
     r"|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]|[ \t]*(?:not ok|✕|✗|✘) )"
     r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|\[\d+\]: Error:|[: \t]error [A-Z]+\d+:"
     r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
-    r"|(?:^|[ \t\r,(])[1-9][\d,]* (?:failed|errors?|failures?)\b"
+    rf"|(?:^|[ \t\r,(]){_COUNTED}"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
     rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
 )
 _LIKE_ERROR = (
     r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
-    rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)\b:|\bFAILURE\b|\b[1-9][\d,]* (?:failed|errors?|failures?)\b"
+    rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)(?::[^:\n]|:$)|\bFAILURE\b|\b{_COUNTED}"
 )
 """What tells of errors in a log, and in source code or a manual that it is about them."""
 
@@ -104,6 +108,7 @@ class _Signs:
         """The signs of no level, of the worst, of two, and of all."""
         self.errors = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
         """The signs of errors in text of any kind."""
+        self.mention = re2.compile(MENTION)
         self.is_level = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
 
     def renew(self) -> None:
@@ -126,6 +131,9 @@ _COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 _PIECE = 250_000
 MOST_COUNTED = 10_000
 """Lines of each level that are counted, some 5 microseconds each."""
+
+_MOST_MENTIONS = 16
+"""Mentions that are taken out of a line, some 5 microseconds each."""
 
 _KEPT = 200
 """Sorts of lines of each level that may be shown, half of them the first."""
@@ -171,7 +179,8 @@ def find_rare_trouble(trouble: Trouble, content: Previewed) -> Iterator[None]:
 def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Iterator[None]:
     """Add the trouble in ``text`` to ``trouble``; yield after each piece.
 
-    With ``rare``, add only lines with sure signs of an error, and stop at that many of them: then they are not rare.
+    With ``rare``, add only lines with sure signs of an error, none that only mentions one. Stop at that many lines of
+    either sort: then errors are not rare.
     """
     at, end = 0, min(len(text), MOST_SEARCHED)
     while at < end:
@@ -192,12 +201,12 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             if number == trouble.last:
                 continue  # bytes that are not UTF-8 end a match within a line
             trouble.last = number
-            begin, end_of_line = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
-            begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)  # of an overwritten line, the part with the sign
-            line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
-            if sign - begin >= LONGEST_LINE:  # it would be cut off
-                line = "…".encode() + line[sign - begin - _AROUND[0] :]
-            line = line[: LONGEST_LINE * 4]
+            trouble.noted += 1
+            if trouble.noted == rare:
+                return
+            line = _line_with(data, sign)
+            if rare is not None and _only_mentions(line):
+                continue
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
@@ -210,12 +219,25 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             group.lines[number] = line.decode("utf-8", "replace")
             if len(groups) > _KEPT:
                 groups.pop(next(islice(groups, _KEPT // 2, None)))
-            trouble.noted += 1
-            if trouble.noted == rare:
-                return
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
+
+
+def _line_with(data: bytes, sign: int) -> bytes:
+    """Return the line that holds ``sign``, or of a long one what is around it."""
+    begin, end = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
+    begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)  # of an overwritten line, the part with the sign
+    line = data[begin : end if end >= 0 else len(data)].partition(b"\r")[0]
+    if sign - begin >= LONGEST_LINE:  # it would be cut off
+        line = "…".encode() + line[sign - begin - _AROUND[0] :]
+    return line[: LONGEST_LINE * 4]
+
+
+def _only_mentions(line: bytes) -> bool:
+    """Return whether ``line`` mentions errors, and its rest tells of none."""
+    rest, mentions = _signs.mention.subn(b" ", line, _MOST_MENTIONS)
+    return mentions > 0 and not _signs.errors.search(rest)
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -306,7 +328,7 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
         if left < 0:
             break
         lines.append(named)
-    return lines if len(lines) > 1 or (summary and left >= 0 and not trouble.noted) else []
+    return lines if len(lines) > 1 or (summary and left >= 0 and not suspects) else []
 
 
 def missing_from(shown: str, errors: list[str]) -> list[str]:

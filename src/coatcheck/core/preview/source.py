@@ -83,10 +83,10 @@ class Trouble:
     """Lines that were searched."""
 
     last: int = 0
-    """The number of the last line that was noted."""
+    """The number of the last line with a sign of trouble."""
 
     noted: int = 0
-    """Lines that were noted."""
+    """Lines with a sign of trouble, also where they only mention it."""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,127 @@
+"""Source code and prose that only mention errors raise no alarm; what tells of one does, also amid such mentions."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.core.preview import Previewed
+from coatcheck.core.preview.log import find_rare_trouble, find_trouble
+from coatcheck.core.preview.source import Trouble
+
+NAMES = [
+    "-rw-r--r-- 1 root root 37 Mar  5  2026 errors.html",
+    "-rw-r--r-- 1 root root 37 Mar  5  2026 failed-jobs",
+    "Error::Needle (3pm) - an error that is lost in hay",
+    "    check(3, errors.size());",
+]
+MENTIONS = [
+    *NAMES,
+    '    "CRITICAL",',
+    "    'FAILED'",
+    '    """ERROR."""',
+    'export type State = "ACTIVE"|"FAILED"|string;',
+    "    found = reader.take(ERROR);",
+    "    report(ERROR,",
+    '    give_up(file, line, "FATAL", message);',
+    '    ERROR("no such needle");',
+    "    level = logging.CRITICAL",
+    "    case State.ERROR:",
+    '    if state == "FAILED":',
+    '    FAILED = "failed"',
+    "    FATAL = 40,",
+    "const FAILED: number;",
+    '    give_up (file, line, "FATAL", message);',
+    "*** ERROR, $needle exists",
+    '\tfail=`grep -c "^$$hay*FAIL" $$needles`; \\',
+    "#undef FAIL",
+    "    return ERROR",
+    "    take needle || exit $ERROR",
+    '    raise NeedleError("ERROR: no needle in {}".format(name))',
+    '    fprintf(stderr, "needle: error: no hay\\n");',
+    '    echo "ERROR: no needle in $1" >&2',
+    '    printf "%s\\n" "$me: error: no needle in $1" >&2',
+    'msgid "ERROR: no needle"',
+    '"ERROR: no needle in %s\\n"',
+    "error:",
+    "hay_get_last_error_or_NeedleError",
+    "# Try again after 3 errors",
+    "// ERROR: what is said without a needle",
+    " * Only set where the state is FAILED, with the reason why.",
+    "One of the levels INFO, WARN and DEBUG, ERROR among them",
+    "The log is empty where the level is neither ERROR nor INFO.",
+    "A straw no longer counts as `FAIL` without a needle",
+    "If the state is FAILED, the reason says more.",
+    'it hides "Segmentation fault" from those who look',
+    "Fixed a segmentation fault where the hay is wet",
+    "asks for another list with the 410 error, and goes on",
+]
+PROBLEMS = [
+    'x.c:12:3: error: too few arguments in take("ERROR")',
+    "E   AssertionError: assert state('FAILED') == 'ok'",
+    "FAILED tests/test_x.py::test_take[ERROR]",
+    'Error: cannot open "ERROR.txt"',
+    "Traceback (most recent call last):",
+    "error: no needle",
+    "tests/test_x.py::test_it FAILED",
+    "job nightly FAILED with code 2",
+    "request failed (code 5, ERROR)",
+    "local.ERROR: no needle",
+    '{"level": "ERROR", "said": "no needle"}',
+    '"state": "FAILED",',
+    '"7","needle","FAILED"',
+    "(7, 'FAILED'),",
+    "| needle | FAILED |",
+    "zsh: segmentation fault  ./take",
+    "Process 7 received a segmentation fault.",
+    "needle ... ERROR",
+    "* checking whether the needle can be found ... ERROR",
+    " * ERROR: needle failed (compile phase)",
+    "# FAIL:  1",
+    "An ERROR occurred: no needle",
+    "the build ended with 3 errors.",
+    "2 failed, 7 passed",
+    'echo "ERROR" && take: error: no needle',
+]
+
+
+@pytest.mark.parametrize("line", NAMES)
+def test_a_name_with_an_error_in_it_tells_of_none_in_a_log(line: str) -> None:
+    trouble = Trouble()
+    for _ in find_trouble(trouble, f"first\n{line}\nlast\n"):
+        pass
+
+    assert not any(trouble.counts.values())
+
+
+@pytest.mark.parametrize("line", MENTIONS)
+def test_what_only_mentions_errors_raises_no_alarm(line: str) -> None:
+    assert not _alarming(line)
+
+
+@pytest.mark.parametrize("line", PROBLEMS)
+def test_of_mentions_and_an_error_only_the_error_raises_an_alarm(line: str) -> None:
+    assert _alarming('    "CRITICAL",', line, "    return ERROR") == [line]
+
+
+def test_where_many_lines_mention_errors_none_is_rare() -> None:
+    trouble = _trouble(*["    return ERROR"] * 9, "ERROR no needle")
+
+    assert trouble.noted == 9
+    assert not trouble.groups["ERROR"]
+
+
+def _trouble(*lines: str) -> Trouble:
+    text = "\n".join([*(f"straw {number}" for number in range(400)), *lines, "end"])
+    trouble = Trouble()
+    for _ in find_rare_trouble(trouble, Previewed.of(text)):
+        pass
+    return trouble
+
+
+def _alarming(*lines: str) -> list[str]:
+    return [
+        line
+        for groups in _trouble(*lines).groups.values()
+        for group in groups.values()
+        for line in group.lines.values()
+    ]
