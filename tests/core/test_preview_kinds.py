@@ -222,6 +222,37 @@ def test_matches_that_are_not_looked_at_are_not_counted() -> None:
     assert re.fullmatch(r"\[… lines [\d,]+-30,000 of 30,000 not shown …\]", shown[-1])
 
 
+def test_a_match_in_a_file_without_dot_or_slash_is_a_match() -> None:
+    code = [f"src/part_{number % 9}.py:{number}:    needle({number})" for number in range(1, 400)]
+    text = "\n".join(["Makefile:12:\tneedle --all", "LICENSE:84:of any needle", *code])
+    shown = checked_preview(Previewed.of(text), 300).split("\n")
+
+    assert shown[0].startswith("11 files, ")
+    assert shown[1:3] == ["Makefile (1)", "  12:\tneedle --all"]
+    names = "\n".join(f"Alice:{number}:needle {number}" for number in range(400))
+    assert "matches shown" not in checked_preview(Previewed.of(names), 300)
+
+
+def test_of_matches_with_lines_around_them_only_the_matches_are_shown_and_counted() -> None:
+    groups = [
+        f"{name}-{at - 1}-before\n{name}:{at}:needle({at})\n{name}-{at + 1}-    behind: 1-2-3"
+        for at in range(10, 900, 10)
+        for name in (f"src/part-{at % 7}.py", "Makefile")
+    ]
+    shown = checked_preview(Previewed.of("\n--\n".join(groups)), 300).split("\n")
+
+    assert re.fullmatch(r"8 files, \d+ of 178 matches shown, the lines around them and the rest are not:", shown[0])
+    assert "Makefile (89)" in shown
+    assert not any("before" in line or "behind" in line for line in shown)
+
+
+@pytest.mark.parametrize("stamp", ["[{:12.6f}]", "[Thu Jan  1 10:00:{:02.0f} 2026]"])
+def test_messages_of_a_kernel_are_a_log(stamp: str) -> None:
+    lines = [f"{stamp.format(number * 0.066)} pci 0000:00:{number % 99:02}.0: found" for number in range(900)]
+
+    assert _kind_of("\n".join(lines)) == "log"
+
+
 def test_noise_is_named_and_not_spelled_out() -> None:
     shown = _shown("base64", 1_000)
 

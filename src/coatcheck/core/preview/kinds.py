@@ -18,7 +18,7 @@ from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
 from coatcheck.core.preview.json_lines import MOST_OTHER_LINES, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
-from coatcheck.core.preview.matches import MATCH, preview_matches
+from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.repeats import preview_repeats, search_repeats
@@ -109,7 +109,8 @@ text that is not a page."""
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
 _STAMPED = re.compile(
-    r"\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d|\d{10}[. ]"
+    r"\[ *\d+\.\d{6}\] |\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d[T ,]|\d\d[:.]\d\d[:.]\d\d|\d{10}[. ]"
+    r"|(?:[A-Z][a-z]{2} ){1,2}[ \d]\d \d\d:\d\d"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
 _TERMINAL = {
@@ -125,7 +126,6 @@ _AROUND = 62
 after it."""
 
 _LEAST_RECORDS = 2
-_LEAST_MATCHES = 5
 _LEAST_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
 _BOM = "\ufeff"
@@ -248,7 +248,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
-        preview_matches: len(lines) >= _LEAST_MATCHES and all(map(MATCH.fullmatch, lines)),
+        preview_matches: are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
         preview_log: content.lines >= _LEAST_LINES_OF_A_LOG
         and (

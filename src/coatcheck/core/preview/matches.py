@@ -9,29 +9,49 @@ from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.source import gap_of_lines, lines_of, plain, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("MATCH", "preview_matches")
+__all__ = ("are_matches", "preview_matches")
 
 _TIME = r"(?<=\d\d:)\d\d:\d\d(?!\d)"
-MATCH = re.compile(rf"((?:[A-Za-z]:[\\/])?[^\s:](?=[^:\n]*[./\\])[^:\n]*):(?!{_TIME})(\d+):(.*)", re.DOTALL)
-"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time. The
-minutes of a time are not the number of a line."""
+_DRIVE = r"(?:[A-Za-z]:[\\/])?"
+_MATCH = re.compile(rf"({_DRIVE}[^\s:](?=[^:\n]*[./\\])[^:\n]*|[A-Za-z][\w-]*):(?!{_TIME})(\d+):(.*)", re.DOTALL)
+"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time. Without,
+it is a name such as ``Makefile``. The minutes of a time are not the number of a line."""
 
+_AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+-.*", re.DOTALL)
+"""A line that ``-C`` shows around a match, or what is between two groups of lines."""
+
+_LEAST_LINES = 5
 _HEADING_TOKENS = 48
+
+
+def are_matches(lines: Sequence[str]) -> bool:
+    """Return whether ``lines`` are matches and lines around them, and some file has a dot or a slash in its path."""
+    found = [*map(_MATCH.fullmatch, lines)]
+    return (
+        len(lines) >= _LEAST_LINES
+        and any(match and re.search(r"[./\\]", match[1]) for match in found)
+        and all(match or _AROUND.fullmatch(line) for match, line in zip(found, lines, strict=True))
+    )
 
 
 def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return files and matches within ``budget`` tokens, or None if no match fits."""
     files: dict[str, list[str]] = {}
-    last = 0
+    last = around = 0
     for number, line in lines_of(content).items():
-        found = MATCH.fullmatch(plain(line)) if number == last + 1 else None
-        if found is None:
+        found = _MATCH.fullmatch(plain(line))
+        if number != last + 1 or not (found or _AROUND.fullmatch(plain(line))):
             break
-        files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")
         last = number
+        if found:
+            files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")
+        else:
+            around += 1
     rest = [gap_of_lines(last + 1, content.lines, content.lines)] if last < content.lines else []
     left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS
     shown: dict[str, list[str]] = {}
@@ -52,7 +72,8 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             left -= cost
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
-    seen = f"{'the first ' if rest else ''}{last:,} matches"
-    what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, the rest is not:"
+    seen = f"{'the first ' if rest else ''}{last - around:,} matches"
+    left_out = "the lines around them and the rest are" if around else "the rest is"
+    what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, {left_out} not:"
     text = "\n".join((what, *(line for lines in shown.values() for line in lines), *more, *rest))
     return text if shown and counter.count(text) <= budget else None
