@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from coatcheck import TiktokenCounter
@@ -102,3 +104,18 @@ def test_text_with_fewer_lines_alike_than_two_thirds_does_not_collapse() -> None
 
     assert not any("alike" in line for line in _shown([*alike, *said], 120))
     assert any("alike" in line for line in _shown([*alike, *alike, *said], 120))
+
+
+def test_no_gap_is_named_in_more_tokens_than_its_lines_take() -> None:
+    blanks = [""] * 3
+    parts = (
+        (f"Room {number} of {'abcdefgh'[number % 8]} wing is let", "Ask the porter for a key") for number in range(150)
+    )
+    lines = [line for first, second in parts for line in (*blanks, first, *blanks, second)]
+    shown = _shown(lines, 500)
+    gaps = [match for line in shown if (match := re.match(r"\[… lines ([\d,]+)-([\d,]+) of", line))]
+
+    assert gaps
+    for gap in gaps:
+        first, last = (int(number.replace(",", "")) for number in gap.groups())
+        assert TIKTOKEN.count("\n".join(lines[first - 1 : last])) > TIKTOKEN.count(gap.string)

@@ -12,7 +12,7 @@ from coatcheck.core.preview.odd import NOTHING_ODD, Odd
 from coatcheck.core.tokens import ends_of, fits_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from coatcheck.core.tokens import TokenCounter
@@ -223,9 +223,17 @@ def join_lines(chosen: Mapping[int, str], total: int) -> str:
 
 
 def pick(
-    wanted: Iterable[int], line: Callable[[int], str], total: int, budget: int, counter: TokenCounter
+    wanted: Iterable[int],
+    line: Callable[[int], str],
+    total: int,
+    budget: int,
+    counter: TokenCounter,
 ) -> dict[int, str]:
-    """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them."""
+    """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them.
+
+    A gap is filled where its lines take no more tokens than its mark. ``line`` may raise ``KeyError`` for one that is
+    not wanted.
+    """
     chosen: dict[int, str] = {}
     gap = counter.count(gap_of_lines(total, total, total)) + 1
     left, misses = budget - gap, 0
@@ -244,6 +252,31 @@ def pick(
         chosen[number] = text
         known.add(number)
         left -= cost
+        for beside in (range(number - 1, number - gap - 2, -1), range(number + 1, number + gap + 2)):
+            short, tokens = _up_to_known(beside, known, line, gap, counter)
+            if short:
+                chosen.update(short)
+                known.update(short)
+                left += gap - tokens
         if left <= 0:
             break
     return chosen
+
+
+def _up_to_known(
+    beside: range, known: Container[int], line: Callable[[int], str], most: int, counter: TokenCounter
+) -> tuple[dict[int, str], int]:
+    """Return the lines before the first ``known`` one and their tokens; no line if there are more than ``most``."""
+    lines: dict[int, str] = {}
+    tokens = 0
+    for number in beside:
+        if number in known:
+            return lines, tokens
+        try:
+            lines[number] = shortened(line(number))
+        except KeyError:
+            break
+        tokens += counter.count(f"{lines[number]}\n")
+        if tokens > most:
+            break
+    return {}, 0
