@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import re
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
-from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, sample_of
+from coatcheck.core.preview.source import LONGEST_LINE, join_lines, lines_of, pick, sample_of
 from coatcheck.core.preview.table import ends
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d
 """What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
 
 _LONGEST_NAME = 60
-_TOKENS_OF_A_GAP = 18
+_LONGEST_ROW = LONGEST_LINE * 4
 _FIRST_PIECE = 8_192
 """Characters: a table without a column of few values there has no odd rows, and is not read on."""
 
@@ -61,28 +61,21 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     unseen = unsearched_lines(found, content)
     what = "; ".join(filter(None, (f"{size}, the header is line 1", found.odd.what, unseen)))
     odd = {position + 2: content.text[start:end] for position, (start, end) in found.places.items()}
+    # An odd row before the first one: there may be room for one of them only.
+    usual = islice(ends(content.lines - 1), budget // _LEAST_COLUMNS)  # a cell takes a token at least
+    wanted = chain([1], islice(odd, 1), [2], odd, (position + 2 for position in usual))
+    looked_at = ((number, odd.get(number) or lines.get(number, "")) for number in wanted)
+    rows = {number: line.rstrip("\r") for number, line in looked_at if 0 < len(line) <= _LONGEST_ROW}
 
     def fit(room: int) -> tuple[str | None, bool]:
-        left = room - counter.count(what) - counter.count(lines[1]) - _TOKENS_OF_A_GAP * (2 + len(odd))
-        chosen = {1: lines[1].rstrip("\r")}
-        for number in chain(odd, (position + 2 for position in ends(content.lines - 1))):
-            if number in chosen:
-                continue
-            line = odd.get(number) or lines.get(number)
-            if line is None:
-                break
-            line = line.rstrip("\r")
-            if number in odd and (len(line) > LONGEST_LINE * 4 or counter.exceeds(line, left)):
-                continue  # it is counted
-            if len(line) > LONGEST_LINE * 4 or len(_cells(line, delimiter)) != columns:
-                return None, False  # a row that goes on behind a line end, or notes below the table: lines are not rows
-            cost = counter.count(f"{line}\n")
-            if cost > left:
-                break
-            chosen[number] = line
-            left -= cost
+        left = room - counter.count(f"{what}\n")
+        chosen = pick(rows, rows.__getitem__, content.lines, left, counter, longest=_LONGEST_ROW)
+        if chosen.keys() <= {1} or any(len(_cells(row, delimiter)) != columns for row in chosen.values()):
+            return None, False  # a row that goes on behind a line end, or notes below the table: lines are not rows
+        if room < budget and not rows.keys() & {2, *odd} <= chosen.keys():
+            return None, False  # names would take what the first row and the odd ones need
         shown = f"{what}\n{join_lines(chosen, content.lines)}"
-        return shown if len(chosen) > 1 and counter.count(shown) <= room else None, False
+        return shown if 1 in chosen and counter.count(shown) <= room else None, False
 
     shown = next_to_names(fit, content.text, budget, counter, may_fit=False, or_alone=bool(odd or unseen))
     return shown or text_below(size, found.odd, content, budget, counter)

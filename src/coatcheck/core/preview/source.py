@@ -179,9 +179,9 @@ def plain(line: str) -> str:
     return line.rpartition("\r")[2] if "\r" in line else line
 
 
-def shortened(line: str) -> str:
-    """Return a line as it is, or of a very long one its head, and its length."""
-    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}… ({len(line):,} characters)"
+def shortened(line: str, longest: int = LONGEST_LINE) -> str:
+    """Return a line as it is, or of one of more than ``longest`` characters its head, and its length."""
+    return line if len(line) <= longest else f"{line[:longest]}… ({len(line):,} characters)"
 
 
 def ends_within(text: str, size: int) -> str:
@@ -228,11 +228,13 @@ def pick(
     total: int,
     budget: int,
     counter: TokenCounter,
+    *,
+    longest: int = LONGEST_LINE,
 ) -> dict[int, str]:
     """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them.
 
-    A gap is filled where its lines take no more tokens than its mark. ``line`` may raise ``KeyError`` for one that is
-    not wanted.
+    A gap is filled where its lines take no more tokens than its mark. A line of more than ``longest`` characters is
+    shortened. ``line`` may raise ``KeyError`` for one that is not wanted.
     """
     chosen: dict[int, str] = {}
     gap = counter.count(gap_of_lines(total, total, total)) + 1
@@ -241,7 +243,7 @@ def pick(
     for number in wanted:
         if number in chosen:
             continue
-        text = shortened(line(number))
+        text = shortened(line(number), longest)
         apart = (number - 1 not in known) + (number + 1 not in known) - 1
         cost = counter.count(f"{text}\n") + gap * apart
         if cost > left:
