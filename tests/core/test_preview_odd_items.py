@@ -214,6 +214,38 @@ def test_rare_fields_in_a_few_records_are_odd_even_if_they_are_most_fields() -> 
     assert "1 with field_0, 1 with field_1" in _shown(json.dumps(records))
 
 
+def test_own_fields_of_many_records_next_to_shared_ones_are_not_odd() -> None:
+    shared = [f"shared_{n}" for n in range(40)]
+    definitions: dict[str, object] = {
+        f"Thing{n}": {
+            "type": "object",
+            "has": {**dict.fromkeys(shared[n % 36 :][:5], 1), **({f"own_{n}": 1} if n % 3 else {})},
+        }
+        for n in range(140)
+    }
+
+    for definitions_as in (definitions, [*definitions.values()]):
+        assert "1 with has.own_" not in _shown(json.dumps({"version": 1, "schemas": definitions_as}))
+
+
+def test_own_fields_of_few_of_many_records_are_odd_and_count_once_for_each_record() -> None:
+    records: list[dict[str, object]] = [{"id": n, "more": {}} for n in range(3_000)]
+    for n in range(10):
+        records[n * 290 + 5]["more"] = {f"{name}_{n}": 1 for name in ("code", "text", "line", "of")}
+
+    assert "1 with more.code_0" in _shown(json.dumps(records))
+
+
+def test_what_differs_in_the_few_records_that_have_a_field_is_not_odd() -> None:
+    records: list[dict[str, object]] = [{"id": n, "is": {"done": n % 2 == 0}} for n in range(60)]
+    records[20]["is"] = {"done": True, "said": {"by": "Ann", "as": "a remark"}}
+    records[40]["is"] = {"done": True, "said": {"by": "Ben", "at": "noon"}}
+    shown = _shown(json.dumps(records))
+
+    assert "is.said.by" not in shown.split("\n")[0]
+    assert "1 with is.said.as" not in shown
+
+
 def test_of_names_that_are_data_no_more_are_looked_at_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

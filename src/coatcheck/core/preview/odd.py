@@ -45,8 +45,12 @@ _SPARSE = 8
 MOST_OTHERS = 0.2
 """The share of the items that may be no objects."""
 
-_MOST_RARE_FIELDS = 0.9
-"""The share of the fields: if more are rare, in more than a few records, then names are data, and none is odd."""
+_MOST_ODD = 0.2
+"""The share of the records with a field, or with an object, that may have a rare value or a rare field there. If more
+have one, the values or the names are data, and none is odd."""
+
+_FEW_ODD = 4
+"""Records that may have rare fields where one in 100 would be fewer."""
 
 _ADDED_AT_ONCE = 4_096
 """Records: other threads get the interpreter in between."""
@@ -177,7 +181,7 @@ class OddSearch:
         most = most_odd(self.total)
         if not most:
             return NOTHING_ODD
-        groups = (self._types.others(), *_rare([self._fields.values()], most))
+        groups = (self._types.others(), *_rare([(self.total, self._fields.values())], most))
         ranked = [one for group in groups for one in enumerate(islice(group, _MOST_KINDS))]
         # The first of each field come first: one field with many rare values hides no other.
         places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MOST_KINDS]
@@ -314,7 +318,7 @@ class _Field(_Tally):
         elif self.has_few:
             rare = [value for value, count in self.counts.items() if count <= most and value is not _ABSENT]
             seldom = sum(map(self.counts.__getitem__, rare))
-            if len(self.counts) - len(rare) > _FEW_VALUES or seldom > 2 * most:
+            if len(self.counts) - len(rare) > _FEW_VALUES or seldom > min(2 * most, _MOST_ODD * self.present):
                 return
             for value in rare:
                 written = scalar(value, _LONGEST_NAMED)  # type: ignore[arg-type]  # hashable values of JSON are scalars
@@ -329,14 +333,20 @@ class _Field(_Tally):
             self.note(_PRESENT, sum(map(self.counts.pop, having)), *span)
 
 
-def _rare(level: Sequence[Collection[_Field]], most: int) -> Iterator[Iterator[_Kind]]:
-    """Yield what ``_Field.rare`` does of each field, then of the fields in their objects, level by level."""
+def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterator[Iterator[_Kind]]:
+    """Yield what ``_Field.rare`` does of each field, then of the fields in their objects, level by level.
+
+    ``level`` has the fields of each object, and how many records have that object.
+    """
     while level:
-        for fields in level:
-            seldom = {field.name: field.span[0] for field in fields if field.present <= most}
-            are_data = len(seldom) > _MOST_RARE_FIELDS * len(fields) and len(set(seldom.values())) > _FEW_VALUES
-            yield from (field.rare(most) for field in fields if not (are_data and field.name in seldom))
-        level = [field.fields.values() for fields in level for field in fields if field.present > most]
+        for having, fields in level:
+            # Fields of the same records count once: an error comes with its code and its text.
+            seldom = {(field.present, field.span) for field in fields if field.present <= most}
+            rare = sum(present for present, _ in seldom)
+            are_data = rare > min(max(_FEW_ODD, 2 * most), _MOST_ODD * having)
+            yield from (field.rare(most) for field in fields if not (are_data and field.present <= most))
+        above = (field for _, fields in level for field in fields if field.present > most)
+        level = [(field.present, field.fields.values()) for field in above]
 
 
 def _object_in(value: object) -> Mapping[str, JsonValue]:
