@@ -49,3 +49,14 @@ def test_characters_that_are_written_as_escapes_are_no_names() -> None:
     records = [{"id": f"p{number * 7919 % 99_991}", "city": f"{CITIES[number % 3]} {number}"} for number in range(400)]
 
     assert {name[0] for name in names_behind(json.dumps(records)) if not name.isdecimal()} == {"p"}
+
+
+def test_a_tag_that_closes_an_element_is_no_name() -> None:
+    pages = "".join(
+        f"<page><page-margin>{n * 31}</page-margin><owner>Team{n * 7919 % 997}</owner></page>" for n in range(300)
+    )
+
+    names = names_behind(f"<?xml version='1.0'?><book>{pages}</book>")
+
+    assert any(name.startswith("Team") for name in names)
+    assert not any("/" in name for name in names)

@@ -221,6 +221,25 @@ def test_entities_that_a_document_defines_are_not_resolved() -> None:
     assert '"&a59;", "&a59;"' in _shown(bomb, "text/xml")
 
 
+def _waypoints(count: int) -> str:
+    points = "".join(
+        f'<point at="{n}"><name>a place on the way</name>\n <kind>halt for a night</kind></point>\n'
+        for n in range(count)
+    )
+    return f"<way>\n{points}</way>"
+
+
+def test_xml_of_many_elements_is_shown_as_such() -> None:
+    text = _waypoints(2_500)
+
+    assert len(text) > 180_000
+    assert preview(_content(text), TIKTOKEN, budget=200).startswith("XML, its elements as fields")
+
+
+def test_xml_of_too_many_elements_leaves_the_work_to_a_simpler_kind() -> None:
+    assert preview(_content(_waypoints(8_000)), TIKTOKEN, budget=200).startswith("[lines alike but for their numbers: ")
+
+
 # What tools print.
 
 

@@ -16,4 +16,4 @@ _NO_CHARACTER = re.compile(r"&#0*[1-9][0-9]{7,};?")
 
 def unescaped(text: str) -> str:
     """Return ``text`` with its character references resolved as browsers do; U+FFFD for what is not a character."""
-    return html.unescape(_NO_CHARACTER.sub("\ufffd", text))
+    return text if "&" not in text else html.unescape(_NO_CHARACTER.sub("\ufffd", text))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
-from coatcheck.core.preview.names import without_escapes
+from coatcheck.core.preview.names import ESCAPE, without_notation
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.text import preview_text
 
@@ -48,7 +48,7 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         return None
     if _has_repeated_keys(content.text, value):
         return preview_text(content, budget, counter)
-    fit = partial(fit_outline, text=content.text, names_of=without_escapes(content.text))
+    fit = partial(fit_outline, text=content.text, names_of=without_notation(content.text, ESCAPE))
     shown = fit(value, budget, counter)
     if shown is not None and _MAYBE_ROUNDED.search(shown):
         try:

@@ -22,7 +22,7 @@ from coatcheck.core.preview.json_list import (
     read_list,
     split_list,
 )
-from coatcheck.core.preview.names import next_to_names, without_escapes
+from coatcheck.core.preview.names import ESCAPE, next_to_names, without_notation
 from coatcheck.core.preview.notation import brief
 from coatcheck.core.preview.pieces import found_in, search_pieces
 from coatcheck.core.preview.table import Records, Rows, table
@@ -116,7 +116,7 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
             room = room * most // cost  # indents cost, too
         return None, False
 
-    shown = next_to_names(fit, without_escapes(text), budget, counter, may_fit=False, or_alone=True)
+    shown = next_to_names(fit, without_notation(text, ESCAPE), budget, counter, may_fit=False, or_alone=True)
     searched = f"{name}{': ' if name else ''}list of {found.total:,} searched records"
     return shown or text_below(searched, found.odd, content, budget, counter)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.json import parse_json
-from coatcheck.core.preview.names import next_to_names, without_escapes
+from coatcheck.core.preview.names import ESCAPE, next_to_names, without_notation
 from coatcheck.core.preview.notation import Verbatim, count_of
 from coatcheck.core.preview.odd import find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
@@ -80,7 +80,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
     rows = Rows.of(records, counter)
     shown = rows and next_to_names(
         partial(_fitted, rows, counter),
-        without_escapes(content.text),
+        without_notation(content.text, ESCAPE),
         budget,
         counter,
         may_fit=len(content.text) <= budget * _MOST_CHARACTERS_OF_A_TOKEN,

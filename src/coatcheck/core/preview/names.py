@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("ENOUGH", "names_in", "next_to_names", "with_names", "without", "without_escapes")
+__all__ = ("CLOSING_TAG", "ENOUGH", "ESCAPE", "names_in", "next_to_names", "with_names", "without", "without_notation")
 
 ENOUGH = 0.93
 """Share of the budget. A preview that takes that much is not made again for the rest."""
@@ -29,8 +29,11 @@ conversations of ``docs/quality.md``, and confirmed on the other."""
 _LOOKED_AT = 20_000
 """Characters; no budget holds the names of more."""
 
-_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-"""What strings of JSON write for a character, and those of Python."""
+ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
+"""What strings of JSON and Python write for a character."""
+
+CLOSING_TAG = re.compile(r"</[^<>]*")
+"""What closes an element, which was named where it began."""
 
 _LOOKED_AT_ONCE = 2_048
 """Characters. Most budgets are full after a few thousand."""
@@ -141,9 +144,9 @@ def _with_names(
     return "".join(parts) if fits else shown, names if names and has_all else None
 
 
-def without_escapes(text: str) -> str:
-    """Return as much of ``text`` as is looked at for names, with a blank for each escape: its letter is of no name."""
-    return _ESCAPE.sub(" ", text[: _LOOKED_AT + _LONGEST]) if "\\" in text else text
+def without_notation(text: str, notation: re.Pattern[str]) -> str:
+    """Return as much of ``text`` as is looked at for names, with a blank for each match of ``notation``."""
+    return notation.sub(" ", text[: _LOOKED_AT + _LONGEST])
 
 
 def names_in(

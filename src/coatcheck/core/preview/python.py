@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 import orjson
 
 from coatcheck.core.preview.envelope import unescaped_text
-from coatcheck.core.preview.names import without_escapes
+from coatcheck.core.preview.names import ESCAPE, without_notation
 from coatcheck.core.preview.notation import Verbatim
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
@@ -84,7 +84,7 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
         value = _parsed(content.text, counter)
     except ValueError:
         return None
-    return fit_outline(value, budget, counter, text=content.text, names_of=without_escapes(content.text))
+    return fit_outline(value, budget, counter, text=content.text, names_of=without_notation(content.text, ESCAPE))
 
 
 def _parsed(text: str, counter: TokenCounter) -> JsonValue:

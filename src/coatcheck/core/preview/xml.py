@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import UNITS_OF_A_REFERENCE, unescaped
+from coatcheck.core.preview.names import CLOSING_TAG, without_notation
 from coatcheck.core.preview.notation import Verbatim
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.work import spend
@@ -25,14 +26,16 @@ MAX_PARSED_CHARACTERS = 1_000_000
 """A longer text is shown as text."""
 
 _UNITS_OF_A_PIECE = 60
+_MOST_PIECES = 22_000
+"""Tags and attributes: more would take all the work that a preview may, and leave none for a simpler one."""
 
 _DEEPEST = 50
 _LEAST_ELEMENTS = 2
 _NAME = r"[^\W\d][\w.:-]*"
 _PIECE = re.compile(
-    rf"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
+    rf"(?:<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
     rf"|</(?P<closed>{_NAME})\s*>|<(?P<opened>{_NAME})(?P<attributes>(?:\s+{_NAME}\s*=\s*(?:\"[^\"<]*\"|'[^'<]*')){{0,20000}})"
-    rf"\s*(?P<empty>/?)>|(?P<text>[^<]+)",
+    rf"\s*(?P<empty>/?)>)(?P<text>[^<]*)",
     re.DOTALL | re.IGNORECASE,
 )
 """An element of more attributes is shown as text: ``re`` takes some 700 bytes for each."""
@@ -44,13 +47,15 @@ _WHAT = "XML, its elements as fields (@ for attributes); search it with pattern:
 
 def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is not XML or nothing useful fits."""
-    if len(content.text) > MAX_PARSED_CHARACTERS:
+    text = content.text
+    if len(text) > MAX_PARSED_CHARACTERS or sum(map(text.count, ("<", '="', "='"))) > _MOST_PIECES:
         return None
     try:
-        value = _parsed(content.text, counter)
+        value = _parsed(text, counter)
     except ValueError:
         return None
-    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter, text=content.text, names_of=content.text)
+    names_of = without_notation(text, CLOSING_TAG)
+    shown = fit_outline(value, budget - counter.count(_WHAT) - 1, counter, text=text, names_of=names_of)
     if shown is None or counter.count(f"{_WHAT}\n{shown}") > budget:
         return None
     return f"{_WHAT}\n{shown}"
@@ -63,31 +68,31 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
     """
     top = _Element("")
     left = [top]
-    at = elements = 0
+    elements, at = 0, len(text) - len(text.lstrip())
     while at < len(text):
         found = _PIECE.match(text, at)
         if found is None:
             raise ValueError
+        verbatim, closed, opened, attributes, empty, behind = found.groups()
         references = text.count("&", at, found.end())
-        spend(counter, _UNITS_OF_A_PIECE + (found.end() - at) // 8 + UNITS_OF_A_REFERENCE * references)
+        pieces = 1 + (attributes or "").count("=")
+        spend(counter, _UNITS_OF_A_PIECE * pieces + (found.end() - at) // 8 + UNITS_OF_A_REFERENCE * references)
         at = found.end()
-        if found["opened"]:
-            spend(counter, _UNITS_OF_A_PIECE * found["attributes"].count("="))
+        if opened:
             elements += 1
-            element = _Element(found["opened"], found["attributes"])
-            if found["empty"]:
-                left[-1].add(element.name, element.value())
+            element = _Element(opened, attributes)
+            if empty:
+                left[-1].add(opened, element.value())
             else:
                 left.append(element)
             if len(left) > _DEEPEST:
                 raise ValueError
-        elif found["closed"]:
+        elif closed:
             element = left.pop()
-            if not left or element.name != found["closed"]:
+            if not left or element.name != closed:
                 raise ValueError
-            left[-1].add(element.name, element.value())
-        elif found["verbatim"] or found["text"]:
-            left[-1].text.append(found["verbatim"] or unescaped(found["text"]))
+            left[-1].add(closed, element.value())
+        left[-1].text.append((verbatim or "") + unescaped(behind))
     roots = [(name, value) for name, values in top.fields.items() for value in values]
     if len(left) > 1 or elements < _LEAST_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
         raise ValueError
