@@ -248,7 +248,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
-        preview_matches: are_matches(lines),
+        preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
         preview_log: content.lines >= _LEAST_LINES_OF_A_LOG
         and (

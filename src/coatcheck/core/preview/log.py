@@ -204,7 +204,11 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             trouble.noted += 1
             if trouble.noted == rare:
                 return
-            line = _line_with(data, sign)
+            begin, end_of_line = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
+            begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)  # of an overwritten line, the part with the sign
+            line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
+            is_cut = sign - begin >= LONGEST_LINE  # the sign would be cut off
+            line = ("…".encode() + line[sign - begin - _AROUND[0] :] if is_cut else line)[: LONGEST_LINE * 4]
             if rare is not None and _only_mentions(line):
                 continue
             level = _WORDS.get(data[before : before + 4]) or next(
@@ -222,16 +226,6 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         trouble.searched += data.count(b"\n") + (stop == len(text) and not text.endswith("\n"))
         at = stop
         yield
-
-
-def _line_with(data: bytes, sign: int) -> bytes:
-    """Return the line that holds ``sign``, or of a long one what is around it."""
-    begin, end = data.rfind(b"\n", 0, sign) + 1, data.find(b"\n", sign)
-    begin = max(begin, data.rfind(b"\r", begin, sign + 1) + 1)  # of an overwritten line, the part with the sign
-    line = data[begin : end if end >= 0 else len(data)].partition(b"\r")[0]
-    if sign - begin >= LONGEST_LINE:  # it would be cut off
-        line = "…".encode() + line[sign - begin - _AROUND[0] :]
-    return line[: LONGEST_LINE * 4]
 
 
 def _only_mentions(line: bytes) -> bool:

@@ -255,6 +255,8 @@ def pick(
         known.add(number)
         left -= cost
         for beside in (range(number - 1, number - gap - 2, -1), range(number + 1, number + gap + 2)):
+            if beside[0] in known or known.isdisjoint(beside):
+                continue
             short, tokens = _up_to_known(beside, known, line, gap, counter)
             if short:
                 chosen.update(short)
