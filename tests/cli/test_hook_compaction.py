@@ -76,8 +76,11 @@ def test_the_command_of_the_line_reads_back_what_left_before_the_compaction(home
 
     assert line is not None
     assert "\n" not in line
-    found = re.fullmatch(rf"Keep word for word: (.+) REFERENCE still reads the stored results {reference}\.", line)
+    found = re.fullmatch(
+        rf"Keep word for word: `(.+) REFERENCE (--.+)` still reads the stored results {reference}\.", line
+    )
     assert found is not None
+    assert found[2] == "--pattern=REGEX | --lines=10:20 | --query=JMESPATH | --offset=N"
     words = [word for word in shlex.split(found[1]) if word != "-P"]
     read = subprocess.run([*words, reference, "--lines=500:501"], check=True, capture_output=True, text=True)
     assert "499 INFO the service answered" in read.stdout
@@ -90,7 +93,7 @@ def test_the_newest_are_named_and_a_command_that_lists_the_others(home: Path) ->
 
     assert line is not None
     assert re.findall(r"bash-[0-9a-f]{16}-[0-9a-f]{4}", line) == references[3:], "oldest first"
-    listing = line.partition(" and older ones, which ")[2].removesuffix(" lists.")
+    listing = line.partition(" and older ones, which `")[2].removesuffix("` lists.")
     words = [word for word in shlex.split(listing) if word != "-P"]
     listed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert all(reference in listed for reference in references)

@@ -137,7 +137,7 @@ def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path
     assert (found["offloaded"], found["read_back"]) == (2, 1)
     never, each = (f"{found[bound]['plain']:.1%}" for bound in ("saved_if_never_read", "saved_if_each_read"))
     assert "Above 2,500 tokens, 2 results would be offloaded, with 1 read-back." in said
-    assert f"({never} if it reads nothing back, {each} if it reads each offloaded result back once)." in said
+    assert f"% ({never} if it reads nothing back, {each} if it reads each offloaded result back once)" in said
 
 
 def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:

@@ -199,7 +199,10 @@ def test_an_agent_of_a_session_that_cannot_be_read_costs_no_other(tmp_path: Path
         ({}, "holds no Strands session"),
         ({"messages/message_x.json": ""}, "holds no Strands session"),
         ({"other/message_0.json": "{}"}, "holds no Strands session"),
-        ({"notes/a.txt": "x"}, "no file that ends in .json or .jsonl: name another folder"),
+        (
+            {"notes/a.txt": "x"},
+            "no file that ends in .json or .jsonl: name another one, such as one below",
+        ),
         ({"a/messages/message_0.json": "{"}, "message_0.json is not JSON"),
         ({"a/messages/message_0.json": "7"}, "message 1 is null"),
         ({"a/messages/message_0.json": '{"message": {"role": "alien"}}'}, "message 1 has"),

@@ -136,6 +136,8 @@ def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]
             yield f"{name}={old} is kept from before."
         else:
             yield f"{name} was {old}, and is {now[name]} now."
+    for name in now.keys() - before.keys():
+        yield f"{name} is {now[name]} now."
     for each in unknown:
         yield f"Dropped from the command of before: {each}."
 

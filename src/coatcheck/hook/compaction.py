@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.arguments import PROPOSED
 from coatcheck.core.notice import MOST_KEPT, kept_references
 from coatcheck.hook.command import get_command, list_command
 from coatcheck.hook.storing import make_offloader
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from coatcheck.hook.options import Options
 
 __all__ = ("references_line",)
+
+_HOW = " | ".join(PROPOSED.values())
+"""The options of the command."""
 
 
 def references_line(session: str, *, options: Options) -> str:
@@ -26,6 +30,7 @@ def references_line(session: str, *, options: Options) -> str:
     if options.retrieval_tool:
         reader, lister = options.retrieval_tool, f"{options.retrieval_tool}()"
     else:
-        reader, lister = f"{get_command(options.folder, session)} REFERENCE", list_command(options.folder, session)
+        reader = f"`{get_command(options.folder, session)} REFERENCE {_HOW}`"
+        lister = f"`{list_command(options.folder, session)}`"
     more = len(page.contents) > MOST_KEPT or page.after is not None
     return kept_references(newest[::-1], more=more, reader=reader, lister=lister)

@@ -120,7 +120,7 @@ def _of_transcripts(folder: Path, left_out: list[str]) -> list[Conversation]:
     if not transcripts:
         msg = (
             f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json) and no file that ends in"
-            f" {' or '.join(sorted(SUFFIXES))}: name another folder, or the files. Accepted: {ACCEPTED}"
+            f" {' or '.join(sorted(SUFFIXES))}: name another one, such as one below, or files. Accepted: {ACCEPTED}"
         )
         raise InvalidRequest(msg)
     return read_each((partial(read_conversations, path, left_out) for path in transcripts), left_out)

@@ -28,7 +28,7 @@ def counted(report: ReplayReport) -> str:
 
 
 def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in a sentence that begins with the assumption that decides it, and ends with its bounds."""
+    """Return what to do, in a sentence that begins with the assumption that decides it and has its bounds."""
     given = report.assumptions
     match given.retrievals:
         case None:
@@ -45,7 +45,10 @@ def result_in_words(report: ReplayReport) -> str:
             f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
             f"{_bounds(report)}{_with_a_cache(report)}."
         )
-    plain, cached = (share_text(report.total.saved(best.billed, price)) for price in (given.plain, given.cached))
+    plain, cached = (
+        share_text(report.total.saved(best.billed, price)) + (_bounds(report) if price == given.deciding else "")
+        for price in (given.plain, given.cached)
+    )
     saved = f"{plain}, or {cached} with a prompt cache"
     if given.price is not None:
         before, after = given.weight(report.total.without), given.weight(best.billed)
@@ -55,7 +58,7 @@ def result_in_words(report: ReplayReport) -> str:
             saved = f"{amounts} with a prompt cache, which is {cached}; without one, {plain}"
         else:
             saved = f"{amounts}, which is {saved}"
-    return f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}{_bounds(report)}."
+    return f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}."
 
 
 def details(report: ReplayReport) -> str:

@@ -140,7 +140,7 @@ def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: P
     assert seen[-1] == [], "the placeholder is gone"
     last = json.dumps(bodies[-1]["messages"])
     assert last.count(reference) == 1
-    assert f" REFERENCE still reads the stored results {reference}." in last
+    assert f" | --offset=N` still reads the stored results {reference}." in last
     assert "Keep word for word: " in last
     (transcript,) = (tmp_path / ".claude/projects").glob("*/*.jsonl")
     left_out: list[str] = []
