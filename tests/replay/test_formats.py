@@ -247,6 +247,8 @@ def test_words_next_to_results_are_the_users() -> None:
         ([*responses("x"), {"role": "tool", "content": ""}], "OpenAI Responses items", 4, "the role 'tool'"),
         ([*responses("x"), {"type": "function_call"}], "OpenAI Responses items", 4, "without a name"),
         ([*responses("x"), {"type": "message"}], "OpenAI Responses items", 4, "neither a message nor an item"),
+        ([{"type": "phone_call", "x": 1}], "OpenAI messages", 0, "has no role"),
+        ([{"role": "user", "content": ""}, {"type": "api_output", "output": "y"}], "OpenAI messages", 1, "has no role"),
         (["x"], "OpenAI messages", 0, "is a text, not an object"),
         ([[]], "OpenAI messages", 0, "is a list, not an object"),
         ([{}], "OpenAI messages", 0, "has no role"),

@@ -117,6 +117,37 @@ def test_a_conversation_of_its_own_begins_with_a_summary(
     assert [first.name, second.name] == ["session.jsonl, part 1", "session.jsonl, part 2"]
 
 
+def test_what_codex_keeps_for_itself_in_a_summary_ends_no_conversation(tmp_path: Path) -> None:
+    kept = [{"role": "user", "content": SUMMARY}, {"type": "ghost_snapshot"}, {"type": "compaction_summary"}]
+    summary = codex_line({"message": "", "replacement_history": kept}, "compacted")
+
+    _, second = read(tmp_path / "session.jsonl", [*codex("one"), summary, *codex("two")])
+
+    assert second.parts[0] == Words((TextBlock(SUMMARY),))
+    assert len(second.parts) == 5
+
+
+def test_what_claude_code_wrote_itself_is_no_turn(tmp_path: Path) -> None:
+    said = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]}
+
+    (found,) = read(tmp_path / "session.jsonl", [*claude_code("one"), claude_line(said, isApiErrorMessage=True)])
+
+    assert found.parts == read(tmp_path / "a.jsonl", claude_code("one"))[0].parts
+
+
+def test_conversations_of_a_file_are_read_although_a_line_looks_like_one_of_a_session(tmp_path: Path) -> None:
+    request = {
+        "type": "user",
+        "sessionId": "s",
+        "message": {"role": "user", "content": "x"},
+        "messages": anthropic("y"),
+    }
+
+    first, second = read(tmp_path / "log.jsonl", [request, {"messages": anthropic("z")}])
+
+    assert [len(first.parts), len(second.parts)] == [4, 4]
+
+
 def test_what_a_subagent_did_is_a_conversation_of_its_own(tmp_path: Path) -> None:
     main = claude_code("one")
     of_agent = [{**line, "isSidechain": True, "agentId": "a7"} for line in claude_code("two") if "message" in line]

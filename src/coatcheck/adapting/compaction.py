@@ -65,7 +65,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
         The newest references, oldest first: at most 20, and at most 1,600 characters of them, some 800 tokens, but
         always one; ``""`` without any. If any message has a mark, those in marks are kept before those in the words of
         users, models and summaries, and these before those that only results without a mark name. A reference that a
-        storage chose is left out if it is longer than 1,000 characters, or has blanks or other than ASCII characters.
+        storage chose is left out if it is longer than 1,000 characters, or has other characters than a path or an
+        address.
 
     Raises:
         InvalidRequest: ``messages`` is one message or text instead of several.
@@ -125,7 +126,7 @@ def _read(message: object) -> Iterator[tuple[str, int]]:
 def _references(message: object) -> Iterator[tuple[str, int]]:
     """Yield the references of one message in their order, each with where it was found."""
     for part in _parts_of(message):
-        marked = [each for each in references_in(part.mark) if re.fullmatch(ONE_KEPT, each)]
+        marked = [each for each in references_in(part.mark) if re.fullmatch(ONE_KEPT, each, re.ASCII)]
         if marked:
             yield from ((each, _OF_A_MARK) for each in marked)
         elif part.is_result:

@@ -87,12 +87,13 @@ MOST_KEPT, CHARACTERS_KEPT = 20, 1_600
 """What a summary keeps of references: as many, and all together as long. The retrieval tool lists older ones, so the
 line need not grow. Ours always fit; those that a storage chose may be paths."""
 
-ONE_KEPT = r"[!-~]{1,1000}"
-"""A reference that a storage chose, as it is kept: one word, so that it cannot say anything else."""
+ONE_KEPT = r"[\w./:@%+=~'\\-]{1,1000}"
+"""A reference that a storage chose, as it is kept: one word, which has the signs of paths and addresses only."""
 
 _STILL_READS = " still reads the stored results "
 _OLDER = " and older ones"
-_KEPT = rf"{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?={_OLDER}|\.(?!\S))"
+_KEEP = "Keep word for word: "
+_KEPT = rf"{_KEEP}[^\n]{{1,1000}}?{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?={_OLDER}|\.(?!\S))"
 
 _OPENING = "Tool result offloaded. [Offloaded: "
 """What a placeholder begins with."""
@@ -244,12 +245,13 @@ def kept_references(references: Sequence[str], *, more: bool, reader: str, liste
     if not references:
         return ""
     older = f"{_OLDER}, which {lister} lists" if more else ""
-    return f"Keep word for word: {reader}{_STILL_READS}{', '.join(references)}{older}."
+    return f"{_KEEP}{reader}{_STILL_READS}{', '.join(references)}{older}."
 
 
 def kept_in(text: str) -> list[str]:
     """Return what the lines of ``kept_references`` in a text name, also where a storage chose the references."""
-    return [reference for named in re.findall(_KEPT, text) for reference in named.split(", ")]
+    found = (reference for named in re.findall(_KEPT, text, re.ASCII) for reference in named.split(", "))
+    return [reference for reference in found if re.search(r"[/\\\d]", reference)]  # no word of a sentence
 
 
 def listed_in(placeholder: str) -> list[str]:

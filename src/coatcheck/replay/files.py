@@ -166,13 +166,13 @@ def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: Value
                 values[f"line {number:,}"] = json.loads(line)
             except ValueError as error:
                 odd[f"line {number:,}"] = str(error)
+    if any(map(_is_conversation, values.values())):
+        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        return read_each((partial(_alone, value, path, place) for place, value in values.items()), left_out)
     if sessions := sessions_in(values.values()):
         left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
         names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
-    if any(map(_is_conversation, values.values())):
-        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
-        return read_each((partial(_alone, value, path, place) for place, value in values.items()), left_out)
     if odd:
         place, why = next(iter(odd.items()))
         reason = f"as JSON: {whole_failed}; as JSON Lines: {place}: {why}"
@@ -201,7 +201,8 @@ def _is_conversation(value: object) -> bool:
 
 def _sent(request: Mapping[str, Any]) -> list[Any] | None:
     """Return the messages of a recorded request, of the Responses API its input; None if it is no request."""
-    return next((each for key in ("messages", "input") if isinstance(each := request.get(key), list)), None)
+    keys = ("messages",) if {"role", "type"} & request.keys() else ("messages", "input")  # a message may have an input
+    return next((each for key in keys if isinstance(each := request.get(key), list)), None)
 
 
 def _conversation(

@@ -28,7 +28,7 @@ _LONGEST_QUOTED = 60
 _ITEMS = "OpenAI Responses items"
 """The format in which one turn of the model is several items."""
 
-_OF_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference")
+_OF_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference", "compaction")
 """Items of the Responses API that are neither said, called nor returned."""
 
 _ITEM_PARTS = ("input_", "output_", "reasoning_", "refusal", "text")
@@ -238,10 +238,12 @@ def _of_item(item: Message, kind: str, names: Names) -> Part:
     if kind in {"function_call", "custom_tool_call"}:
         arguments = item.get("arguments", item.get("input"))
         return _turn(None, [(_named(names, item.get("call_id"), item.get("name")), arguments)])
-    if kind.endswith("_output") and "output" in item:
-        return _result(item["output"], names.get(str(item.get("call_id"))))
-    if kind.endswith("_call"):  # of a tool that the provider runs; what it returned is in the same item
-        return _turn(None, [(_named(names, item.get("call_id"), kind.removesuffix("_call")), {**item})])
+    call_id = item.get("call_id")
+    if kind.endswith("_output") and "output" in item and isinstance(call_id, str):
+        return _result(item["output"], names.get(call_id))
+    if kind.endswith("_call") and isinstance(call_id or item.get("id"), str):
+        # Of a tool that the provider runs; what it returned is in the same item.
+        return _turn(None, [(_named(names, call_id, kind.removesuffix("_call")), {**item})])
     return Words(blocks_of([item])) if kind in _OF_SERVERS else _reject(f"is an item of type {_quoted(kind)}")
 
 

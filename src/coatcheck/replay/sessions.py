@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ("sessions_in",)
 
-_KNOWN = re.compile("^(message|reasoning)$|_(call|output)$")
-"""The types of items that Codex sent and got; it has others of its own."""
+_KNOWN = re.compile("^(message|reasoning|None)$|_(call|output)$")
+"""The types of items that Codex sent and got, where a message may have none; it has others of its own."""
+
+_NOT_SENT = "<synthetic>"
+"""The model of what Claude Code wrote itself, such as an error of the API."""
 
 _Line = tuple[str, bool, list[Any]]
 """Whose it is, whether it takes the place of all before it, and messages."""
@@ -44,7 +47,8 @@ def _read(line: object) -> _Line:
     match line:
         case {"type": "user" | "assistant", "sessionId": str(), "message": Mapping() as message, **more}:
             agent = str(more.get("agentId") or "subagents") if more.get("isSidechain") is True else ""
-            return agent, more.get("isCompactSummary") is True, [message]
+            is_sent = message.get("model") != _NOT_SENT
+            return agent, more.get("isCompactSummary") is True, [message] if is_sent else []
         case {"type": "response_item", "payload": {"type": str(kind), **rest}} if _KNOWN.search(kind):
             return "", False, [{"type": kind, **rest}]
         case {"type": "compacted", "payload": Mapping() as summary}:
@@ -57,6 +61,6 @@ def _after(summary: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what Codex goes on with after a compaction."""
     history = summary.get("replacement_history")
     if isinstance(history, list) and history:
-        yield from history
+        yield from (each for each in history if isinstance(each, Mapping) and _KNOWN.search(str(each.get("type"))))
     elif isinstance(summary.get("message"), str):
         yield {"role": "user", "content": summary["message"]}

@@ -183,6 +183,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
     either sort: then errors are not rare.
     """
     at, end = 0, min(len(text), MOST_SEARCHED)
+    mentions: dict[bytes, bool] = {}
     while at < end:
         stop = min(at + _PIECE, end)
         if stop < len(text):
@@ -209,7 +210,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
             is_cut = sign - begin >= LONGEST_LINE  # the sign would be cut off
             line = ("…".encode() + line[sign - begin - _AROUND[0] :] if is_cut else line)[: LONGEST_LINE * 4]
-            if rare is not None and _only_mentions(line):
+            if rare is not None and _only_mentions(line, mentions):
                 continue
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
@@ -228,10 +229,13 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         yield
 
 
-def _only_mentions(line: bytes) -> bool:
-    """Return whether ``line`` mentions errors, and its rest tells of none."""
-    rest, mentions = _signs.mention.subn(b" ", line, _MOST_MENTIONS)
-    return mentions > 0 and not _signs.errors.search(rest)
+def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
+    """Return whether ``line`` mentions errors, and its rest tells of none; ``known`` has the answer for others."""
+    kind = line.translate(None, IN_NUMBERS)
+    if kind not in known:
+        rest, mentions = _signs.mention.subn(b" ", line, _MOST_MENTIONS)
+        known[kind] = mentions > 0 and not _signs.errors.search(rest)
+    return known[kind]
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

@@ -1,4 +1,8 @@
-"""What speaks of errors where none has happened: source code that reports them, and prose about them."""
+"""What speaks of errors where none has happened: source code that reports them, and prose about them.
+
+A problem that is taken for a mention is not named, which is worse than a false alarm. So a form is here only if the
+rest of its line shows that it is code, a comment or a sentence, and no tool is known to report a problem in it.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +10,39 @@ __all__ = ("MENTION",)
 
 _WORD = "(?:FATAL|CRITICAL|PANIC|SEVERE|ERROR|FAILED|FAILURE|FAIL)"
 _LEVEL = "(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)"
-_ARGUMENT = r"\w\((?:[^()\"'\n]*[,(] ?)?"
-"""What is before an argument of a call. A word of prose has a blank before its bracket."""
+_ARGUMENT = r"[a-z\d_]\((?:[^()\"'\n]*[,(] ?)?"
+"""What is before an argument of a call. A word of prose has a blank before its bracket, and a sign ends in capitals."""
 
 _TEXT = r"(?:\"[^\"\n]*\"?|'[^'\n]*'?)"
 _FORMAT = r"(?:%[dis]\b|\{\w*\})"
+_AS_CODE = r"[^\n]*[;,({\\]\s*$"
+"""How a line of code ends, and a report hardly ever."""
+
+_AS_A_SENTENCE = r"[^\n:\[|]*[a-z.,;)]\s*$"
+"""How a line of a comment ends, and a report does not: with its verdict, or behind a colon."""
 
 _IN_CODE = (
-    rf"^\s*[\"']+{_WORD}\.?[\"']+,?\s*$|^\s*(?:export )?type \w+ =[^\n]*",  # a value of an enumeration, a type
-    rf" [=!]= [\"']{_WORD}[\"']|\b{_WORD}(?: ?= ?[\"']\w+[\"']| = \d+,\s*$|: \w+;\s*$)",  # compared, declared
-    rf"{_ARGUMENT}{_WORD}[,)]|{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\b{_WORD}\([\"'(*&]",  # called with it, and it is called
-    rf"\b(?:define|function|import|return|undef) {_WORD}\b|[$]{{?{_WORD}\b|\w\.{_WORD}(?:[^\w:\n]|:?\s*$)",  # a name
-    rf"\w \([^()\"'\n]+, \"{_WORD}\"|\b{_WORD}, [$][a-z_]",  # called in the style of GNU, said by a shell script
+    rf"^\s*[\"']+{_WORD}\.?[\"']+,?\s*$|^\s*(?:export )?type [A-Z]\w* =[^\n]*[|;][^\n]*",  # a lone value, a type
+    rf"^\s*(?:if|elif|else if|while|return)\b[^\n]* [=!]=+ [\"']{_WORD}[\"']",  # compared
+    rf"^\s*(?:[a-z]+ )?{_WORD} = (?:[\"']\w+[\"'],?;?|\d+,|[A-Z]+)\s*$|^const {_WORD}: \w+;\s*$",
+    rf"{_ARGUMENT}{_WORD}[,)]{_AS_CODE}|{_ARGUMENT}{_WORD},\s*$|\b{_WORD}\([\"'(*&]{_AS_CODE}",  # called with it
+    rf"{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\w \([^()\"'\n]+, \"{_WORD}\"",  # a text in a call, also in the style of GNU
+    rf"^#\s*(?:define|undef) {_WORD}\b[^\n]*|^\s*(?:import|return) {_WORD}\W*$|[$]{{?{_WORD}\b|\b{_WORD}, [$][a-z_]",
+    rf"\blogging\.{_WORD}\b|^\s*case [\w.]+\.{_WORD}:|^\s+\w+ = [\w.]+\.{_WORD};?\s*$",  # a name
     r"^[^\n]*[$][$]\w[^\n]*[;\\]\s*$",  # a recipe of make
     rf"(?:echo|ECHO|\bprintf?)(?: [^\s\"'`]+)*(?: \\?{_TEXT})+|^msg(?:id|str) [^\n]*",  # shown, translated
     rf"(?:^|[\s(,=\[f])(?:\"[^\"\n]*{_FORMAT}[^\"\n]*|'[^'\n]*{_FORMAT}[^'\n]*)",
-    r"^\s*error:\s*$|^[a-z_]\w*(?:Error|Exception)$",  # a label of C, a function in a list of names
-    r"^\s*(?://|# +[A-Z]?[a-z_])[^\n]*",  # a comment: the summary of automake has ``# FAIL: 1``
-    r"^(?:  |\t)* \*+ +[A-Z]?[a-z]* \w+ [a-z][^\n]*",  # in a comment of C: the star of a list is at the margin
+    r"^[a-z_]\w*(?:Error|Exception)$",  # a function in a list of names
+    # A comment; the targets of Bazel begin with ``//``.
+    rf"^\s*//[ !/][^\n]*[a-z.,;)]\s*$|^\s*# +[A-Z]?[a-z_]{_AS_A_SENTENCE}",
+    rf"^(?:  |\t)* \*+ +[A-Z]?[a-z]* \w+ [a-z]{_AS_A_SENTENCE}",  # in one of C: the star of a list is at the margin
 )
 _IN_PROSE = (
-    rf"{_LEVEL}[\"'`]?[,|/] ?[\"'`]?{_WORD}\b|\b{_WORD}[\"'`]?[,|/] ?[\"'`]?{_LEVEL}",
-    rf"\b(?:of|n?or|neither|than|false) [\"'`]?{_WORD}\b|\b{_WORD}[\"'`]? n?or |`{_WORD}`",
-    rf"\b(?:If|When) [^.\n]*\b{_WORD}\b",
+    rf"\b{_LEVEL}(?:[\"'`]?(?:[,|/] ?| and | or )[\"'`]?{_LEVEL}\b){{2,}}|\b(?:severity|level) '{_WORD}'",
+    rf"\bneither [\"'`]?{_WORD}\b|\bnor [\"'`]?{_WORD}\b|\b{_WORD}[\"'`]? nor |\bas `{_WORD}`",
+    rf"^\W*(?:If|When) [^.|>\n]* (?:is|are) {_WORD}, [a-z]",
     r"[\"'`]Segmentation fault[\"'`]|\b(?:the|for|[Ff]ix) [45]\d\d errors?\b",
-    r"\b(?:[Ff]ix\w*|[Aa]void|prevent|cause|causing|lead to|result in|demonstrate)\b[^:\n]* segmentation faults?\b",
+    r"\b(?:[Ff]ix(?:e[sd])?|[Aa]void|prevent|lead to|result in|demonstrate) [^:\n]*segmentation faults?\b",
 )
 
 MENTION = f"(?m){'|'.join((*_IN_CODE, *_IN_PROSE))}"

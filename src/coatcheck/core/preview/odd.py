@@ -49,8 +49,8 @@ _MOST_ODD = 0.2
 """The share of the records with a field, or with an object, that may have a rare value or a rare field there. If more
 have one, the values or the names are data, and none is odd."""
 
-_FEW_ODD = 4
-"""Records that may have rare fields where one in 100 would be fewer."""
+_FEW_NAMES = 12
+"""Rare fields of an object, counted once where they are in the same records: if there are more, names are data."""
 
 _ADDED_AT_ONCE = 4_096
 """Records: other threads get the interpreter in between."""
@@ -343,7 +343,7 @@ def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterato
             # Fields of the same records count once: an error comes with its code and its text.
             seldom = {(field.present, field.span) for field in fields if field.present <= most}
             rare = sum(present for present, _ in seldom)
-            are_data = rare > min(max(_FEW_ODD, 2 * most), _MOST_ODD * having)
+            are_data = len(seldom) > _FEW_NAMES or rare > _MOST_ODD * having
             yield from (field.rare(most) for field in fields if not (are_data and field.present <= most))
         above = (field for _, fields in level for field in fields if field.present > most)
         level = [(field.present, field.fields.values()) for field in above]
