@@ -24,7 +24,7 @@ from coatcheck.replay.files import read_conversations
 from coatcheck.testing import Conversation, ModelCall, ScriptedServer
 from coatcheck.testing.responses import response
 from coatcheck.testing.server import responded
-from tests.adapters.claude.scripted_api import scripted_api
+from tests.adapters.claude.scripted_api import run_client, scripted_api
 from tests.contract.gemini import GeminiServer
 from tests.mcp_clients.foreign import ENVIRONMENTS
 
@@ -42,7 +42,6 @@ pytestmark = pytest.mark.skipif(not ENVIRONMENTS.name, reason="needs the clients
 PAGE = Path(__file__).parents[2] / "docs/mcp-clients.md"
 PROGRAMS = ENVIRONMENTS / "node_modules"
 FILES_SERVER = PROGRAMS / "@modelcontextprotocol/server-filesystem/dist/index.js"
-SECONDS = 120
 
 TEXT = "".join(f"line {number} of a long file\n" for number in range(40_000))
 
@@ -236,16 +235,7 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
             install = [sys.executable, "-m", "coatcheck", "mcp", "install", client.installs, "files"]
             subprocess.run(install, cwd=tmp_path, env=env, check=True, capture_output=True)
         program, *arguments = client.command
-        ended = subprocess.run(
-            [PROGRAMS / ".bin" / program, *arguments],
-            env=env,
-            cwd=tmp_path,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
+        ended = run_client([PROGRAMS / ".bin" / program, *arguments], tmp_path, env)
 
     assert (ended.returncode, "done" in ended.stdout) == (0, True), ended.stderr
     assert len(seen[-1]) == 3, seen[-1]

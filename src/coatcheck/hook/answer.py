@@ -66,9 +66,9 @@ def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], O
         _say(f"this is not the JSON of a hook, so the result stays as it is: {error}")
         return None
     match event:
-        case {"hook_event_name": "PostToolUse"}:
+        case {"hook_event_name": name} if name == _EVENT:
             return _after_tool(event, raw, options, of_file=of_file)
-        case {"hook_event_name": "SessionStart", "source": "compact", "session_id": str(session)} if session:
+        case {"hook_event_name": name, "source": "compact", "session_id": str(session)} if name == _STARTED and session:
             return _after_compaction(session, _with_file(options, "", of_file))
         case _:
             return None

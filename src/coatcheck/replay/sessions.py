@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ("sessions_in",)
 
-_KNOWN = re.compile("^(message|reasoning|None)$|_(call|output)$")
-"""The types of items that Codex sent and got, where a message may have none; it has others of its own."""
+_KNOWN = re.compile("^(message|reasoning)$|_(call|output)$")
+"""The types of items that Codex sent and got; it has others of its own."""
 
 _NOT_SENT = "<synthetic>"
 """The model of what Claude Code wrote itself, such as an error of the API."""
@@ -49,8 +49,8 @@ def _read(line: object) -> _Line:
             agent = str(more.get("agentId") or "subagents") if more.get("isSidechain") is True else ""
             is_sent = message.get("model") != _NOT_SENT
             return agent, more.get("isCompactSummary") is True, [message] if is_sent else []
-        case {"type": "response_item", "payload": {"type": str(kind), **rest}} if _KNOWN.search(kind):
-            return "", False, [{"type": kind, **rest}]
+        case {"type": "response_item", "payload": item} if _was_sent(item):
+            return "", False, [item]
         case {"type": "compacted", "payload": Mapping() as summary}:
             return "", True, list(_after(summary))
         case _:
@@ -61,6 +61,11 @@ def _after(summary: Mapping[str, Any]) -> Iterator[Any]:
     """Yield what Codex goes on with after a compaction."""
     history = summary.get("replacement_history")
     if isinstance(history, list) and history:
-        yield from (each for each in history if isinstance(each, Mapping) and _KNOWN.search(str(each.get("type"))))
+        yield from filter(_was_sent, history)
     elif isinstance(summary.get("message"), str):
         yield {"role": "user", "content": summary["message"]}
+
+
+def _was_sent(item: object) -> bool:
+    """Return whether an item is one of the Responses API; a message may lack its type."""
+    return isinstance(item, Mapping) and _KNOWN.search(str(item.get("type", "message"))) is not None

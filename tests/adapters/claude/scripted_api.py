@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
-__all__ = ("Script", "scripted_api")
+__all__ = ("Script", "run_client", "scripted_api")
+
+SECONDS = 120
 
 Script: TypeAlias = "Callable[[list[str]], tuple[str, dict[str, object]] | None]"
 """Gets the results of all calls so far, as the model reads them; returns the next call, or None for the last answer."""
+
+
+def run_client(command: Sequence[str | Path], folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a client in ``folder`` with nothing to read, and return what it printed; it is ended after two minutes."""
+    return subprocess.run(
+        command,
+        env=env,
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def results_in(body: dict[str, Any]) -> list[str]:

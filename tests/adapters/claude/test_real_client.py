@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,10 @@ from coatcheck.hook.command import is_get
 from coatcheck.replay.conversation import Result, Turn
 from coatcheck.replay.files import read_conversations
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
-from tests.adapters.claude.scripted_api import scripted_api
+from tests.adapters.claude.scripted_api import SECONDS, run_client, scripted_api
 
 CLIENT = Path(claude_agent_sdk.__file__).parent / "_bundled/claude"
 OPENING = "Tool result offloaded. [Offloaded: "
-SECONDS = 120
 
 pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason="this wheel of the SDK brings no Claude Code")
 
@@ -65,19 +63,6 @@ def reference_in(placeholder: str) -> str:
     return found[0]
 
 
-def run(words: list[str], folder: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [CLIENT, *words],
-        env=env,
-        cwd=folder,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        stdin=subprocess.DEVNULL,
-    )
-
-
 def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
     """Bash, Read, Grep, a notebook; then ``coatcheck get`` as the placeholder says it, which stays whole."""
 
@@ -106,7 +91,7 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
     settings.write_text(json.dumps({"hooks": {"PostToolUse": [entry]}}))
     with scripted_api(script) as (url, seen):
         words = ["-p", "go", "--settings", str(settings), "--allowedTools", "Bash,Read,Grep"]
-        ended = run(words, files, environment(tmp_path, url))
+        ended = run_client([CLIENT, *words], files, environment(tmp_path, url))
 
     assert (ended.returncode, ended.stdout.strip()) == (0, "done")
     bash, read, grep, notebook, back = seen[-1]
@@ -134,7 +119,7 @@ def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: P
     bodies: list[dict[str, Any]] = []
     with scripted_api(script, bodies=bodies) as (url, seen):
         for asked in (["-p", "go"], ["-p", "/compact", "--continue"], ["-p", "and now?", "--continue"]):
-            assert run([*asked, *options], files, environment(tmp_path, url)).returncode == 0
+            assert run_client([CLIENT, *asked, *options], files, environment(tmp_path, url)).returncode == 0
 
     reference = reference_in(seen[1][0])
     assert seen[-1] == [], "the placeholder is gone"
