@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.replay.billing import BilledResult
 from coatcheck.replay.files import read_conversations
-from coatcheck.replay.measure import conversation_report, find_left, offloaded_parts, offloader_for, plain_parts
+from coatcheck.replay.measure import (
+    conversation_report,
+    count_conversation,
+    find_left,
+    offloaded_parts,
+    offloader_for,
+    plain_parts,
+)
 from coatcheck.replay.report import Assumptions
 
 if TYPE_CHECKING:
@@ -56,7 +63,7 @@ def already_offloaded(conversation: Conversation) -> int:
     The tool whose results were offloaded is called ``search`` in all tests.
     """
     given = Assumptions(thresholds=(100,), retrievals=0, retrieval_tokens=0, definition_tokens=0)
-    report = conversation_report(conversation, given, counter=COUNTER)
+    report = conversation_report(count_conversation(conversation, COUNTER), given, counter=COUNTER)
     assert [one for one in report.leaving if one.tool == "search"] == []
     return report.already_offloaded
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from coatcheck.core.blocks import Block, Outcome
-    from coatcheck.replay.conversation import Conversation
+    from coatcheck.replay.measure import CountedConversation
     from coatcheck.replay.report import ConversationReport
 
 
@@ -131,8 +131,9 @@ def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path
     more = [{"role": "user", "content": "and?"}, {"role": "assistant", "content": "It is in row 500."}]
     path = saved(tmp_path / "a.json", [*openai(BIG), *openai(BIG), *more])
 
-    (found,) = facts(path, "--threshold", "2500")["total"]["thresholds"]
-    said = " ".join(run("replay", path, "--threshold", "2500").output.split())
+    given = ("--threshold", "2500", "--preview-tokens", "500")
+    (found,) = facts(path, *given)["total"]["thresholds"]
+    said = " ".join(run("replay", path, *given).output.split())
 
     assert (found["offloaded"], found["read_back"]) == (2, 1)
     never, each = (f"{found[bound]['plain']:.1%}" for bound in ("saved_if_never_read", "saved_if_each_read"))
@@ -142,11 +143,53 @@ def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path
 
 def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
     """As it was replayed: what may be read back at once is otherwise as much as may stay."""
-    assert "\nTo paste: max_result_tokens=1000, max_retrieval_tokens=2500\n" in run("replay", big).output
+    line = "\nTo paste: max_result_tokens=1000, preview_tokens=250, max_retrieval_tokens=2500\n"
+    assert line in run("replay", big).output
     said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
     assert "\nTo paste: max_result_tokens=2500, preview_tokens=400\n" in said
-    assert facts(big)["best_settings"] == {"max_result_tokens": 1_000, "max_retrieval_tokens": 2_500}
+    best = {"max_result_tokens": 1_000, "preview_tokens": 250, "max_retrieval_tokens": 2_500}
+    assert facts(big)["best_settings"] == best
     assert facts(big, "--preview-tokens", "400")["assumptions"]["preview_tokens"] == 400
+
+
+def test_above_the_best_threshold_other_previews_are_tried(big: Path) -> None:
+    """The agent wrote nothing of the result, so the smallest preview costs least."""
+    found, said = facts(big, "--threshold", "2500"), plainly(run("replay", big, "--threshold", "2500").output)
+
+    sizes = {each["preview_tokens"]: each for each in found["previews"]}
+    assert list(sizes) == [250, 500, 1_000]
+    assert sizes[250]["tokens"] < sizes[500]["tokens"] < sizes[1_000]["tokens"]
+    assert sizes[500].items() >= found["total"]["thresholds"][0].items()
+    assert all(
+        facts(big, "--threshold", "2500", "--preview-tokens", str(size))["total"]["thresholds"][0].items()
+        <= each.items()
+        for size, each in sizes.items()
+    )
+    assert found["best_settings"] == {"max_result_tokens": 2_500, "preview_tokens": 250}
+    assert f"max_result_tokens=2500 with preview_tokens=250 saves most: {sizes[250]['saved']['plain']:.1%} (" in said
+    assert "Above 2,500 tokens, by the tokens that a preview may have:" in said
+
+
+def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: Path) -> None:
+    """The agent used what stands near the beginning, in a long conversation that a read-back sends once more."""
+    rows = "\n".join(f"{number} {'word ' * 12}" for number in range(10_000, 10_400))
+    used = [{"role": "user", "content": "next"}, {"role": "assistant", "content": "It is 10012."}]
+    path = saved(tmp_path / "a.json", [*openai(rows), *used])
+
+    found = facts(path, "--threshold", "5000", "--prefix-tokens", "50000")
+
+    assert [each["read_back"] for each in found["previews"]] == [1, 0, 0, 0]
+    assert found["best_settings"] == {"max_result_tokens": 5_000, "max_retrieval_tokens": 2_500}
+
+
+@pytest.mark.parametrize("given", [("--preview-tokens", "500"), ("--retrievals", "1")])
+def test_no_other_preview_is_tried_where_it_is_given_or_read_backs_do_not_depend_on_it(
+    given: tuple[str, ...], big: Path
+) -> None:
+    (only,) = facts(big, "--threshold", "2500", *given)["previews"]
+
+    assert only["preview_tokens"] == 500
+    assert "by the tokens that a preview may have" not in run("replay", big, "--threshold", "2500", *given).output
 
 
 def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp_path: Path) -> None:
@@ -385,7 +428,8 @@ def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
 
     assert seen.exit_code == 0
     assert "Replaying" in seen.screen
-    assert f"max_result_tokens={facts(big)['total']['best_threshold']} saves most: " in plainly(seen.screen)
+    assert "Trying other previews" in seen.screen
+    assert f"max_result_tokens={facts(big)['total']['best_threshold']} with" in plainly(seen.screen)
 
 
 def test_a_page_that_cannot_be_written_is_named_after_all_was_shown(big: Path, tmp_path: Path) -> None:
@@ -477,10 +521,10 @@ def test_what_cannot_be_read_is_named_and_costs_no_figure_of_the_others(tmp_path
 def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
     raised: Exception, said: str, tmp_path: Path, big: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def report(conversation: Conversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
-        if conversation.name == "odd.json":
+    def report(counted: CountedConversation, *details: Any, **more: Any) -> ConversationReport:  # noqa: ANN401 - passed on
+        if counted.conversation.name == "odd.json":
             raise raised
-        return conversation_report(conversation, *details, **more)
+        return conversation_report(counted, *details, **more)
 
     odd, expected = saved(tmp_path / "odd.json", openai(f"odd\n{BIG}")), facts(big)
     monkeypatch.setattr(measure, "conversation_report", report)

@@ -22,6 +22,7 @@ from coatcheck.replay.formats import read_messages
 from coatcheck.replay.measure import (
     Left,
     conversation_report,
+    count_conversation,
     find_left,
     offloaded_parts,
     offloader_for,
@@ -52,7 +53,7 @@ def replayed(messages: list[dict[str, Any]], given: Assumptions = GIVEN) -> Conv
 
 def replayed_parts(parts: Sequence[Part], given: Assumptions = GIVEN) -> ConversationReport:
     conversation = Conversation(name="c", source="file", recorded_as="", parts=tuple(parts))
-    return conversation_report(conversation, given, counter=COUNTER)
+    return conversation_report(count_conversation(conversation, COUNTER), given, counter=COUNTER)
 
 
 def placeholder_tokens(threshold: int) -> int:

@@ -83,14 +83,17 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
         assert f">{number:,}" in page
     assert (
         "If the model reads back what it later used and the preview lacks,"
-        f" max_result_tokens={total['best_threshold']} saves most" in page
+        f" max_result_tokens={total['best_threshold']} with preview_tokens=250 saves most" in page
     )
-    assert f"<code>max_result_tokens={total['best_threshold']}, max_retrieval_tokens=2500</code>" in page
+    line = f"max_result_tokens={total['best_threshold']}, preview_tokens=250, max_retrieval_tokens=2500"
+    assert f"<code>{line}</code>" in page
+    assert f"by the size of a preview, above {total['best_threshold']:,} tokens</h2>" in page
     assert "in the unit of --price, which is " in page
-    for one in total["thresholds"]:
-        for case in ("saved", "saved_if_never_read", "saved_if_each_read"):
-            for share in one[case].values():
-                assert f">{share_text(share)}<" in page
+    shares = [
+        one[case] for one in total["thresholds"] for case in ("saved", "saved_if_never_read", "saved_if_each_read")
+    ]
+    for share in (*shares, *(one["saved"] for one in report["previews"])):
+        assert all(f">{share_text(part)}<" in page for part in share.values())
     assert f">{total['without']['cost']:,.2f}<" in page
     for sentence in report["assumptions"]["not_known"]:
         assert sentence in page

@@ -7,6 +7,7 @@ the tables. All are loaded when the command runs, so that ``--help`` is quick.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,11 +21,13 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from coatcheck.core.tokens import TokenCounter
     from coatcheck.replay.conversation import Conversation
+    from coatcheck.replay.measure import CountedConversation
     from coatcheck.replay.report import Assumptions, ReplayReport
 
 __all__ = ("replay",)
@@ -175,18 +178,20 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
     from coatcheck.replay.files import without_beginnings  # noqa: PLC0415 - not for --help
-    from coatcheck.replay.measure import conversation_report  # noqa: PLC0415
+    from coatcheck.replay.measure import conversation_report, count_conversation  # noqa: PLC0415
     from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
 
     counter = TiktokenCounter()
     odd: list[str] = []
     found = _read(transcripts, odd)
     conversations = without_beginnings(found)
-    reports = []
+    counted, reports = [], []
     with progress("Replaying", len(conversations)) as advance:
         for conversation in conversations:
             try:
-                reports.append(conversation_report(conversation, given, counter=counter))
+                each = count_conversation(conversation, counter)
+                reports.append(conversation_report(each, given, counter=counter))
+                counted.append(each)
             except InvalidRequest as error:
                 odd.append(str(error))
             except Exception as error:  # noqa: BLE001 - one conversation must not cost the figures of the others
@@ -196,7 +201,29 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
         raise InvalidRequest(odd[0])
     for one in odd:
         complain(f"coatcheck: left out: {one}")
-    return ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
+    report = ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
+    return _with_other_previews(report, counted, counter)
+
+
+def _with_other_previews(
+    report: ReplayReport, counted: Sequence[CountedConversation], counter: TokenCounter
+) -> ReplayReport:
+    """Replay once more above the best threshold, with each other preview: all thresholds with each would take hours."""
+    from coatcheck.replay.measure import conversation_report  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
+
+    tried = report.assumptions.other_previews(report.shown)
+    if not tried:
+        return report
+    previews = []
+    with progress("Trying other previews", len(tried) * len(counted)) as advance:
+        for given in tried:
+            reports = []
+            for each in counted:
+                reports.append(conversation_report(each, given, counter=counter))
+                advance(1)
+            previews.append(ReplayReport(assumptions=given, conversations=tuple(reports)))
+    return replace(report, previews=tuple(previews))
 
 
 def _read(transcripts: list[Path], left_out: list[str]) -> list[Conversation]:

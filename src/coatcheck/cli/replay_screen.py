@@ -1,4 +1,4 @@
-"""How a replay looks on a screen of 80 columns or more: what saves most, three tables, what a recording cannot tell.
+"""How a replay looks on a screen of 80 columns or more: what saves most, the tables, what a recording cannot tell.
 
 Only looks belong here. Names come from recordings, so they go through ``one_line`` and are never read as markup.
 """
@@ -38,7 +38,10 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     given = report.assumptions
     console.print(Text(counted(report), "bold"))
     console.print(_by_threshold(report))
-    console.print(Text(result_in_words(report), "bold green" if report.total.best(given) else "bold yellow"))
+    if report.previews:
+        console.print(f"Above {report.shown:,} tokens, by the tokens that a preview may have:")
+        console.print(_by_preview(report))
+    console.print(Text(result_in_words(report), "bold green" if report.best else "bold yellow"))
     console.print(Text(details(report)))
     if line := knobs(report):
         console.print(Text(f"To paste: {line}"), soft_wrap=True)
@@ -61,8 +64,26 @@ def show_replay(console: Console, report: ReplayReport) -> None:
 
 def _by_threshold(report: ReplayReport) -> Table:
     given, total = report.assumptions, report.total
-    costs = given.price is not None
-    headings = [
+    table = _amounts("Threshold", given)
+    table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
+    best = total.best(given)
+    for amount in total.amounts:
+        _add_amount(table, f"{amount.threshold:,}", amount, report, is_best=amount is best)
+    return table
+
+
+def _by_preview(report: ReplayReport) -> Table:
+    table = _amounts("Preview", report.assumptions)
+    for each in report.by_preview:
+        name, amount = f"{each.assumptions.preview_at(report.shown):,}", each.total.at(report.shown)
+        _add_amount(table, name, amount, each, is_best=amount is report.best)
+    return table
+
+
+def _amounts(heading: str, given: Assumptions) -> Table:
+    costs = ["Cost", "Cost,\ncached"] if given.price is not None else []
+    return _table(
+        heading,
         "Off-\nloaded",
         "Read\nback",
         "Billed\ntokens",
@@ -70,26 +91,25 @@ def _by_threshold(report: ReplayReport) -> Table:
         "Saved,\ncached",
         "Dearer\nby 2%",
         "Dearer,\ncached",
-    ]
-    table = _table("Threshold", *headings, *(["Cost", "Cost,\ncached"] if costs else []))
-    table.add_row("none", "0", "0", f"{total.without.tokens:,}", "", "", "", "", *_costs(total.without, given))
-    best = total.best(given)
-    for amount in total.amounts:
-        table.add_row(
-            f"{amount.threshold:,}",
-            f"{amount.offloaded:,}",
-            f"{amount.read_back:,}",
-            f"{amount.billed.tokens:,}",
-            *(
-                share_text(total.saved(amount.billed, price))
-                + ("*" if amount is best and price == given.deciding else " ")
-                for price in (given.plain, given.cached)
-            ),
-            *(f"{report.dearer(amount.threshold, price):,}" for price in (given.plain, given.cached)),
-            *_costs(amount.billed, given),
-            style="green" if amount is best else None,
-        )
-    return table
+        *costs,
+    )
+
+
+def _add_amount(table: Table, name: str, amount: Amount, report: ReplayReport, *, is_best: bool) -> None:
+    given = report.assumptions
+    table.add_row(
+        name,
+        f"{amount.offloaded:,}",
+        f"{amount.read_back:,}",
+        f"{amount.billed.tokens:,}",
+        *(
+            share_text(report.total.saved(amount.billed, price)) + ("*" if is_best and price == given.deciding else " ")
+            for price in (given.plain, given.cached)
+        ),
+        *(f"{report.dearer(amount.threshold, price):,}" for price in (given.plain, given.cached)),
+        *_costs(amount.billed, given),
+        style="green" if is_best else None,
+    )
 
 
 def _costs(share: Share, given: Assumptions) -> list[str]:

@@ -48,9 +48,11 @@ if TYPE_CHECKING:
     from coatcheck.replay.needs import Need
 
 __all__ = (
+    "CountedConversation",
     "Left",
     "Search",
     "conversation_report",
+    "count_conversation",
     "definition_tokens",
     "find_left",
     "offloaded_parts",
@@ -64,6 +66,18 @@ _STRANDS_OPENING = "[Offloaded: "
 """How a placeholder of Strands' own offloader opens."""
 
 _SCOPE = "replay"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedConversation:
+    """A conversation with all that does not depend on how it is offloaded, counted once for all settings."""
+
+    conversation: Conversation
+    plain: Sequence[BilledPart]
+    """Its parts with their tokens, as it was recorded."""
+
+    needs: Mapping[int, Sequence[Need]]
+    """What later turns wrote of its results, by position."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,27 +109,31 @@ def definition_tokens(counter: TokenCounter) -> int:
     return counter.count(json_text({"type": "function", "function": function}))
 
 
-def conversation_report(
-    conversation: Conversation, assumptions: Assumptions, *, counter: TokenCounter
-) -> ConversationReport:
-    """Return what a conversation was billed, and what it would have been billed with offloading.
+def count_conversation(conversation: Conversation, counter: TokenCounter) -> CountedConversation:
+    """Return a conversation with its tokens, and with what its later turns needed.
 
     Raises:
         InvalidRequest: it holds a JSON value that no tool can have returned, such as one nested a thousand levels deep.
 
     """
-    parts = conversation.parts
     try:
-        plain = plain_parts(parts, counter)
+        plain = plain_parts(conversation.parts, counter)
     except InvalidRequest as error:
         msg = f"{conversation.source}: {conversation.name}: {error}"
         raise InvalidRequest(msg) from None
-    needs = find_needs(parts)
+    return CountedConversation(conversation=conversation, plain=plain, needs=find_needs(conversation.parts))
+
+
+def conversation_report(
+    counted: CountedConversation, assumptions: Assumptions, *, counter: TokenCounter
+) -> ConversationReport:
+    """Return what a conversation was billed, and what it would have been billed with offloading."""
+    conversation, plain, parts = counted.conversation, counted.plain, counted.conversation.parts
     offloaded = {
         threshold: find_left(
             parts,
             plain,
-            needs=needs,
+            needs=counted.needs,
             offloader=offloader_for(
                 threshold, assumptions.preview_tokens, counter=counter, answer_tokens=assumptions.retrieval_tokens
             ),
@@ -289,7 +307,7 @@ class _Billed:
     read_back: Counter[str]
 
 
-def _billed(plain: list[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions) -> _Billed:
+def _billed(plain: Sequence[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions) -> _Billed:
     tokens = assumptions.retrieval_tokens
     once = reads_of_each(left, plain, times=1, tokens=tokens)
     if assumptions.retrievals is None:

@@ -58,6 +58,7 @@ def page(report: ReplayReport) -> str:
         _section(f"By tool, offloading above {shown} tokens", "", chart=charts[2]),
         _section(f"Conversations that save most, above {shown} tokens", "", chart=charts[3]),
         _section("What it saves, by what the model reads back", _by_read_backs(report), about=read_backs),
+        _by_preview(report),
         _section(
             "Every tool, at each threshold",
             _saved("Tool", report.tools, report),
@@ -69,7 +70,7 @@ def page(report: ReplayReport) -> str:
     held = files("coatcheck.replay") / "assets"
     filled = {
         "style": (held / "page.css").read_text("utf-8"),
-        "outcome": "result" if report.total.best(report.assumptions) else "result none",
+        "outcome": "result" if report.best else "result none",
         "result": escape(result_in_words(report)),
         "knobs": f"<p><code>{escape(line)}</code></p>\n" if (line := knobs(report)) else "",
         "counted": escape(
@@ -234,6 +235,28 @@ def _by_read_backs(report: ReplayReport) -> str:
             for amount in total.amounts
         ],
     )
+
+
+def _by_preview(report: ReplayReport) -> str:
+    """Return the section about other previews, if any were tried."""
+    if not report.previews:
+        return ""
+    prices = (report.assumptions.plain, report.assumptions.cached)
+    rows = []
+    for each in report.by_preview:
+        amount = each.total.at(report.shown)
+        rows.append(
+            [
+                f"{each.assumptions.preview_at(report.shown):,}",
+                f"{amount.read_back:,}",
+                *(share_text(each.total.saved(amount.billed, price)) for price in prices),
+                *(f"{each.dearer(report.shown, price):,}" for price in prices),
+            ]
+        )
+    headings = ["Preview", "Read back", "Saved", "with a cache", "Cost 2% more", "with a cache"]
+    about = "The tokens that a preview may have, and the share of the cost that is saved with it."
+    title = f"What it saves, by the size of a preview, above {report.shown:,} tokens"
+    return _section(title, _table(headings, rows), about=about)
 
 
 def _by_size(report: ReplayReport) -> str:

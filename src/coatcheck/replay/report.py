@@ -6,10 +6,12 @@ measured is in ``measure``, how they look in ``cli/replay_screen.py`` and ``page
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from coatcheck.core.plan import PREVIEW_SHARE
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS
 from coatcheck.replay.billing import CACHED, CALL_TOKENS, PLAIN, Price, Share
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ __all__ = ("DEARER", "Amount", "Assumptions", "ConversationReport", "Leaving", "
 
 _PRICED = 1_000_000
 """Tokens that a price is for."""
+
+_PREVIEWS = (250, 500, 1_000, 2_000)
+"""``preview_tokens`` that are tried at the best threshold: half the default, to four times as much."""
 
 DEARER = 1.02
 """Times what it cost without offloading: from there on a conversation counts as dearer."""
@@ -78,6 +83,22 @@ class Assumptions:
     def deciding(self) -> Price:
         """By which the best threshold is chosen: that with a cache, if the user gave a price of the cache."""
         return self.plain if self.cached_price is None and self.written_price is None else self.cached
+
+    def preview_at(self, threshold: int) -> int:
+        """Return the tokens that a preview may have above ``threshold``."""
+        most = DEFAULT_PREVIEW_TOKENS if self.preview_tokens is None else self.preview_tokens
+        return min(most, int(threshold * PREVIEW_SHARE))
+
+    def other_previews(self, threshold: int) -> tuple[Assumptions, ...]:
+        """Return the same with ``threshold`` alone and each other preview that is worth a try; none if it is given.
+
+        None either where a number of read-backs is given: those do not depend on the preview, so the smallest would
+        always cost least.
+        """
+        if self.preview_tokens is not None or self.retrievals is not None:
+            return ()
+        sizes = (size for size in _PREVIEWS if size <= threshold * PREVIEW_SHARE and size != self.preview_at(threshold))
+        return tuple(replace(self, thresholds=(threshold,), preview_tokens=size) for size in sizes)
 
     def weight(self, share: Share) -> float:
         """Return what a share costs at the deciding price."""
@@ -213,6 +234,9 @@ class ReplayReport:
     beginnings: int = 0
     """Conversations left out because another one continues them."""
 
+    previews: tuple[ReplayReport, ...] = ()
+    """The same conversations above the threshold that is ``shown``, with other previews."""
+
     @cached_property
     def total(self) -> Row:
         """Everything."""
@@ -245,9 +269,26 @@ class ReplayReport:
         return min(self.total.amounts, key=lambda amount: weight(amount.billed)).threshold
 
     @property
+    def by_preview(self) -> tuple[ReplayReport, ...]:
+        """The reports with each preview that was tried, this one among them, the smallest preview first."""
+        shown = self.shown
+        return tuple(sorted((self, *self.previews), key=lambda report: report.assumptions.preview_at(shown)))
+
+    @cached_property
+    def chosen(self) -> ReplayReport:
+        """The one of ``by_preview`` that costs least above the threshold that is shown; this one among equals."""
+        weight, shown = self.assumptions.weight, self.shown
+        return min((self, *self.previews), key=lambda report: weight(report.total.at(shown).billed))
+
+    @property
+    def best(self) -> Amount | None:
+        """What costs least of all that was tried, or None where nothing costs less than without offloading."""
+        return self.chosen.total.best(self.assumptions)
+
+    @property
     def settings(self) -> dict[str, int]:
         """Those of the offloader that costs least, as they were replayed; none where offloading does not pay."""
-        given, best = self.assumptions, self.total.best(self.assumptions)
+        given, best = self.chosen.assumptions, self.best
         if best is None:
             return {}
         preview = {} if given.preview_tokens is None else {"preview_tokens": given.preview_tokens}
@@ -300,6 +341,17 @@ class ReplayReport:
                 }
                 for threshold in given.thresholds
             ],
+            "previews": [
+                {
+                    "preview_tokens": each.assumptions.preview_at(self.shown),
+                    **_amount(each.total, each.total.at(self.shown), given),
+                    "dearer": {
+                        "plain": each.dearer(self.shown, given.plain),
+                        "cached": each.dearer(self.shown, given.cached),
+                    },
+                }
+                for each in self.by_preview
+            ],
             "tools": [_facts(row, given) for row in self.tools],
             "conversations": [
                 {
@@ -330,20 +382,21 @@ def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:
         "name": row.name or None,  # null: everything that is not a tool's
         "results": row.results,
         "without": _billed(row.without, assumptions),
-        "thresholds": [
-            {
-                "threshold": amount.threshold,
-                "offloaded": amount.offloaded,
-                "read_back": amount.read_back,
-                **_billed(amount.billed, assumptions),
-                "tokens_saved": row.without.tokens - amount.billed.tokens,
-                "saved": _saved(row, amount.billed, assumptions),
-                "saved_if_never_read": _saved(row, amount.never_read, assumptions),
-                "saved_if_each_read": _saved(row, amount.each_read, assumptions),
-            }
-            for amount in row.amounts
-        ],
+        "thresholds": [_amount(row, amount, assumptions) for amount in row.amounts],
         "best_threshold": None if best is None else best.threshold,
+    }
+
+
+def _amount(row: Row, amount: Amount, assumptions: Assumptions) -> dict[str, Any]:
+    return {
+        "threshold": amount.threshold,
+        "offloaded": amount.offloaded,
+        "read_back": amount.read_back,
+        **_billed(amount.billed, assumptions),
+        "tokens_saved": row.without.tokens - amount.billed.tokens,
+        "saved": _saved(row, amount.billed, assumptions),
+        "saved_if_never_read": _saved(row, amount.never_read, assumptions),
+        "saved_if_each_read": _saved(row, amount.each_read, assumptions),
     }
 
 

@@ -39,14 +39,14 @@ def result_in_words(report: ReplayReport) -> str:
             reads = "reads each offloaded result back once"
         case times:
             reads = f"reads each offloaded result back {times} times"
-    best = report.total.best(given)
+    best, bounds = report.best, _bounds(report.chosen)
     if best is None:
         return (
             f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
-            f"{_bounds(report)}{_with_a_cache(report)}."
+            f"{bounds}{_with_a_cache(report)}."
         )
     plain, cached = (
-        share_text(report.total.saved(best.billed, price)) + (_bounds(report) if price == given.deciding else "")
+        share_text(report.total.saved(best.billed, price)) + (bounds if price == given.deciding else "")
         for price in (given.plain, given.cached)
     )
     saved = f"{plain}, or {cached} with a prompt cache"
@@ -58,15 +58,17 @@ def result_in_words(report: ReplayReport) -> str:
             saved = f"{amounts} with a prompt cache, which is {cached}; without one, {plain}"
         else:
             saved = f"{amounts}, which is {saved}"
-    return f"If the model {reads}, max_result_tokens={best.threshold} saves most: {saved}."
+    preview = "" if report.chosen is report else f" with preview_tokens={report.chosen.assumptions.preview_tokens}"
+    return f"If the model {reads}, max_result_tokens={best.threshold}{preview} saves most: {saved}."
 
 
 def details(report: ReplayReport) -> str:
     """Return what the headline rests on, and who loses by it."""
-    given, amount = report.assumptions, report.total.at(report.shown)
-    plain, cached = (report.dearer(report.shown, price) for price in (given.plain, given.cached))
+    given, chosen = report.assumptions, report.chosen
+    amount = chosen.total.at(report.shown)
+    plain, cached = (chosen.dearer(report.shown, price) for price in (given.plain, given.cached))
     dearer = cached if given.deciding == given.cached else plain
-    pays = report.total.best(given) is not None
+    pays = report.best is not None
     most = (
         " Most cost more: a few large results pay for all." if pays and 2 * dearer > len(report.conversations) else ""
     )
