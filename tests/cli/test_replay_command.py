@@ -216,6 +216,13 @@ def test_what_every_turn_sends_is_billed_with_and_without_offloading(big: Path) 
         assert after["tokens"] == before["tokens"] + 1_000 * turns
 
 
+def test_without_a_prefix_it_says_what_is_missing(big: Path) -> None:
+    missing = "No system prompt and no other tools are counted: pass their tokens as --prefix-tokens"
+
+    assert missing in plainly(run("replay", big).output)
+    assert missing not in plainly(run("replay", big, "--prefix-tokens", "10000").output)
+
+
 def test_prices_become_costs(big: Path) -> None:
     plain = facts(big, "--price", "3")["total"]
     cached = facts(big, "--price", "3", "--cached-price", "0.6")["total"]

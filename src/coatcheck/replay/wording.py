@@ -16,6 +16,11 @@ __all__ = ("NOT_A_TOOL", "counted", "details", "knobs", "result_in_words", "shar
 
 NOT_A_TOOL = "(all else)"
 
+_NO_PREFIX = (
+    " No system prompt and no other tools are counted: pass their tokens as --prefix-tokens, since they change all of"
+    " these shares."
+)
+
 
 def counted(report: ReplayReport) -> str:
     """Return how much was replayed, in words."""
@@ -76,7 +81,7 @@ def details(report: ReplayReport) -> str:
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
         f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
         f" {count_of(len(report.conversations), 'conversation')} would cost at least 2% more, {cached:,} with a prompt"
-        f" cache.{most}"
+        f" cache.{most}{'' if given.prefix_tokens else _NO_PREFIX}"
     )
 
 
