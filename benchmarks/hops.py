@@ -143,6 +143,8 @@ def our_ways(folder: Path) -> dict[str, Way]:
     """Return the ways through coatcheck: LangChain's middleware over files."""
     from coatcheck import FileStorage, Offloader  # noqa: PLC0415 - what is measured is loaded late
 
+    if _our_file(str(sys.modules["coatcheck"].__file__)) is None:
+        sys.exit("the coatcheck that runs is not that of this checkout: install it with pip install -e .")
     system = _system("CoatcheckInLangChain", folder)
     system.offloading(log(1))()  # everything is loaded now
     ways = {

@@ -65,7 +65,9 @@ def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path
     medium = "\n".join(BIG.splitlines()[:200])
     path = saved(tmp_path / "a.json", [*openai(medium), *openai(medium), *openai(BIG)])
 
-    found = facts(path, "--threshold", "1000", "--threshold", "5000", "--retrievals", "1")["total"]
+    found = facts(
+        path, "--threshold", "1000", "--threshold", "5000", "--retrievals", "1", "--retrieval-tokens", "2500"
+    )["total"]
 
     assert [one["offloaded"] for one in found["thresholds"]] == [3, 1]
     assert found["best_threshold"] == 5_000
@@ -119,8 +121,8 @@ def test_read_backs_are_assumed_as_told(big: Path) -> None:
         billed: int = facts(big, "--threshold", "2500", *arguments)["total"]["thresholds"][0]["tokens"]
         return billed
 
-    none, one, two = (tokens("--retrievals", number, "--retrieval-tokens", "100") for number in "012")
-    larger = tokens("--retrievals", "1", "--retrieval-tokens", "300")
+    none, one, two = (tokens("--retrievals", number, "--retrieval-tokens", "256") for number in "012")
+    larger = tokens("--retrievals", "1", "--retrieval-tokens", "456")
 
     assert none < one < two
     assert larger - one == 200
@@ -142,14 +144,35 @@ def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path
 
 
 def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
-    """As it was replayed: what may be read back at once is otherwise as much as may stay."""
-    line = "\nTo paste: max_result_tokens=1000, preview_tokens=250, max_retrieval_tokens=2500\n"
+    line = "\nTo paste: max_result_tokens=1000, preview_tokens=250\n"
     assert line in run("replay", big).output
     said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
     assert "\nTo paste: max_result_tokens=2500, preview_tokens=400\n" in said
-    best = {"max_result_tokens": 1_000, "preview_tokens": 250, "max_retrieval_tokens": 2_500}
-    assert facts(big)["best_settings"] == best
+    assert facts(big)["best_settings"] == {"max_result_tokens": 1_000, "preview_tokens": 250}
     assert facts(big, "--preview-tokens", "400")["assumptions"]["preview_tokens"] == 400
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("--retrieval-tokens", "256"),
+        ("--threshold", "2500", "--preview-tokens", "2500"),
+        ("--threshold", "300", "--threshold", "1000", "--preview-tokens", "500"),
+        ("--threshold", "100"),
+    ],
+)
+def test_an_offloader_takes_the_line_to_paste(given: tuple[str, ...], big: Path) -> None:
+    settings = facts(big, *given)["best_settings"]
+
+    assert Offloader(**settings).settings.max_result_tokens == settings["max_result_tokens"]
+
+
+def test_another_preview_is_recommended_only_where_it_saves_more_than_a_trifle(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.json", openai("\n".join(BIG.splitlines()[:300])))
+    far = facts(path, "--threshold", "2500", "--prefix-tokens", "100000")
+
+    assert far["previews"][0]["tokens"] < far["previews"][1]["tokens"]
+    assert far["best_settings"] == {"max_result_tokens": 2_500}
 
 
 def test_above_the_best_threshold_other_previews_are_tried(big: Path) -> None:
@@ -179,7 +202,7 @@ def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: P
     found = facts(path, "--threshold", "5000", "--prefix-tokens", "50000")
 
     assert [each["read_back"] for each in found["previews"]] == [1, 0, 0, 0]
-    assert found["best_settings"] == {"max_result_tokens": 5_000, "max_retrieval_tokens": 2_500}
+    assert found["best_settings"] == {"max_result_tokens": 5_000}
 
 
 @pytest.mark.parametrize("given", [("--preview-tokens", "500"), ("--retrievals", "1")])
@@ -279,7 +302,7 @@ def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> 
         )["total"]["best_threshold"]
         return threshold
 
-    assert best("--price", "3", "--retrieval-tokens", "100") == 2_500
+    assert best("--price", "3", "--retrieval-tokens", "256") == 2_500
     assert best("--price", "3", "--cached-price", "0") is None
 
 
@@ -325,7 +348,9 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
         (("--retrievals", "0"), "this is the most that can be saved"),
         ((), "a hit costs 0.1 times the price of an input token, a write 1.25 times"),
         (("--price", "2", "--cached-price", "1"), "a hit costs 0.5 times the price of an input token"),
-        (("--price", "0"), "a hit costs 0 times the price of an input token"),
+        (("--price", "3", "--cached-price", "0"), "a hit costs 0 times the price of an input token"),
+        ((), "an answer of at most the threshold"),
+        (("--retrieval-tokens", "300"), "an answer of at most 300 tokens"),
         ((), "images, audio, video and documents"),
         ((), "o200k_base"),
     ],
@@ -471,6 +496,8 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         (),
         ("missing.json",),
         ("{big}", "--threshold", "99"),
+        ("{big}", "--retrieval-tokens", "255"),
+        ("{big}", "--price", "0"),
         ("{big}", "--retrievals", "-1"),
         ("{big}", "--retrievals", "101"),
         ("{big}", "--price", "-1"),

@@ -66,6 +66,17 @@ def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> N
     assert conversation.parts == (Words((TextBlock("\ud800"),)),)
 
 
+def test_a_line_that_is_not_utf_8_is_named_and_left_out(tmp_path: Path) -> None:
+    """As in a file that was cut off within a character."""
+    path, left_out = tmp_path / "a.jsonl", list[str]()
+    line = json.dumps([{"role": "user", "content": "상태"}], ensure_ascii=False).encode()
+    path.write_bytes(b"\n".join([line, line, line[:32]]))
+
+    assert len(read_conversations(path, left_out)) == 2
+    assert len(left_out) == 1
+    assert left_out[0].startswith(f"{path}: line 3 is not JSON: 'utf-8' codec can't decode")
+
+
 def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_path: Path) -> None:
     request = {"system": [{"type": "text", "text": "be brief"}], "tools": [{"name": "t"}], "messages": anthropic("x")}
 
@@ -201,7 +212,7 @@ def test_an_agent_of_a_session_that_cannot_be_read_costs_no_other(tmp_path: Path
         ({"other/message_0.json": "{}"}, "holds no Strands session"),
         (
             {"notes/a.txt": "x"},
-            "no file that ends in .json or .jsonl: name another one, such as one below",
+            "no file that ends in .json, .jsonl, .ndjson: name another one, such as one below",
         ),
         ({"a/messages/message_0.json": "{"}, "message_0.json is not JSON"),
         ({"a/messages/message_0.json": "7"}, "message 1 is null"),

@@ -85,7 +85,7 @@ def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: P
         "If the model reads back what it later used and the preview lacks,"
         f" max_result_tokens={total['best_threshold']} with preview_tokens=250 saves most" in page
     )
-    line = f"max_result_tokens={total['best_threshold']}, preview_tokens=250, max_retrieval_tokens=2500"
+    line = f"max_result_tokens={total['best_threshold']}, preview_tokens=250"
     assert f"<code>{line}</code>" in page
     assert f"by the size of a preview, above {total['best_threshold']:,} tokens</h2>" in page
     assert "in the unit of --price, which is " in page

@@ -63,5 +63,7 @@ def _require(module: str, *, by: str, install: str) -> None:
         with loading:
             from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
 
-        msg = f"{by} needs {module}, which is not installed. Install it with: {install_command(install)}"
+        is_missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
+        what = "which is not installed" if is_missing else f"which cannot be imported: {error}"
+        msg = f"{by} needs {module}, {what}. Install it with: {install_command(install)}"
         raise ImportError(msg) from error

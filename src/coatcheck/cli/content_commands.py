@@ -66,7 +66,7 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.core.blocks import Offloaded  # noqa: PLC0415
+    from coatcheck.core.blocks import Offloaded, TextBlock  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415
@@ -100,10 +100,12 @@ def put(
     if is_whole:
         show(f"All of it follows. This prints it again: {whole}")
     elif is_text(reference.content_type):
-        lines = _command("get", reference.id, {"lines": "1:100"}, storage=storage, scope=chosen)
+        is_one_line = isinstance(block, TextBlock) and "\n" not in block.text[:-1]
+        name, selected = ("offset", 0) if is_one_line else ("line_range", "1:100")
+        first = _command("get", reference.id, {name: selected}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
-        others = ", ".join(form for name, form in PROPOSED.items() if name != "line_range")
-        show(f"  {lines}   or {others} in place of --lines")
+        others = ", ".join(form for other, form in PROPOSED.items() if other not in {"line_range", name})
+        show(f"  {first}   or {others} in place of {_FLAGS[name]}")
         show(f"  {whole}   all of it")
     else:
         show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")

@@ -18,7 +18,7 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MINIMUM_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,10 +35,6 @@ __all__ = ("replay",)
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 """Around the library's default, up to the largest single result that anyone lets into a conversation."""
 
-_ANSWER_TOKENS = MAX_RESULT_TOKENS
-"""What one read-back has at most by the library's default. The same at every threshold, because what a model needs to
-read does not depend on it."""
-
 _MOST_RETRIEVALS = 100
 """Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
 
@@ -54,27 +50,44 @@ _Transcripts = Annotated[
 ]
 _Threshold = Annotated[
     list[int] | None,
-    typer.Option(metavar="N", min=100, show_default=False, help="Threshold, else 1000 to 20000; repeatable."),
+    typer.Option(
+        metavar="N", min=100, show_default=False, help="Threshold to try; repeatable. Else five, 1000 to 20000."
+    ),
 ]
 _PreviewTokens = Annotated[
-    int | None, typer.Option(metavar="N", min=0, show_default=str(DEFAULT_PREVIEW_TOKENS), help="Tokens of a preview.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        show_default=False,
+        help=f"Tokens of a preview. Else {DEFAULT_PREVIEW_TOKENS}, and others at the best threshold.",
+    ),
 ]
 _Retrievals = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, max=_MOST_RETRIEVALS, show_default=False, help="Reads of each result, else by need."
+        metavar="N",
+        min=0,
+        max=_MOST_RETRIEVALS,
+        show_default=False,
+        help="Assumed read-backs of each result. Else by need.",
     ),
 ]
-_RetrievalTokens = Annotated[int, typer.Option(metavar="T", min=0, help="Most tokens of a read-back.")]
-_PrefixTokens = Annotated[int, typer.Option(metavar="T", min=0, help="System prompt and other tools.")]
-_InputPrice = Annotated[float | None, typer.Option(metavar="P", min=0, help="Of a million input tokens.")]
+_RetrievalTokens = Annotated[
+    int | None,
+    typer.Option(metavar="T", min=MINIMUM_BUDGET, show_default="the threshold", help="Most tokens of a read-back."),
+]
+_PrefixTokens = Annotated[
+    int, typer.Option(metavar="T", min=0, help="Tokens of the system prompt and the other tools.")
+]
+_InputPrice = Annotated[float | None, typer.Option(metavar="P", min=0, help="Price of a million input tokens.")]
 _CachedPrice = Annotated[
     float | None,
-    typer.Option(metavar="P", min=0, show_default="a tenth", help="Read from a cache."),
+    typer.Option(metavar="P", min=0, show_default="a tenth", help="The same, read from a prompt cache."),
 ]
 _WrittenPrice = Annotated[
     float | None,
-    typer.Option(metavar="P", min=0, show_default="1.25 times", help="Written to a cache."),
+    typer.Option(metavar="P", min=0, show_default="1.25 times", help="The same, written to it."),
 ]
 _Html = Annotated[
     Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write a page with charts; it needs no network.")
@@ -88,7 +101,7 @@ def replay(
     threshold: _Threshold = None,
     preview_tokens: _PreviewTokens = None,
     retrievals: _Retrievals = None,
-    retrieval_tokens: _RetrievalTokens = _ANSWER_TOKENS,
+    retrieval_tokens: _RetrievalTokens = None,
     prefix_tokens: _PrefixTokens = 0,
     price: _InputPrice = None,
     cached_price: _CachedPrice = None,
@@ -133,9 +146,12 @@ def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None])
     """Refuse prices that no cost can be computed with.
 
     Raises:
-        BadParameter: one is infinite, or there is a price of the cache and none of what is not cached.
+        BadParameter: one is infinite, the price is 0, or there is a price of the cache and none of what is not cached.
 
     """
+    if price == 0:
+        msg = "must be above 0: no share of nothing can be saved"
+        raise typer.BadParameter(msg, param_hint="--price")
     for option, value in {"--price": price, **of_the_cache}.items():
         if value == math.inf:
             msg = "must be finite"

@@ -47,8 +47,10 @@ def show_replay(console: Console, report: ReplayReport) -> None:
         console.print(Text(f"To paste: {line}"), soft_wrap=True)
     console.print()
     at_price = " with a prompt cache" if given.deciding == given.cached else ""
+    previews = " and the default preview" if report.previews else ""
     console.print(
-        f"Results that are offloaded above {report.shown:,}, and what each threshold saves{at_price} (* most), by tool:"
+        f"Results that are offloaded above {report.shown:,}, and what each threshold{previews} saves{at_price}"
+        " (* most), by tool:"
     )
     names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
     # The definition comes first: it is the one row that everybody has, and that only costs.
@@ -76,7 +78,7 @@ def _by_preview(report: ReplayReport) -> Table:
     table = _amounts("Preview", report.assumptions)
     for each in report.by_preview:
         name, amount = f"{each.assumptions.preview_at(report.shown):,}", each.total.at(report.shown)
-        _add_amount(table, name, amount, each, is_best=amount is report.best)
+        _add_amount(table, name, amount, each, is_best=each is report.chosen and report.best is not None)
     return table
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ ACCEPTED = (
 )
 """What can be read, for people."""
 
-SUFFIXES = frozenset({".json", ".jsonl"})
+SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 """The names of the files that are read where a folder is named."""
 
 _SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
@@ -53,7 +54,7 @@ def read_conversations(path: Path, left_out: list[str]) -> list[Conversation]:
     try:
         if path.is_dir():
             return _of_folder(path, left_out)
-        return _of_text(path, path.read_bytes().decode("utf-8-sig"), left_out)
+        return _of_bytes(path, path.read_bytes(), left_out)
     except OSError as error:
         msg = f"{path} cannot be read: {error.strerror}"
     except UnicodeDecodeError as error:
@@ -120,7 +121,7 @@ def _of_transcripts(folder: Path, left_out: list[str]) -> list[Conversation]:
     if not transcripts:
         msg = (
             f"{folder} holds no Strands session (agents/agent_ID/messages/message_0.json) and no file that ends in"
-            f" {' or '.join(sorted(SUFFIXES))}: name another one, such as one below, or files. Accepted: {ACCEPTED}"
+            f" {', '.join(sorted(SUFFIXES))}: name another one, such as one below, or files. Accepted: {ACCEPTED}"
         )
         raise InvalidRequest(msg)
     return read_each((partial(read_conversations, path, left_out) for path in transcripts), left_out)
@@ -142,28 +143,28 @@ def _session_message(path: Path) -> object:
     return recorded.get("redact_message") or recorded.get("message")
 
 
-def _of_text(path: Path, text: str, left_out: list[str]) -> list[Conversation]:
-    if not text.strip():
+def _of_bytes(path: Path, data: bytes, left_out: list[str]) -> list[Conversation]:
+    if not data.strip():
         msg = f"{path} is empty. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
     try:
-        whole = json.loads(text)
+        whole = json.loads(data.decode("utf-8-sig"))
     except ValueError as error:
-        return _of_lines(path, text, left_out, whole_failed=error)
+        return _of_lines(path, data.removeprefix(BOM_UTF8), left_out, whole_failed=error)
     if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
         places = {f"conversation {number}": one for number, one in enumerate(whole, 1)}
         return read_each((partial(_alone, one, path, place) for place, one in places.items()), left_out)
     return [_conversation(whole if _is_conversation(whole) else [whole], path)]
 
 
-def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: ValueError) -> list[Conversation]:
+def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: ValueError) -> list[Conversation]:
     """Read a conversation from each line, leaving out what is none; or else one from all lines, its messages."""
     values: dict[str, object] = {}
     odd: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip():
             try:
-                values[f"line {number:,}"] = json.loads(line)
+                values[f"line {number:,}"] = json.loads(line.decode())
             except ValueError as error:
                 odd[f"line {number:,}"] = str(error)
     if any(map(_is_conversation, values.values())):
@@ -173,6 +174,8 @@ def _of_lines(path: Path, text: str, left_out: list[str], *, whole_failed: Value
         left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
         names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
+    if isinstance(whole_failed, UnicodeDecodeError):  # as the reason of a file of which no line is a conversation
+        raise whole_failed
     if odd:
         place, why = next(iter(odd.items()))
         reason = f"as JSON: {whole_failed}; as JSON Lines: {place}: {why}"

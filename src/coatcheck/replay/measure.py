@@ -173,14 +173,14 @@ def plain_parts(parts: Sequence[Part], counter: TokenCounter) -> list[BilledPart
 
 
 def offloader_for(
-    threshold: int, preview_tokens: int | None, *, counter: TokenCounter, answer_tokens: int
+    threshold: int, preview_tokens: int | None, *, counter: TokenCounter, answer_tokens: int | None = None
 ) -> Offloader:
     """Return an ``Offloader`` with these knobs, and all others at their defaults."""
     return Offloader(
         max_result_tokens=threshold,
         preview_tokens=None if preview_tokens is None else min(preview_tokens, threshold - 1),
         max_inline_tokens=max(MAX_INLINE_TOKENS, threshold),
-        max_retrieval_tokens=max(MINIMUM_BUDGET, answer_tokens),
+        max_retrieval_tokens=None if answer_tokens is None else max(MINIMUM_BUDGET, answer_tokens),
         token_counter=counter,
     )
 
@@ -308,7 +308,7 @@ class _Billed:
 
 
 def _billed(plain: Sequence[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions) -> _Billed:
-    tokens = assumptions.retrieval_tokens
+    tokens = assumptions.answer_at(threshold)
     once = reads_of_each(left, plain, times=1, tokens=tokens)
     if assumptions.retrievals is None:
         reads = reads_by_need(left)

@@ -46,7 +46,10 @@ def page(report: ReplayReport) -> str:
     """Return the page as HTML."""
     charts = [_thresholds_chart(report), _sizes_chart(report), _tools_chart(report), _conversations_chart(report)]
     shown = f"{report.shown:,}"
-    billed = "Billed tokens, and the share that is saved; scroll sideways for all thresholds."
+    given = report.assumptions
+    of_cost = "share of the cost with a prompt cache" if given.deciding == given.cached else "share"
+    preview = ", all with the default preview" if report.previews else ""
+    billed = f"Billed tokens, and the {of_cost} that is saved{preview}; scroll sideways for all thresholds."
     read_backs = (
         "The share of the cost that is saved, at a plain price and with a prompt cache, and how many conversations"
         " would cost at least 2% more."
@@ -76,10 +79,10 @@ def page(report: ReplayReport) -> str:
         "counted": escape(
             f"{details(report)} Replayed: {counted(report)}."
             f" {report.total.without.tokens:,} input tokens billed without offloading."
-            + ("" if report.assumptions.price is None else " Costs are in the unit of --price.")
+            + ("" if given.price is None else " Costs are in the unit of --price.")
         ),
         "sections": "".join(sections),
-        "sentences": "".join(f"<li>{escape(sentence)}</li>\n" for sentence in report.assumptions.sentences()),
+        "sentences": "".join(f"<li>{escape(sentence)}</li>\n" for sentence in given.sentences()),
         # Nothing in a script may close it: names come from recordings.
         "charts": json.dumps(charts).replace("<", "\\u003c"),
         "library_licence": (held / "LICENSE-chart.js").read_text("utf-8"),
@@ -198,7 +201,8 @@ def _percent(counts: Sequence[int]) -> list[float]:
 
 def _by_threshold(report: ReplayReport) -> str:
     given, total = report.assumptions, report.total
-    costs = [] if given.price is None else ["Cost"]
+    at_price = ", with a cache" if given.deciding == given.cached else ""
+    costs = [] if given.price is None else [f"Cost{at_price}"]
     rows = [["without", "0", f"{total.without.tokens:,}", "", *(f"{given.weight(total.without):,.2f}" for _ in costs)]]
     rows += [
         [
@@ -210,7 +214,7 @@ def _by_threshold(report: ReplayReport) -> str:
         ]
         for amount in total.amounts
     ]
-    return _table(["Threshold", "Offloaded", "Billed", "Saved", *costs], rows)
+    return _table(["Threshold", "Offloaded", "Billed", f"Saved{at_price}", *costs], rows)
 
 
 def _by_read_backs(report: ReplayReport) -> str:

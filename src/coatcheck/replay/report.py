@@ -26,6 +26,9 @@ _PRICED = 1_000_000
 _PREVIEWS = (250, 500, 1_000, 2_000)
 """``preview_tokens`` that are tried at the best threshold: half the default, to four times as much."""
 
+_WORTH = 0.005
+"""Share of the cost that another preview must save on top of the default one, to be recommended."""
+
 DEARER = 1.02
 """Times what it cost without offloading: from there on a conversation counts as dearer."""
 
@@ -43,8 +46,8 @@ class Assumptions:
     retrievals: int | None = None
     """Retrieval calls for each offloaded result, each a turn of its own. None: one where it was needed."""
 
-    retrieval_tokens: int
-    """Tokens of one answer, at most."""
+    retrieval_tokens: int | None = None
+    """Tokens of one answer, at most; None: as many as a result that stays, as an ``Offloader`` has it."""
 
     definition_tokens: int
     """Tokens of the retrieval tool's definition, sent with every turn."""
@@ -84,6 +87,10 @@ class Assumptions:
         """By which the best threshold is chosen: that with a cache, if the user gave a price of the cache."""
         return self.plain if self.cached_price is None and self.written_price is None else self.cached
 
+    def answer_at(self, threshold: int) -> int:
+        """Return the most tokens of an answer, where results above ``threshold`` are offloaded."""
+        return threshold if self.retrieval_tokens is None else self.retrieval_tokens
+
     def preview_at(self, threshold: int) -> int:
         """Return the tokens that a preview may have above ``threshold``."""
         most = DEFAULT_PREVIEW_TOKENS if self.preview_tokens is None else self.preview_tokens
@@ -104,11 +111,26 @@ class Assumptions:
         """Return what a share costs at the deciding price."""
         return self.deciding.of(share)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the assumptions as a value of JSON."""
+        return {
+            "preview_tokens": self.preview_tokens,
+            "retrievals": "by need" if self.retrievals is None else self.retrievals,
+            "retrieval_tokens": self.retrieval_tokens,
+            "definition_tokens": self.definition_tokens,
+            "prefix_tokens": self.prefix_tokens,
+            "price": self.price,
+            "cached_price": self.cached_price,
+            "written_price": self.written_price,
+            "not_known": self.sentences(),
+        }
+
     def sentences(self) -> tuple[str, ...]:
         """Return what no recording can tell, with what is assumed instead."""
+        most = "the threshold" if self.retrieval_tokens is None else f"{self.retrieval_tokens:,} tokens"
         answer = (
-            f"in a turn of its own, with a call of {CALL_TOKENS} tokens and an answer of at most"
-            f" {self.retrieval_tokens:,}; both stay in the conversation"
+            f"in a turn of its own, with a call of {CALL_TOKENS} tokens and an answer of at most {most}; both stay in"
+            " the conversation"
         )
         match self.retrievals:
             case None:
@@ -223,6 +245,26 @@ class ConversationReport:
     sizes: tuple[int, ...]
     """Tokens of every tool result, in order."""
 
+    def as_json(self, assumptions: Assumptions) -> dict[str, Any]:
+        """Return the conversation as a value of JSON."""
+        return {
+            **_facts(self.row, assumptions),
+            "source": self.source,
+            "recorded_as": self.recorded_as,
+            "turns": self.turns,
+            "already_offloaded": self.already_offloaded,
+            "tools": [_facts(row, assumptions) for row in self.tools],
+            "leaving": [
+                {
+                    "tool": one.tool,
+                    "turn": one.turn,
+                    "tokens": one.tokens,
+                    "placeholder_tokens": one.placeholder_tokens,
+                }
+                for one in self.leaving
+            ],
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReport:
@@ -233,6 +275,9 @@ class ReplayReport:
 
     beginnings: int = 0
     """Conversations left out because another one continues them."""
+
+    left_out: int = 0
+    """Files and conversations that could not be read or replayed."""
 
     previews: tuple[ReplayReport, ...] = ()
     """The same conversations above the threshold that is ``shown``, with other previews."""
@@ -276,9 +321,14 @@ class ReplayReport:
 
     @cached_property
     def chosen(self) -> ReplayReport:
-        """The one of ``by_preview`` that costs least above the threshold that is shown; this one among equals."""
+        """The one of ``by_preview`` to recommend: that which costs least, unless this one costs about the same."""
         weight, shown = self.assumptions.weight, self.shown
-        return min((self, *self.previews), key=lambda report: weight(report.total.at(shown).billed))
+
+        def cost(report: ReplayReport) -> float:
+            return weight(report.total.at(shown).billed)
+
+        least = min((self, *self.previews), key=cost)
+        return least if cost(self) - cost(least) >= _WORTH * weight(self.total.without) else self
 
     @property
     def best(self) -> Amount | None:
@@ -291,9 +341,8 @@ class ReplayReport:
         given, best = self.chosen.assumptions, self.best
         if best is None:
             return {}
-        preview = {} if given.preview_tokens is None else {"preview_tokens": given.preview_tokens}
-        # An answer may be as long as a result that stays, if nothing else is set.
-        answer = {} if given.retrieval_tokens == best.threshold else {"max_retrieval_tokens": given.retrieval_tokens}
+        preview = {} if given.preview_tokens is None else {"preview_tokens": given.preview_at(best.threshold)}
+        answer = {} if given.retrieval_tokens is None else {"max_retrieval_tokens": given.retrieval_tokens}
         return {"max_result_tokens": best.threshold, **preview, **answer}
 
     def dearer(self, threshold: int, price: Price) -> int:
@@ -315,65 +364,32 @@ class ReplayReport:
 
     def as_json(self) -> dict[str, Any]:
         """Return everything as a value of JSON."""
-        given = self.assumptions
+        given, shown = self.assumptions, self.shown
         return {
-            "assumptions": {
-                "preview_tokens": given.preview_tokens,
-                "retrievals": "by need" if given.retrievals is None else given.retrievals,
-                "retrieval_tokens": given.retrieval_tokens,
-                "definition_tokens": given.definition_tokens,
-                "prefix_tokens": given.prefix_tokens,
-                "price": given.price,
-                "cached_price": given.cached_price,
-                "written_price": given.written_price,
-                "not_known": given.sentences(),
-            },
+            "assumptions": given.as_json(),
             "beginnings_left_out": self.beginnings,
+            "unreadable_left_out": self.left_out,
             "turns": self.turns,
             "already_offloaded": self.already_offloaded,
             "total": _facts(self.total, given),
             "best_settings": self.settings,
-            "dearer": [
-                {
-                    "threshold": threshold,
-                    "plain": self.dearer(threshold, given.plain),
-                    "cached": self.dearer(threshold, given.cached),
-                }
-                for threshold in given.thresholds
-            ],
+            "dearer": [{"threshold": threshold, **_dearer(self, threshold)} for threshold in given.thresholds],
             "previews": [
                 {
-                    "preview_tokens": each.assumptions.preview_at(self.shown),
-                    **_amount(each.total, each.total.at(self.shown), given),
-                    "dearer": {
-                        "plain": each.dearer(self.shown, given.plain),
-                        "cached": each.dearer(self.shown, given.cached),
-                    },
+                    "preview_tokens": each.assumptions.preview_at(shown),
+                    **_amount(each.total, each.total.at(shown), given),
+                    "dearer": _dearer(each, shown),
                 }
                 for each in self.by_preview
             ],
             "tools": [_facts(row, given) for row in self.tools],
-            "conversations": [
-                {
-                    **_facts(each.row, given),
-                    "source": each.source,
-                    "recorded_as": each.recorded_as,
-                    "turns": each.turns,
-                    "already_offloaded": each.already_offloaded,
-                    "tools": [_facts(row, given) for row in each.tools],
-                    "leaving": [
-                        {
-                            "tool": one.tool,
-                            "turn": one.turn,
-                            "tokens": one.tokens,
-                            "placeholder_tokens": one.placeholder_tokens,
-                        }
-                        for one in each.leaving
-                    ],
-                }
-                for each in self.conversations
-            ],
+            "conversations": [each.as_json(given) for each in self.conversations],
         }
+
+
+def _dearer(report: ReplayReport, threshold: int) -> dict[str, int]:
+    given = report.assumptions
+    return {"plain": report.dearer(threshold, given.plain), "cached": report.dearer(threshold, given.cached)}
 
 
 def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:

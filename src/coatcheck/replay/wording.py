@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.preview.notation import count_of
 
 if TYPE_CHECKING:
+    from coatcheck.replay.billing import Price
     from coatcheck.replay.report import ReplayReport
 
 __all__ = ("NOT_A_TOOL", "counted", "details", "knobs", "result_in_words", "share_text")
@@ -17,8 +18,8 @@ __all__ = ("NOT_A_TOOL", "counted", "details", "knobs", "result_in_words", "shar
 NOT_A_TOOL = "(all else)"
 
 _NO_PREFIX = (
-    " No system prompt and no other tools are counted: pass their tokens as --prefix-tokens, since they change all of"
-    " these shares."
+    "No system prompt and no other tools are counted: pass their tokens as --prefix-tokens, since they change all of"
+    " these shares. "
 )
 
 
@@ -26,9 +27,10 @@ def counted(report: ReplayReport) -> str:
     """Return how much was replayed, in words."""
     already = f", {report.already_offloaded:,} of them offloaded already" if report.already_offloaded else ""
     beginnings = f" ({count_of(report.beginnings, 'beginning')} of them left out)" if report.beginnings else ""
+    unread = f"; {report.left_out:,} more could not be read"
     return (
         f"{count_of(len(report.conversations), 'conversation')}{beginnings}, {count_of(report.turns, 'turn')},"
-        f" {count_of(report.total.results, 'tool result')}{already}"
+        f" {count_of(report.total.results, 'tool result')}{already}{unread if report.left_out else ''}"
     )
 
 
@@ -44,14 +46,14 @@ def result_in_words(report: ReplayReport) -> str:
             reads = "reads each offloaded result back once"
         case times:
             reads = f"reads each offloaded result back {times} times"
-    best, bounds = report.best, _bounds(report.chosen)
+    best = report.best
     if best is None:
         return (
             f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
-            f"{bounds}{_with_a_cache(report)}."
+            f"{_bounds(report, given.deciding)}{_with_a_cache(report)}."
         )
     plain, cached = (
-        share_text(report.total.saved(best.billed, price)) + (bounds if price == given.deciding else "")
+        share_text(report.total.saved(best.billed, price)) + _bounds(report, price)
         for price in (given.plain, given.cached)
     )
     saved = f"{plain}, or {cached} with a prompt cache"
@@ -74,15 +76,17 @@ def details(report: ReplayReport) -> str:
     plain, cached = (chosen.dearer(report.shown, price) for price in (given.plain, given.cached))
     dearer = cached if given.deciding == given.cached else plain
     pays = report.best is not None
-    most = (
-        " Most cost more: a few large results pay for all." if pays and 2 * dearer > len(report.conversations) else ""
-    )
-    return (
+    said = (
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
         f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
         f" {count_of(len(report.conversations), 'conversation')} would cost at least 2% more, {cached:,} with a prompt"
-        f" cache.{most}{'' if given.prefix_tokens else _NO_PREFIX}"
+        " cache."
     )
+    if pays and 2 * dearer > len(report.conversations):
+        said += " Most cost more: a few large results pay for all."
+    if pays and report.shown == min(given.thresholds) < max(given.thresholds):
+        said += " This is the lowest threshold that was tried: lower ones may save more."
+    return said if given.prefix_tokens else f"{_NO_PREFIX}{said}"
 
 
 def knobs(report: ReplayReport) -> str:
@@ -95,15 +99,15 @@ def share_text(share: float) -> str:
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
 
 
-def _bounds(report: ReplayReport) -> str:
-    """Say what the assumed read-backs can change at most."""
+def _bounds(report: ReplayReport, price: Price) -> str:
+    """Say what the assumed read-backs can change at most; at the price that comes second, in numbers alone."""
     given = report.assumptions
     if given.retrievals is not None:
         return ""
-    amount = report.total.at(report.shown)
-    never, each = (
-        share_text(report.total.saved(share, given.deciding)) for share in (amount.never_read, amount.each_read)
-    )
+    amount = report.chosen.total.at(report.shown)
+    never, each = (share_text(report.total.saved(share, price)) for share in (amount.never_read, amount.each_read))
+    if price != given.deciding:
+        return f" ({never}, {each})"
     return f" ({never} if it reads nothing back, {each} if it reads each offloaded result back once)"
 
 

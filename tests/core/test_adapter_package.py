@@ -1,0 +1,33 @@
+"""What ``import coatcheck_langchain`` says where its framework is not to be had."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck.adapting.package import front_door
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_framework_that_is_not_installed_is_named_with_what_installs_it() -> None:
+    said = r"^coatcheck_x needs no_such_framework, which is not installed\. Install it with: pip install .*\[x\]"
+
+    with pytest.raises(ImportError, match=said):
+        front_door("coatcheck_x", {}, needs="no_such_framework", install="coatcheck[x]")
+
+
+@pytest.mark.parametrize("broken", ["import no_such_module", "from sys import no_such_name"])
+def test_one_that_is_there_and_cannot_be_imported_is_told_with_the_cause(
+    broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a user's own script has the framework's name."""
+    (tmp_path / "framework_of_mine.py").write_text(f"{broken}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "framework_of_mine", raising=False)
+
+    with pytest.raises(ImportError, match=r"needs framework_of_mine, which cannot be imported: .*no_such_"):
+        front_door("coatcheck_x", {}, needs="framework_of_mine", install="coatcheck[x]")
