@@ -60,7 +60,7 @@ _PreviewTokens = Annotated[
         metavar="N",
         min=0,
         show_default=False,
-        help=f"Tokens of a preview. Else {DEFAULT_PREVIEW_TOKENS}, and others at the best threshold.",
+        help=f"Tokens of a preview. Else {DEFAULT_PREVIEW_TOKENS}, then others.",
     ),
 ]
 _Retrievals = Annotated[
