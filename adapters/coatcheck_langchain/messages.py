@@ -96,7 +96,7 @@ def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessag
             for item in result:
                 yield from find_messages(item, key=key)
         case _:
-            for holder in _HOLDERS if dataclasses.is_dataclass(result) else ():
+            for holder in _holders(result, key):
                 yield from find_messages(getattr(result, holder, None), key=key)
 
 
@@ -110,13 +110,30 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
             return result if held is result[key] else {**result, key: held}
         case list() | tuple():
             items = [replace_messages(item, copies, key=key) for item in result]
-            return items if any(new is not old for new, old in zip(items, result, strict=True)) else result
+            if all(new is old for new, old in zip(items, result, strict=True)):
+                return result
+            # A command may have its update as pairs, which LangGraph takes for such only where they are tuples.
+            return tuple(items) if isinstance(result, tuple) else items
         case _:
-            for holder in _HOLDERS if dataclasses.is_dataclass(result) else ():
+            for holder in _holders(result, key):
                 held = replace_messages(getattr(result, holder, None), copies, key=key)
                 if held is not getattr(result, holder, None):
-                    return dataclasses.replace(result, **{holder: held})  # type: ignore[type-var] # never a class
+                    return _copy(result, {holder: held})
             return result
+
+
+def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it
+    """Return a copy of what holds messages, with other ones."""
+    if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
+        return dataclasses.replace(holder, **change)
+    return holder.model_copy(update=change)
+
+
+def _holders(result: object, key: str) -> tuple[str, ...]:
+    """Return the fields of an object that may hold messages: a command, an overwrite, or a state that is typed."""
+    if dataclasses.is_dataclass(result):
+        return (*_HOLDERS, key)
+    return (key,) if hasattr(result, "model_copy") else ()
 
 
 def is_for_others(tool: BaseTool | None) -> bool:

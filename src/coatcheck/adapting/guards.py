@@ -419,8 +419,12 @@ def is_for_code_only(allowed_callers: object) -> bool:
 
 
 def asks_to_keep(holder: object) -> bool:
-    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``."""
-    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep"
+    """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``.
+
+    Not if it has the annotations of an MCP server's tool, as ``langchain-mcp-adapters`` puts them into a tool's
+    metadata: the server may add any key to the hints of the protocol, which are always there.
+    """
+    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep" and "readOnlyHint" not in holder
 
 
 def _is_code(name: object) -> bool:

@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import pytest
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage, ToolMessage
 from langchain_core.tools import InjectedToolCallId, tool
 from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.prebuilt import ToolRuntime  # noqa: TC002 - LangGraph finds the parameter by its annotation
 from langgraph.types import Command, Send
+from pydantic import BaseModel
 
 from coatcheck_langchain import (
     OffloadMiddleware,
@@ -212,9 +215,62 @@ def test_a_command_whose_update_is_a_list_is_rebuilt() -> None:
     assert text_of(new.update[1]).startswith(OPENING)
 
 
+@RUNS
+async def test_a_command_whose_update_is_pairs_is_applied(mode: str) -> None:
+    """LangGraph takes only tuples for pairs: of lists it would make nothing, and the call would have no answer."""
+
+    @tool
+    def fetch() -> str:
+        """Fetch rows."""
+        return LONG
+
+    def as_pairs(message: Any) -> Command[Any]:
+        return Command(update=[("messages", [HumanMessage("by the way"), message])])
+
+    class Pairs(AgentMiddleware[Any, Any]):
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return as_pairs(handler(request))
+
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return as_pairs(await handler(request))
+
+    agent, _ = agent_of([fetch], call(("fetch", {})), say(), middleware=[OffloadMiddleware(), Pairs()])
+
+    messages = await run(agent, mode)
+
+    assert [type(each) for each in messages] == [HumanMessage, AIMessage, HumanMessage, ToolMessage, AIMessage]
+    assert text_of(messages[3]).startswith(OPENING)
+
+
+@dataclass
+class DataclassState:
+    messages: Annotated[list[BaseMessage], add_messages]
+    count: int = 0
+
+
+class ModelState(BaseModel):
+    messages: Annotated[list[BaseMessage], add_messages]
+    count: int = 0
+
+
+@pytest.mark.parametrize("state", [DataclassState, ModelState])
+def test_a_state_that_is_typed_is_rewritten(state: type[DataclassState | ModelState]) -> None:
+    given = state(messages=[HumanMessage("hello"), answer("call-1")], count=3)
+
+    for new in (wrap(given), wrap(Command(update=given)).update):
+        assert isinstance(new, state)
+        assert new.count == 3
+        assert new.messages[0] is given.messages[0]
+        assert text_of(new.messages[1]).startswith(OPENING)
+    assert given.messages[1].content == LONG
+
+
 @pytest.mark.parametrize(
     "result",
     [
+        DataclassState(messages=[answer("call-1", SHORT)]),
+        ModelState(messages=[answer("call-1", SHORT)]),
+        Command(update=[("messages", [answer("call-1", SHORT)])]),
         Command(goto="next"),
         Command(update={"count": 1}),
         Command(update={"messages": [answer("call-1", SHORT)]}),

@@ -22,6 +22,7 @@ adapted = pytest.importorskip("langchain_mcp_adapters.tools", reason="langchain-
 
 SERVER = """
 from mcp.server.fastmcp import FastMCP
+from mcp.types import ToolAnnotations
 
 server = FastMCP("rows", log_level="ERROR")
 row = lambda n: {"id": n, "name": f"größe {n}" + "x" * 400, "share": n / 7, "ok": n % 2 == 0, "none": None}
@@ -47,11 +48,17 @@ def as_text(size: int) -> str:
     return "\\n".join(f"line {n}" for n in range(size))
 
 
+@server.tool(annotations=ToolAnnotations(readOnlyHint=True, coatcheck="keep"))
+def as_kept(size: int) -> dict[str, dict]:
+    # It asks to stay in the conversation, which is for the host to say.
+    return {str(n): row(n) for n in range(size)}
+
+
 server.run()
 """
 
 
-SIZES = {"as_object": 2_000, "as_list": 5, "as_lines": 8, "as_text": 20_000}
+SIZES = {"as_object": 2_000, "as_list": 5, "as_lines": 8, "as_text": 20_000, "as_kept": 20}
 
 
 async def test_the_structured_copy_leaves_the_checkpoint_and_comes_back(
