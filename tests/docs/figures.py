@@ -69,7 +69,7 @@ def _kept_at_500(way: str) -> str:
     return f"{float(row[1]):.0f}%"
 
 
-KEPT, OF_A_HEAD = _kept_at_500("coatcheck, preview"), _kept_at_500("head")
+KEPT, OF_A_HEAD = _kept_at_500("coatcheck, whole placeholder"), _kept_at_500("head")
 
 FIGURES = (
     ("docs/settings.md", f"max_result_tokens={DEFAULT['max_result_tokens']:_}, # a tool result above this"),
@@ -97,7 +97,7 @@ FIGURES = (
     ("docs/quality.md", "{:.0%} of the budget, {:.0%} in numbered source code".format(*_SHARE_OF_NAMES)),
     (
         "README.md",
-        f"preview of 500 tokens held {KEPT} of what agents later needed, a head of 500 tokens {OF_A_HEAD}",
+        f"placeholder of 500 tokens held {KEPT} of what agents later needed, a head of 500 tokens {OF_A_HEAD}",
     ),
     ("docs/guarantees.md", f"{KEPT} on held-out conversations; a head of 500 tokens: {OF_A_HEAD}"),
     ("README.md", f"the definition of the retrieval tool adds {TOOL} to each request"),

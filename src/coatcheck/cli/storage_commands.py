@@ -50,9 +50,8 @@ def list_contents(
 ) -> None:
     """List the contents of a scope with their references.
 
-    The last used come first. If the list of a storage has no tools and types, as
-    with S3, those of the first 1,000 contents are asked for, or with --tool of all.
-    Keys name a scope by its digest.
+    The last used come first. On S3, tool and type are looked up for the first 1,000
+    contents only; with --tool, for all. Keys name a scope by its digest.
     """
     from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - the library is loaded when it is used
 
@@ -112,8 +111,8 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     """Count what is stored, in all and by scope, the largest first.
 
     A storage knows scopes by their digest only; yours, and the default one, are shown
-    by name, and those of an MCP proxy by server and folder. Behind the others is the
-    tool of what was last saved or used.
+    by name, and those of an MCP proxy by server and folder. Others show their digest
+    and the tool of what was last saved or used.
     """
     from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key, scope_part  # noqa: PLC0415
