@@ -72,6 +72,7 @@ class _Transport(LimitedTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; raises ``httpx2.ConnectError`` that names the reason and the address."""
+        await request.aread()  # of one that follows a redirect, the content is a stream
         try:
             response = await super().handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:

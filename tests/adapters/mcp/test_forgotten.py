@@ -40,20 +40,27 @@ class Without(Everything):
 class Forgetful(Everything):
     """A server over HTTP that answers 404 to requests of the sessions that it was told to forget."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, as_json: bool = False) -> None:
         super().__init__()
         self.known: set[bytes] = set()
         self.forgotten: set[bytes] = set()
         self.forgets_each = False
         self.refused = 0
         self.refuses: tuple[int, bytes] = (404, b"")
-        self._app = self.server.streamable_http_app()
+        self._app = self.server.streamable_http_app(json_response=as_json)
+        self.moved = ""
+        """A path from which requests are redirected to where the server is."""
+
         self.url = ""
 
     def forget(self) -> None:
         self.forgotten |= self.known
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if self.moved and scope.get("path") == self.moved:
+            await send({"type": "http.response.start", "status": 307, "headers": [(b"location", b"/mcp")]})
+            await send({"type": "http.response.body"})
+            return
         session = dict(scope.get("headers", ())).get(SESSION)
         if session is not None:
             self.known.add(session)
@@ -80,7 +87,7 @@ class Forgetful(Everything):
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}{self.moved or '/mcp'}"
         async with serving(self, listener):
             yield
 
@@ -171,6 +178,17 @@ async def test_any_other_404_is_a_refusal(server: Forgetful, body: bytes) -> Non
         server.refuses = (404, body)
         server.forget()
         assert (await client.call_tool("small")).content[0].text == "few"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_so_is_a_call_behind_a_redirect(*, as_json: bool) -> None:
+    server = Forgetful(as_json=as_json)
+    server.moved = "/old"
+    async with server.client() as client:
+        server.forget()
+        assert (await client.call_tool("small")).content[0].text == "few"
+    assert server.calls == [("small", None)]
+    assert server.refused == 1
 
 
 async def test_so_is_any_other_request(server: Forgetful) -> None:
