@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
 
-__all__ = ("Upstream", "command_upstream", "url_upstream")
+__all__ = ("TOKEN_VARIABLE", "Upstream", "command_upstream", "url_upstream")
 
 Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
 
@@ -55,6 +55,9 @@ _SESSION_LOST = frozenset({_NOT_FOUND, 400})
 """The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
 
 _LAST_PORT = 65_535
+
+TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
+"""Has the token of this proxy's own port. A server that had it could call all others behind the proxy."""
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -241,15 +244,16 @@ def command_upstream(
     max_bytes: int = MAX_MESSAGE_BYTES,
     start_seconds: float = START_SECONDS,
 ) -> Upstream:
-    """Return the server that a command starts, with the whole environment of this process and ``env``.
+    """Return the server that a command starts, with the environment of this process and ``env``.
 
-    What it writes to stderr goes to this process's stderr directly, so that it cannot fill a pipe that nobody reads.
+    Only the token of this proxy's port is left out, unless ``env`` has it. What it writes to stderr goes to this process's stderr directly, so that it cannot fill a pipe that nobody reads.
     """
     program, *arguments = command
+    inherited = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     parameters = StdioServerParameters(
         command=program,
         args=arguments,
-        env={**os.environ, **(env or {})},
+        env={**inherited, **(env or {})},
         cwd=None if cwd is None else os.fspath(cwd),
         encoding=lines_codec(max_bytes),
     )

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ("mcp",)
 
-TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
-
 _HELP = """\b
 Put coatcheck in front of an MCP server. In place of its command, write:
     coatcheck mcp -- npx -y some-mcp-server --its-options"""
@@ -384,6 +382,8 @@ def _token() -> str | None:
         CannotRun: it is empty, so that no client could send it.
 
     """
+    from coatcheck_mcp.transports import TOKEN_VARIABLE  # noqa: PLC0415 - see _settings
+
     token = os.environ.get(TOKEN_VARIABLE)
     if token is not None and not token.strip():
         msg = f"{TOKEN_VARIABLE} is empty, so no client would get in; give it a value, or unset it to have one made"
@@ -416,6 +416,7 @@ def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> Non
     import anyio  # noqa: PLC0415 - see _settings
 
     from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.transports import TOKEN_VARIABLE  # noqa: PLC0415 - see _settings
 
     complain(f"coatcheck: serving on http://{LOOPBACK}:{listener.getsockname()[1]}{PATH}")
     if token is not None:

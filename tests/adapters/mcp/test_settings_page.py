@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import tomli
 
-from coatcheck.cli.mcp_command import TOKEN_VARIABLE
 from coatcheck_mcp.config import DEFAULT_STORAGE, KEYS, KNOBS, SERVER_KEYS, TOOL_KEYS, Config, load
 from coatcheck_mcp.install.clients import CLIENTS
 from coatcheck_mcp.install.entries import is_wrapped, unwrap, wrap
 from coatcheck_mcp.install.spans import parse
 from coatcheck_mcp.serving import LOOPBACK, PATH
+from coatcheck_mcp.transports import TOKEN_VARIABLE
 from tests.docs.pages import blocks_of
 from tests.meta.source_tree import ROOT
 

@@ -131,6 +131,16 @@ def status_of(port: int, token: str) -> int:
 
 
 class TestToken:
+    async def test_no_server_inherits_it_unless_its_entry_has_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv(TOKEN_VARIABLE, "the ports")
+        monkeypatch.setenv("FROM_THE_ENTRY", "s3cret")
+        found = []
+        for env in (None, {TOKEN_VARIABLE: "its own"}):
+            async with client_of(command_upstream(TINY, env=env)) as client:
+                told = [await client.call_tool("env", {"name": name}) for name in (TOKEN_VARIABLE, "FROM_THE_ENTRY")]
+                found.append([each.content[0].text for each in told])
+        assert found == [["", "s3cret"], ["its own", "s3cret"]]
+
     def test_without_one_a_token_is_made_anew_and_told_on_stderr(self, tmp_path: Path) -> None:
         tokens = []
         for _ in range(2):
