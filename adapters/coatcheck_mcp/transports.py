@@ -78,7 +78,7 @@ class _Transport(LimitedTransport):
         await request.aread()  # of one that follows a redirect, the content is a stream
         try:
             response = await super().handle_async_request(request)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             # A URL may hold secrets before its host and in its query.
             address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
             msg = f"{_why_not_connected(error)} at {address}"
@@ -212,6 +212,8 @@ async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Re
 
 def _why_not_connected(error: Exception) -> str:
     """Return what the system said: httpx2 hides it behind its own errors."""
+    if isinstance(error, httpx2.ProxyError):
+        return f"the HTTP proxy that the environment names answered {error}"
     cause: BaseException = error
     while (deeper := cause.__cause__ or cause.__context__) is not None:
         cause = innermost(deeper)  # a group, if the host has several addresses

@@ -26,7 +26,7 @@ from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_relays import WILLING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterator
 
 TOKEN = "the-token"  # noqa: S105 - a test's
 UNKNOWN = "nobody knows this name"
@@ -431,3 +431,67 @@ async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: py
     with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
         async with client_of(url_upstream("http://host.invalid/mcp")):
             pass
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch, listener: socket.socket) -> Iterator[None]:
+    """Let the environment name what listens as the proxy for every address."""
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{listener.getsockname()[1]}")
+    with listener:
+        yield
+
+
+@pytest.mark.usefixtures("proxied")
+async def test_a_url_is_reached_through_the_proxy_of_the_environment(listener: socket.socket) -> None:
+    app, asked = Everything().server.streamable_http_app(host="far.invalid"), set[str]()
+
+    async def forward(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            asked.add(scope["path"])
+            scope = {**scope, "path": httpx2.URL(scope["path"]).path}
+        await app(scope, receive, send)
+
+    async with serving(forward, listener), client_of(url_upstream("http://far.invalid/mcp")) as client:
+        assert (await client.call_tool("small")).content[0].text == "few"
+    assert asked == {"http://far.invalid/mcp"}
+
+
+@pytest.mark.usefixtures("proxied")
+async def test_a_server_on_this_machine_is_reached_without_it(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
+        assert (await client.call_tool("small")).content[0].text == "few"
+
+
+@pytest.mark.usefixtures("proxied")
+async def test_so_is_a_host_that_the_environment_excepts(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def unknown(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, UNKNOWN)
+
+    monkeypatch.setattr("anyio._core._sockets.getaddrinfo", unknown)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "far.invalid")
+    said = f"{UNKNOWN} at http://far.invalid/mcp$"
+    with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+        async with client_of(url_upstream("http://far.invalid/mcp")):
+            pass
+
+
+@pytest.mark.usefixtures("proxied")
+async def test_a_proxy_of_the_environment_that_refuses_is_named_in_the_error(listener: socket.socket) -> None:
+    async def refuse(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 407, "headers": []})
+        await send({"type": "http.response.body"})
+
+    said = "the HTTP proxy that the environment names answered 407 .* at https://far.invalid/mcp$"
+    async with serving(refuse, listener):
+        with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+            async with client_of(url_upstream("https://far.invalid/mcp")):
+                pass
