@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import anyio
 import httpx2
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -54,6 +56,18 @@ _ACCEPTED = 202
 _SESSION_LOST = frozenset({_NOT_FOUND, 400})
 """The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
 
+_NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
+"""What a server, or what stands before it, says for a while. The first: it does not know yet that a stream was cut."""
+
+_LONGEST_PAUSE = 60.0
+"""Seconds between two tries to open the server's own stream again."""
+
+_EVENTS = "text/event-stream"
+_LAST_EVENT = "last-event-id"
+
+_failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
+"""Set in the task that listens to the server, once it has: how often in a row it has not been heard since."""
+
 _LAST_PORT = 65_535
 
 TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
@@ -76,6 +90,37 @@ class _Transport(LimitedTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; raises ``httpx2.ConnectError`` that names the reason and the address."""
         await request.aread()  # of one that follows a redirect, the content is a stream
+        # Only requests that carry on with the answer to a call name an event before their task has listened.
+        asks_to_listen = request.method == "GET" and _EVENTS in request.headers.get("accept", "")
+        if asks_to_listen and (_failed.get() is not None or _LAST_EVENT not in request.headers):
+            return await self._listen(request)
+        return await self._answered(request)
+
+    async def _listen(self, request: httpx2.Request) -> httpx2.Response:
+        """Open the stream of what the server says on its own.
+
+        The library opens it again where it ends, but after two errors gives up for good, and says nothing. So once the
+        server was heard, neither a cut nor a failure is one: the stream ends, and each failure makes the pause longer.
+        """
+        failed = _failed.get()
+        if failed:
+            await anyio.sleep(min(2.0 ** min(failed, 10) - 1, _LONGEST_PAUSE))
+        try:
+            response = await self._answered(request)
+        except httpx2.TransportError as error:
+            if failed is None:
+                raise
+            return _unheard(request, failed, str(error))
+        status = response.status_code
+        if failed is not None and status in _NOT_NOW:
+            await response.aclose()
+            return _unheard(request, failed, f"HTTP {status}")
+        if status == _OK and response.headers.get("content-type", "").lower().startswith(_EVENTS):
+            _failed.set(0)
+            response.stream = _UntilCut(response.stream)  # type: ignore[arg-type]
+        return response
+
+    async def _answered(self, request: httpx2.Request) -> httpx2.Response:
         try:
             response = await super().handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
@@ -89,6 +134,29 @@ class _Transport(LimitedTransport):
                 raise
             return _broken_off(message, error)
         return await _understandable(request, response, passed=self._passed)
+
+
+class _UntilCut(httpx2.AsyncByteStream):
+    """A stream whose cut, or silence, is its end."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
+        with suppress(httpx2.StreamError):
+            async for piece in self._stream:
+                yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
+    """Return a stream that ends at once, so that the library opens another."""
+    if not failed:
+        logger.warning("what %s says on its own is not heard until its stream opens again: %s", request.url.host, why)
+    _failed.set(failed + 1)
+    return httpx2.Response(_OK, headers={"content-type": _EVENTS}, content=b"")
 
 
 async def _understandable(
@@ -248,7 +316,8 @@ def command_upstream(
 ) -> Upstream:
     """Return the server that a command starts, with the environment of this process and ``env``.
 
-    Only the token of this proxy's port is left out, unless ``env`` has it. What it writes to stderr goes to this process's stderr directly, so that it cannot fill a pipe that nobody reads.
+    Only the token of this proxy's port is left out, unless ``env`` has it. What the server writes to stderr goes to
+    this process's stderr directly, so that it cannot fill a pipe that nobody reads.
     """
     program, *arguments = command
     inherited = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}

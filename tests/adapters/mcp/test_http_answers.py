@@ -223,13 +223,13 @@ class Brittle:
         return HEAD + b"mcp-session-id: 1\r\ncontent-length: %d\r\n\r\n" % len(body) + body, True
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[Any]:
+    async def client(self, **options: Any) -> AsyncIterator[Any]:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
         port = listener.extra(SocketAttribute.local_port)  # noqa: S610 - anyio's, not Django's
         with anyio.fail_after(PATIENCE):
             async with listener, anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.serve, self)
-                async with client_of(url_upstream(f"http://127.0.0.1:{port}/mcp"), **WILLING) as client:
+                async with client_of(url_upstream(f"http://127.0.0.1:{port}/mcp"), **WILLING, **options) as client:
                     yield client
                 tasks.cancel_scope.cancel()
 
@@ -278,6 +278,41 @@ async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: py
                 await anyio.lowlevel.checkpoint()
         assert (await client.call_tool("slow")).content[0].text == "fine"
     assert server.heard.count("initialize") == 1
+
+
+class Interrupted(Brittle):
+    """Its own stream does not last: it is cut, or cannot be opened, and says something the last time only."""
+
+    async def _answer(self, asked: Any) -> tuple[bytes, bool]:
+        if asked:
+            return await super()._answer(asked)
+        opened = len([each for each in self.heard if not each])
+        head = HEAD.replace(b"application/json", b"text/event-stream") + b"\r\nid: 1\nretry: 1\ndata:\n\n"
+        if opened in OUTAGE:
+            return OUTAGE[opened], False
+        return (head + event(json.dumps(CHANGED)) if opened == 9 else head + b"data: {"), False
+
+
+OUTAGE = {
+    5: b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n",
+    6: b"HTTP/1.1 409 Busy\r\ncontent-length: 0\r\n\r\n",
+    7: b"",
+}
+CHANGED = {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
+
+
+async def test_a_stream_of_notifications_that_is_cut_again_and_again_is_opened_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.transports._LONGEST_PAUSE", 0.0)
+    told = anyio.Event()
+
+    async def on_message(message: Any) -> None:
+        told.set()
+
+    async with Interrupted(b"").client(message_handler=on_message):
+        await told.wait()
+    assert caplog.text.count("says on its own is not heard until its stream opens again: HTTP 503") == 1
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 11, 100])
