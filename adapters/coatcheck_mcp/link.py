@@ -228,7 +228,7 @@ class Link:
             self._connecting.cancel()
 
     async def aclose(self) -> None:
-        """End the connection, and wait until the process is gone; the library gives it six seconds at most."""
+        """End the connection, and wait until the process is gone; it has eight seconds at most."""
         self.close()
         await self._ended.wait()
 

@@ -28,6 +28,7 @@ from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import id_in
 from coatcheck_mcp.limits import FIRST_ERROR, MAX_MESSAGE_BYTES, LimitedTransport, broken_off, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
+from coatcheck_mcp.stdio import until_exit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -333,7 +334,7 @@ def command_upstream(
     async def connect() -> AsyncIterator[TransportStreams]:
         async with AsyncExitStack() as stack:
             try:
-                streams = await stack.enter_async_context(stdio_client(parameters))
+                streams = await stack.enter_async_context(until_exit(stdio_client(parameters)))
             except OSError as error:  # the system says neither where it looked, nor whether it means program or folder
                 variables = parameters.env or {}
                 why = missing_folder(cwd) or missing_program(program, cwd=cwd, variables=variables) or str(error)

@@ -36,7 +36,8 @@ LARGE = 40
 """Of these calls."""
 
 RUDE = """
-import json, os, sys, time
+import json, os, subprocess, sys, time
+ends = False
 for line in sys.stdin:
     message = json.loads(line)
     match message.get("method"):
@@ -52,11 +53,22 @@ for line in sys.stdin:
             elif name == "shut":
                 os.close(1)
                 time.sleep(600)
+            elif name == "silent":
+                continue
+            elif name in ("help", "leave", "detach"):
+                helper = subprocess.Popen(["sleep", "600"], start_new_session=name == "detach")
+                with open("helper", "w") as file:
+                    file.write(str(helper.pid))
+                ends = name != "help"
             result = {"content": [{"type": "text", "text": str(os.getpid())}]}
+            if ends and not message["params"]["arguments"].get("answers"):
+                os._exit(3)
         case _:
             continue
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}) + "\\n")
     sys.stdout.flush()
+    if ends:
+        os._exit(3)
 """
 
 
@@ -170,6 +182,43 @@ def test_a_server_that_shuts_its_output_has_ended(start: Callable[..., Process])
     assert "has ended" in client.call("shut")["error"]["message"]
     wait_until_gone(server)
     assert client.said(client.call("pid")) != str(server)
+
+
+@pytest.mark.parametrize("way", ["leave", "detach"])
+def test_a_server_that_dies_has_ended_even_if_a_child_of_it_holds_its_output(
+    start: Callable[..., Process], tmp_path: Path, way: str
+) -> None:
+    client = start(sys.executable, "-c", RUDE)
+    waiting = {client.send("tools/call", name=name, arguments={}) for name in ("silent", way)}
+    try:
+        errors = [client.read() for _ in waiting]
+        assert {error["id"] for error in errors} == waiting
+        assert all("has ended" in error["error"]["message"] for error in errors)
+        assert client.said(client.call("pid"))
+        helper = int((tmp_path / "helper").read_text())
+        if way == "leave":
+            wait_until_gone(helper)
+    finally:
+        if way == "detach":
+            os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
+
+
+def test_what_a_server_says_before_it_dies_is_read_even_if_a_child_of_it_holds_its_output(
+    start: Callable[..., Process], tmp_path: Path
+) -> None:
+    client = start(sys.executable, "-c", RUDE)
+    assert int(client.said(client.call("leave", answers=True)))  # its own number
+    client.wait_for_stderr("the MCP server rude has ended; the next request starts it again")
+    assert client.said(client.call("pid"))
+    assert client.leave() == 0
+    wait_until_gone(int((tmp_path / "helper").read_text()))
+
+
+def test_what_a_server_has_started_ends_with_it(start: Callable[..., Process], tmp_path: Path) -> None:
+    client = start(sys.executable, "-c", RUDE)
+    assert client.said(client.call("help"))
+    assert client.leave() == 0
+    wait_until_gone(int((tmp_path / "helper").read_text()))
 
 
 def test_a_server_that_prints_to_its_output_is_understood_all_the_same(start: Callable[..., Process]) -> None:

@@ -1,0 +1,79 @@
+"""The end of a server on stdio: its process's, whoever else holds its output, and that of what it has started.
+
+The library takes a server for alive while its output is open, so also while only a child of it holds that.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp.os.posix.utilities import terminate_posix_process_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from contextlib import AbstractAsyncContextManager
+
+    from anyio.streams.memory import MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams  # the type of what clients yield
+    from mcp.shared._stream_protocols import ReadStream
+
+__all__ = ("until_exit",)
+
+SILENT_SECONDS = 1.0
+"""How long nothing must have come before the process is looked at; what was left in the pipe has come by then."""
+
+_KILL_SECONDS = 2.0
+"""How long what a server has started may take to end itself; as long as the library gives the server."""
+
+
+@asynccontextmanager
+async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> AsyncIterator[TransportStreams]:
+    """Connect a client of the library's for stdio; nothing more comes once the process has ended and all is read.
+
+    At the end, whatever is left of the server's process group is killed, where there are groups.
+    """
+    process = None
+    try:
+        async with client as (reads, writes):
+            process = _process_of(client)
+            into, passed = anyio.create_memory_object_stream[Any](0)
+            async with passed, anyio.create_task_group() as tasks:
+                tasks.start_soon(_pass_on, reads, into, process)
+                yield passed, writes
+                tasks.cancel_scope.cancel()
+    finally:
+        if process is not None and sys.platform != "win32":
+            with anyio.CancelScope(shield=True):
+                await terminate_posix_process_tree(process, _KILL_SECONDS)
+
+
+def _process_of(client: object) -> Any:  # noqa: ANN401 - the library's own type of each system
+    """Return the process that a connected client of the library's has started; None if it cannot be found.
+
+    The library shows it nowhere: it is a variable of the generator. None leaves all as the library does it.
+    """
+    frame = getattr(getattr(client, "gen", None), "ag_frame", None)
+    return None if frame is None else frame.f_locals.get("process")
+
+
+async def _pass_on(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], process: Any) -> None:  # noqa: ANN401 - as above
+    has_ended = False
+    async with into:
+        while True:
+            with anyio.move_on_after(SILENT_SECONDS) as silence:
+                try:
+                    item = await reads.receive()
+                except anyio.EndOfStream:
+                    return
+            if not silence.cancelled_caught:
+                try:
+                    await into.send(item)
+                except anyio.BrokenResourceError:  # nobody reads any more
+                    return
+            elif has_ended:
+                return
+            else:
+                has_ended = process is not None and process.returncode is not None
