@@ -6,7 +6,6 @@ It drops such a line, and whoever waits for an answer in it would wait without e
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
@@ -28,13 +27,16 @@ from coatcheck_mcp.limits import broken_off, refusal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "refuse", "repair")
+__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "messages_in", "refuse")
 
 _WHY = 200
 """Characters of the parser's reason."""
 
 _ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)")
 """A backslash and what it escapes; a pair of surrogates is one."""
+
+_MARK = "\ufeff"
+"""A byte order mark, which some programs write before their first line."""
 
 _NAME_OF_MESSAGE = 2
 """Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
@@ -87,18 +89,38 @@ def in_our_words(error: MCPError) -> MCPError:
     return MCPError(code=INTERNAL_ERROR, message=broken_off(error.message)) if is_lost else error
 
 
-def repair(fault: Exception) -> SessionMessage | None:
-    """Return a message in place of a line that is none but for half a surrogate pair; None if it is none at all.
+def messages_in(fault: Exception) -> list[SessionMessage | Exception]:
+    """Return the messages of a line that is none itself; the fault alone if it is none but that.
 
-    A text that was cut within an emoji has half of one. It becomes U+FFFD.
+    A batch, which one version of the protocol has, holds several; one of them that cannot be read is a fault again. A
+    line may begin with a byte order mark, and a text that was cut within an emoji has half a surrogate pair, which
+    becomes U+FFFD.
     """
     if not isinstance(fault, ValidationError):
-        return None
-    line = fault.errors(include_url=False)[0]["input"]
-    if isinstance(line, str) and "\\" in line:
-        with suppress(ValidationError):
-            return SessionMessage(jsonrpc_message_adapter.validate_json(_ESCAPE.sub(_whole, line), by_name=False))
-    return None
+        return [fault]
+    line = _input(fault)
+    if isinstance(line, str) and (mended := _ESCAPE.sub(_whole, line.removeprefix(_MARK))) != line:
+        try:
+            return [SessionMessage(jsonrpc_message_adapter.validate_json(mended, by_name=False))]
+        except ValidationError as still:
+            batch = _input(still)
+            return _each(batch) if isinstance(batch, list) else [fault]
+    return _each(line) if isinstance(line, list) else [fault]
+
+
+def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
+    """Return what could not be read: the line, or what it holds if that is JSON."""
+    return fault.errors(include_url=False)[0]["input"]
+
+
+def _each(batch: Sequence[Any]) -> list[SessionMessage | Exception]:
+    found: list[SessionMessage | Exception] = []
+    for each in batch:
+        try:
+            found.append(SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False)))
+        except ValidationError as fault:  # noqa: PERF203 - the others are messages all the same
+            found.append(fault)
+    return found
 
 
 def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:

@@ -6,13 +6,14 @@ client that does not read would let a server that talks fill the memory. Here re
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 
-from coatcheck_mcp.faults import refuse, repair
+from coatcheck_mcp.faults import messages_in, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,6 +114,8 @@ class PacedReads(_Closing):
         """
         super().__init__(stream)
         self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
+        self._parts: deque[Any] = deque()
+        """What a line held that has not been received yet."""
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
@@ -122,24 +125,27 @@ class PacedReads(_Closing):
     async def receive(self) -> Any:  # noqa: ANN401 - the library's messages
         """Return the next message."""
         await self._gate.passed()
-        try:
-            item = await self._stream.receive()
-        except (anyio.EndOfStream, anyio.ClosedResourceError):
-            self.ended = True
-            self._on_end()
-            raise
+        while not self._parts:  # a batch may be empty
+            item = await self._next()
+            self._parts += messages_in(item) if isinstance(item, Exception) else [item]
+        item = self._parts.popleft()
         if isinstance(item, Exception):
-            return await self._mend(item)
+            return await self._answered(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):
             # The task of the one before has begun by now, so that the gate has counted it.
             await anyio.lowlevel.checkpoint()
         return item
 
-    async def _mend(self, fault: Exception) -> Any:  # noqa: ANN401 - as above
-        """Return a message in place of a line that cannot be read; the fault itself if nobody here waits for it."""
-        repaired = repair(fault)
-        if repaired is not None:
-            return repaired
+    async def _next(self) -> Any:  # noqa: ANN401 - as above
+        try:
+            return await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            self.ended = True
+            self._on_end()
+            raise
+
+    async def _answered(self, fault: Exception) -> Any:  # noqa: ANN401 - as above
+        """Return an error in place of what cannot be read; the fault itself if nobody here waits for it."""
         refused = refuse(fault, asks=self._answers is not None)
         if refused is None or self._answers is None:
             return refused or fault

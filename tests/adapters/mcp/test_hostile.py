@@ -65,7 +65,8 @@ BEFORE_A_GOOD_ANSWER = {
     "objects in objects": '{"a":' * DEEP,
     "progress for a list": PROGRESS % "[]",
     "progress for nobody": PROGRESS % '"x"',
-    "two messages on a line": "[" + GOOD.replace("@ID@", "5") + "," + GOOD.replace("@ID@", "6") + "]",
+    "a batch for nobody": "[" + GOOD.replace("@ID@", "123456") + ',{"jsonrpc":"2.0"},[],7]',
+    "an empty batch": "[]",
 }
 
 
@@ -96,6 +97,21 @@ def test_an_id_as_a_string_is_the_same_id(client: Process) -> None:
     assert client.said(say(client, GOOD.replace("@ID@", '"@ID@"'))) == "fine"
 
 
+BATCHES = {
+    "a batch of one": f"[{GOOD}]",
+    "a batch with half a surrogate pair": "[" + PROGRESS % '"\\ud83d"' + "," + GOOD + "]",
+    "a batch with what cannot be read": f'[7,{{"jsonrpc":"2.0"}},{GOOD}]',
+    "a byte order mark": f"\xef\xbb\xbf{GOOD}",
+    "a byte order mark before a batch": f"\xef\xbb\xbf[{GOOD}]",
+}
+
+
+@pytest.mark.parametrize("line", BATCHES.values(), ids=BATCHES.keys())
+def test_an_answer_in_a_batch_or_behind_a_byte_order_mark_arrives(client: Process, line: str) -> None:
+    assert client.said(say(client, line)) == "fine"
+    assert client.said(say(client, GOOD)) == "fine"
+
+
 WRONG = {
     "content that is no list": answer('{"content":{"type":"text"}}'),
     "content that is null": answer('{"content":null}'),
@@ -112,6 +128,7 @@ def test_an_answer_that_the_protocol_forbids_is_an_error_that_names_the_server(c
 
 
 UNREADABLE = {
+    "a batch with neither a result nor an error": '[{"jsonrpc":"2.0","id":@ID@}]',
     "an error that is a text": '{"jsonrpc":"2.0","id":@ID@,"error":"no"}',
     "levels that are too many": answer('{"content":[],"structuredContent":{"a":' + "[" * DEEP + "]" * DEEP + "}}"),
     "neither a result nor an error": '{"jsonrpc":"2.0","id":@ID@}',
@@ -163,6 +180,20 @@ def test_a_request_that_cannot_be_read_is_answered_with_an_error(
     assert answer["error"]["message"].startswith("coatcheck cannot read this request: ")
     assert why in answer["error"]["message"]
     assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_a_batch_of_the_client_is_answered_one_by_one(client: Process) -> None:
+    ping, unreadable = b'{"jsonrpc":"2.0","id":"ping","method":"ping"}', b'{"id":"odd","method":"ping"}'
+    write(client, b"[" + ping + b"," + unreadable + b"]")
+    answers = {answer["id"]: answer for answer in (client.read(), client.read())}
+    assert answers["ping"]["result"] == {}
+    assert answers["odd"]["error"]["message"].startswith("coatcheck cannot read this request: jsonrpc")
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_a_byte_order_mark_before_a_request_is_skipped(client: Process) -> None:
+    write(client, b'\xef\xbb\xbf{"jsonrpc":"2.0","id":"marked","method":"ping"}')
+    assert client.read()["id"] == "marked"
 
 
 @pytest.mark.parametrize(
