@@ -420,6 +420,8 @@ class Several:
         listed, templates = self._owners["resources"], self._owners["resourceTemplates"]
         if uri in listed:
             return listed[uri]
+        if uri in templates:  # as completion names it; its braces may match another server's template
+            return templates[uri]
         found = (server for template, server in reversed(templates.items()) if _matches(template, uri))
         return next(found, self._linked.get(uri))
 

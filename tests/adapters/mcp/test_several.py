@@ -249,6 +249,16 @@ class TestWhoAnswers:
             found = await wire(client, "completion/complete", {"ref": ref, "argument": argument})
         assert words in found["completion"]["values"][0]
 
+    async def test_a_completion_for_a_template_is_its_servers_though_it_matches_another_ones(self) -> None:
+        _, notes, upstreams = two()
+        template = {"uriTemplate": "file:///q{?a,b}", "name": "q"}
+        handler = _returning({"resourceTemplates": [template]})
+        notes.server.add_request_handler("resources/templates/list", types.PaginatedRequestParams, handler)
+        async with client_of(upstreams) as client:
+            ref, argument = {"type": "ref/resource", "uri": template["uriTemplate"]}, {"name": "a", "value": "v"}
+            found = await wire(client, "completion/complete", {"ref": ref, "argument": argument})
+        assert found["completion"]["values"][0].startswith("note ")
+
     async def test_the_client_sees_all_capabilities_and_all_instructions(self) -> None:
         first = Everything()
         first.server.instructions = None
