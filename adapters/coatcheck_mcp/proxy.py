@@ -158,6 +158,9 @@ class Proxy:
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()
+        self._reads_back: tuple[str, Scope | None] | None = None if scope is None else (RETRIEVAL_TOOL, None)
+        """The name of the retrieval tool and the identity of who calls it, where both are known without the server."""
+
         self._warn = WarnOnce(logger)
         self._seats: dict[Hashable, _Seat] = {}
         self._tasks: TaskGroup | None = None
@@ -365,18 +368,17 @@ class Proxy:
             tell(names)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
-        link = await self._link(ctx)
-        retrieval_tool = self._retrieval_name(await link.taken_names())
+        try:
+            link = await self._link(ctx)
+            retrieval_tool = self._retrieval_name(await link.taken_names())
+        except MCPError:
+            if self._reads_back is None or params.name != self._reads_back[0]:
+                raise
+            return await self._read_back(params, *self._reads_back)  # which needs no server
         identity = self._identity_of(link.server_name)
+        self._reads_back = retrieval_tool, identity
         if params.name == retrieval_tool:
-            return await answer_call(
-                params.arguments,
-                offloader=self.offloader,
-                scope=self._scope,
-                identity=identity,
-                name=retrieval_tool,
-                native_media=self._native_media,
-            )
+            return await self._read_back(params, retrieval_tool, identity)
         tool_meta = await link.tool_meta(params.name)
         tool_name = link.full_name(params.name)
         try:
@@ -402,6 +404,16 @@ class Proxy:
         if self._offers_late and identity not in self._offered_to and offloaded_references(sent):
             await self._offer(identity)
         return sent
+
+    async def _read_back(self, params: types.CallToolRequestParams, name: str, identity: Scope | None) -> Result:
+        return await answer_call(
+            params.arguments,
+            offloader=self.offloader,
+            scope=self._scope,
+            identity=identity,
+            name=name,
+            native_media=self._native_media,
+        )
 
     # Whether the retrieval tool is in the list.
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 import mcp_types as types
 import pytest
@@ -16,6 +17,9 @@ from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader,
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp.client import passed_on
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
 SMALL = sorted(RESULTS.keys() - BIG)
@@ -318,6 +322,33 @@ class TestTheToolThatIsAdded:
             async with client_of(server, proxy=proxy) as client:
                 answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
                 assert answer.get("isError", False) is is_error
+
+    @pytest.mark.parametrize(("scope", "was_up"), [(None, True), ("mine", True), ("mine", False)])
+    async def test_what_is_stored_is_read_back_while_the_server_is_down(self, scope: str | None, was_up: bool) -> None:
+        storage, server = InMemoryStorage(), Everything()
+        async with client_of(server, proxy=Proxy(server.upstream(), storage, scope=scope)) as client:
+            (reference,) = offloaded_references(await call(client, "log"))
+        upstream, is_down = server.upstream(), not was_up
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            if is_down:
+                raise FileNotFoundError
+            async with upstream.connect() as streams:
+                yield streams
+
+        proxy = Proxy(Upstream(name="test-server", connect=connect), storage, scope=scope)
+        async with client_of(server, proxy=proxy, mode="auto") as client:
+            if was_up:
+                await call(client, "small")
+                is_down = True
+                for seat in proxy._seats.values():
+                    assert seat.link is not None
+                    await seat.link.aclose()
+            answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+            assert not answer["isError"]
+            with pytest.raises(MCPError, match="could not start the MCP server"):
+                await call(client, "small")
 
 
 class TestTheEnd:
