@@ -508,7 +508,7 @@ class Link:
         if not self.has("tools"):
             return {"tools": []}
         listed = await self.forward(ctx)
-        if not (ctx.params or {}).get("cursor") and listed.get("nextCursor") is None:
+        if (ctx.params or {}).get("cursor") is None and listed.get("nextCursor") is None:
             self._tools = {tool["name"]: tool for tool in listed["tools"]}
         return listed
 

@@ -356,7 +356,7 @@ class Proxy:
         link = await self._link(ctx)
         listed = await link.list_tools(ctx)
         tools = [self._advertised(tool, link.full_name(tool["name"])) for tool in listed["tools"]]
-        if not (ctx.params or {}).get("cursor") and await self._is_offered(self._identity_of(link.server_name)):
+        if (ctx.params or {}).get("cursor") is None and await self._is_offered(self._identity_of(link.server_name)):
             tools.append(definition(self._retrieval_name(await link.taken_names())))
         await self._tell_of_tools(link)
         return {**listed, "tools": tools}

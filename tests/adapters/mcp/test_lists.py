@@ -90,6 +90,21 @@ async def test_a_list_in_a_circle_ends_where_it_began(caplog: pytest.LogCaptureF
     assert "tools/list of the MCP server everything does not end" in caplog.text
 
 
+async def test_the_retrieval_tool_is_on_one_page_though_another_ones_cursor_is_empty() -> None:
+    tool = Tool(name="small", input_schema={"type": "object"})
+
+    class Odd(Everything):
+        async def _list(self, ctx: Any, params: Any) -> ListToolsResult:
+            is_first = params is None or params.cursor is None
+            return ListToolsResult(tools=[tool], next_cursor="" if is_first else None)
+
+    async with client_of(Odd()) as client:
+        first = await wire(client, "tools/list")
+        second = await wire(client, "tools/list", {"cursor": first["nextCursor"]})
+    assert [each["name"] for each in first["tools"]] == ["small", RETRIEVAL_TOOL]
+    assert [each["name"] for each in second["tools"]] == ["small"]
+
+
 async def test_a_list_of_500_pages_is_known_whole() -> None:
     server = Listing(lambda page: page + 1 if page < 499 else None)
     async with client_of(server) as client:
