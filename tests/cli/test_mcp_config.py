@@ -112,6 +112,16 @@ def test_a_storage_with_an_address_stays_one(file: Path) -> None:
     assert '"--storage", "s3://bucket/mcp"' in file.read_text()
 
 
+@pytest.mark.parametrize("option", ["--scope", "--storage"])
+def test_an_empty_option_is_refused_before_the_client_fails_on_it(file: Path, option: str) -> None:
+    before = file.read_bytes()
+    ran = run("mcp", "install", "claude-code", "files", option, "")
+
+    assert ran.exit_code == 2
+    assert ran.stderr == f"coatcheck: {option} is empty; give it a value, or leave it out\n"
+    assert file.read_bytes() == before
+
+
 def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(file: Path) -> None:
     config = file.parent / "coatcheck.toml"
     config.write_text("max_tokens = 4000\n")

@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 from coatcheck.cli.background_log import BackgroundLog
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
-from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, scope_of
+from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty, scope_of
 from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
 from coatcheck.core.errors import install_command
@@ -115,6 +115,7 @@ def run_proxy(
     """Put coatcheck in front of an MCP server."""
     if ctx.invoked_subcommand is not None:
         return
+    refuse_empty(storage=storage, scope=scope, name=name)
     command = ctx.meta.get(_COMMAND, [])
     is_one = bool(command or url)
     _load_vocabulary()
@@ -158,6 +159,7 @@ def proxy_stats(
     If you chose no scope, there is one for each server and folder, and it is
     shown as both. Others are shown as a digest and the tool that was last used.
     """
+    refuse_empty(storage=storage)
     where = storage or _settings(None).storage
     stats(storage=where, scope=None, as_json=as_json)
     if not as_json:

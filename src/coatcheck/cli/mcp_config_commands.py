@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
-from coatcheck.cli.options import AsJson, PlainCommand
+from coatcheck.cli.options import AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_json
 
 if TYPE_CHECKING:
@@ -138,6 +138,7 @@ def install(
     from coatcheck_mcp.install import Machine  # noqa: PLC0415
     from coatcheck_mcp.install import install as plan  # noqa: PLC0415
 
+    refuse_empty(storage=storage, scope=scope)
     options: list[str] = []
     if config is not None:
         options += [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperCommand, TyperOption
 
+from coatcheck.cli.failure import CannotRun
 from coatcheck.cli.location import STORAGE_VARIABLE
 from coatcheck.scopes import DEFAULT_SCOPE
 
@@ -25,6 +26,7 @@ __all__ = (
     "ReferenceArgument",
     "ScopeOption",
     "StorageOption",
+    "refuse_empty",
     "scope_of",
 )
 
@@ -51,6 +53,19 @@ def scope_of(given: Sequence[str] | None) -> Scope:
     if not given:
         return DEFAULT_SCOPE
     return given[0] if len(given) == 1 else tuple(given)
+
+
+def refuse_empty(**options: str | Sequence[str] | None) -> None:
+    """Refuse an option that is given without a value, as by a variable of a shell that is not set.
+
+    Raises:
+        CannotRun: one is empty.
+
+    """
+    for name, value in options.items():
+        if not all([value] if isinstance(value, str) else value or ()):
+            msg = f"--{name} is empty; give it a value, or leave it out"
+            raise CannotRun(msg)
 
 
 class PlainCommand(TyperCommand):

@@ -171,6 +171,14 @@ class TestToken:
         )
 
 
+@pytest.mark.parametrize("option", ["--scope", "--storage", "--name"])
+def test_an_empty_option_is_refused_at_the_start(tmp_path: Path, option: str) -> None:
+    ran = run("mcp", f"--storage={tmp_path}", option, "", "--", *TINY)
+
+    assert ran.exit_code == 2
+    assert ran.stderr == f"coatcheck: {option} is empty; give it a value, or leave it out\n"
+
+
 @pytest.mark.parametrize("where", ["on the command line", "in the file"])
 def test_a_url_that_is_none_ends_the_start_with_a_message_and_no_traceback(tmp_path: Path, where: str) -> None:
     url, config = "http://h:1/\\u0007", tmp_path / "coatcheck.toml"
