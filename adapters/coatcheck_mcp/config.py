@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
 from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
-from coatcheck_mcp.names import find_clash, split_name
+from coatcheck_mcp.names import LONGEST_SERVER, find_clash, split_name
 from coatcheck_mcp.tables import Mistake, read_tables, shown
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ _EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "
 _QUOTED = re.compile(r"true|false|[0-9_]+")
 """What TOML would read as another value without the quotes."""
 
-_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SERVER_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_SERVER}}}")
 """The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
 
 VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
@@ -404,7 +404,8 @@ def _filled_in(table: Table, key: str, text: str, *, variables: Mapping[str, str
 
 def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Server:
     if _SERVER_NAME.fullmatch(name) is None:
-        table.refuse(None, "needs a name of letters, digits, _ and -, at most 64: its tools begin with it")
+        what = f"needs a name of letters, digits, _ and -, at most {LONGEST_SERVER}: its tools begin with it"
+        table.refuse(None, what)
     table.refuse_unknown(SERVER_KEYS)
     if isinstance(table.values.get("command"), list):
         table.refuse("command", "must be the program alone, as a string; the rest goes into args, an array of strings")

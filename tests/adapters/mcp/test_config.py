@@ -312,6 +312,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
             "must be at most max_inline_tokens (50,000), not 60,000; raise that too",
         ),
         ('[servers."a.b"]\ncommand = "x"', 'coatcheck.toml:1: [servers."a.b"] needs a name of letters'),
+        (f'[servers.{"a" * 49}]\ncommand = "x"', "needs a name of letters, digits, _ and -, at most 48"),
         ("[servers.a]", "[servers.a] needs either command, for a program, or url"),
         ('[servers.a]\ncommand = "x"\nurl = "http://h"', "[servers.a] needs either command"),
         ('[servers.a]\ncommand = "x"\n\nheaders = {}', "coatcheck.toml:4: servers.a.headers does not go with command"),
