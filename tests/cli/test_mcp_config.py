@@ -85,6 +85,18 @@ def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(fi
     assert "Usage: python -m coatcheck mcp" in ran.stdout
 
 
+def test_what_install_writes_takes_no_package_of_the_servers_own_for_ours(file: Path) -> None:
+    run("mcp", "install", "cursor", "clock")
+    (file.parent / "coatcheck.py").write_text("print('taken over')")
+    args = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["clock"]["args"]
+
+    words = [sys.executable, *args[: args.index("mcp") + 1], "--help"]
+    env = {**os.environ, "PYTHONPATH": str(file.parent)}
+    ran = subprocess.run(words, env=env, capture_output=True, check=True, text=True)
+
+    assert "Usage: python -m coatcheck mcp" in ran.stdout
+
+
 def test_a_copy_of_the_old_file_is_kept_for_the_user_alone(file: Path, home: Path) -> None:
     said = run("mcp", "install", "cursor", "issues").stdout
 

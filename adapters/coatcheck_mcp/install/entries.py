@@ -33,7 +33,8 @@ HEADER_PREFIX = "COATCHECK_HEADER_"
 arguments name the variable alone, because every program on the machine can read arguments."""
 
 _RUN = ("-m", "coatcheck", "mcp")
-_SAFE = "-P"  # written by a Python that knows it
+_SAFE = frozenset({"-E", "-P"})
+"""What ``program`` has before them, or had once; Python 3.10 has no ``-P``."""
 
 _VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 """The options that ``install`` writes; each is followed by its value."""
@@ -254,7 +255,7 @@ def _first_option(entry: Value) -> int | None:
         return None
     if PurePath((command.value.string or "").replace("\\", "/")).stem == "coatcheck" and words[0] == "mcp":
         return 1
-    start = 1 if words[0] == _SAFE else 0
+    start = next((index for index, word in enumerate(words) if word not in _SAFE), 0)
     return start + len(_RUN) if tuple(words[start : start + len(_RUN)]) == _RUN else None
 
 

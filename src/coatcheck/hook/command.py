@@ -84,9 +84,10 @@ def program() -> list[str]:
     """Return the words that run ``coatcheck`` in any folder, with the Python that runs now.
 
     ``-P`` keeps the folder of the client, which may be a project that nobody trusts, out of the places where Python
-    looks for modules. Python 3.10 lacks it.
+    looks for modules. Python 3.10 lacks it. ``-E`` does so with what variables such as ``PYTHONPATH`` name: they are
+    for the programs of the project. Not ``-I``, which leaves out what ``pip install --user`` has installed.
     """
-    return [sys.executable, *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
+    return [sys.executable, "-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
 
 
 def get_command(folder: str, scope: str) -> str:

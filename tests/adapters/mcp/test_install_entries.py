@@ -15,7 +15,7 @@ from coatcheck_mcp.install.entries import HEADER_PREFIX, is_wrapped, unwrap, wra
 from coatcheck_mcp.install.spans import Value, parse
 from tests.adapters.mcp.documents import OTHERS, Document, documents, rendered
 
-RUN = [*(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck", "mcp"]
+RUN = ["-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck", "mcp"]
 OPTIONS = ["--name", "wanted", "--config", "C:\\a b\\é.toml"]
 
 
@@ -200,6 +200,9 @@ def test_an_entry_that_somebody_wrote_by_hand_is_recognised(entry: str, goes_thr
 
 
 def test_one_that_was_written_by_hand_comes_off_too() -> None:
+        ('{"command": "python", "args": ["-E", "-m", "coatcheck", "mcp", "--", "x"]}', True),
+        ('{"command": "python", "args": ["-E", "-P", "-m", "coatcheck", "mcp", "--", "x"]}', True),
+        ('{"command": "python", "args": ["-E", "-P"]}', False),
     assert (
         unwrapped('{"command": "/bin/coatcheck", "args": ["mcp", "--", "x", "y"]}') == '{"command": "x", "args": ["y"]}'
     )
