@@ -42,6 +42,7 @@ _VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 _NOT_FOR_A_PROXY = ("oauth", "auth", "headersHelper", "requestInit", "eventSourceInit")
 """Keys with which a client logs in to an address by itself. The proxy would have to do that in its place."""
 
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _HEADER = re.compile(r'"[A-Za-z0-9-]+"')
 _VARIABLE = re.compile(rf'"{HEADER_PREFIX}[A-Za-z0-9_]+"')
 
@@ -140,9 +141,14 @@ def _behind_command(text: str, entry: Value, command: Member | None, front: list
         yield at, at, words + (comma if args.value.items else "")
 
 
+_ARGS = ', "args": ['
 _NO_ARGS = ', "args": [ '
 """Written where an entry has no arguments. The blank after the bracket tells it from an array that was there, where the
 words directly follow the bracket."""
+
+_TYPES_OF_ADDRESSES = {'"http"': _ARGS, '"streamable-http"': _NO_ARGS}
+"""Both are words for the same. What is written for each tells which one was there, while nobody
+lays it out anew."""
 
 
 def _own_args(text: str, command: Member, front: _Front) -> _Edit:
@@ -172,13 +178,16 @@ def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
     if found := [key for key in _NOT_FOR_A_PROXY if entry.member(key) is not None]:
         _refuse(f"the client logs in with its {found[0]}, which a proxy cannot use")
     kind, headers = entry.member("type"), entry.member("headers")
-    if kind is not None and kind.value.raw != '"http"':
-        _refuse('its type is not "http": the proxy reaches addresses by streamable HTTP only')
+    if kind is not None and kind.value.raw not in _TYPES_OF_ADDRESSES:
+        _refuse(f"its type is none of {', '.join(_TYPES_OF_ADDRESSES)}: the proxy reaches addresses that way only")
+    if (scheme := _SCHEME.match(url.value.string)) and scheme[1].lower() not in {"http", "https"}:
+        _refuse(f"its url begins with {scheme[0]}, and the proxy reaches http:// and https:// only")
     variables = {} if headers is None else _variables_for(entry, headers)
     named = [word for name, variable in variables.items() for word in ("--header", f"{name}: ${variable}")]
     words = f"{_listed([*front, *named, '--url'])}, {url.value.raw}"
+    opening = _ARGS if kind is None else _TYPES_OF_ADDRESSES[kind.value.raw]
     yield url.key.start, url.key.end, '"command"'
-    yield url.value.start, url.value.end, f'{_quoted(_interpreter())}, "args": [{words}]'
+    yield url.value.start, url.value.end, f"{_quoted(_interpreter())}{opening}{words}]"
     if kind is not None:
         yield kind.value.start, kind.value.end, '"stdio"'
     if headers is not None and variables:  # their values stay as they are, for the client to fill in
@@ -208,7 +217,8 @@ def _url_again(text: str, entry: Value, command: Member, front: _Front) -> Itera
         yield command.value.start, command.value.end, raw
         yield _without(text, entry, front.args)
     if kind is not None:
-        yield kind.value.start, kind.value.end, '"http"'
+        is_other_word = text.startswith(_NO_ARGS, command.value.end)
+        yield kind.value.start, kind.value.end, '"streamable-http"' if is_other_word else '"http"'
 
 
 def _headers_again(entry: Value) -> Iterator[_Edit]:

@@ -96,7 +96,7 @@ def addresses(draw: st.DrawFn) -> dict[str, object]:
     """Return an entry that is an address."""
     entry: dict[str, object] = {"url": draw(WORDS.filter(bool))}
     if draw(st.booleans()):
-        entry["type"] = "http"
+        entry["type"] = draw(st.sampled_from(["http", "streamable-http"]))
     if draw(st.booleans()):
         entry["headers"] = draw(st.dictionaries(HEADERS, WORDS, max_size=3))
     return _shuffled(draw, {**draw(st.dictionaries(OTHER_KEYS, OTHERS, max_size=3)), **entry})
