@@ -21,6 +21,7 @@ import math
 from base64 import b64decode, b64encode
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import timezone
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -229,7 +230,7 @@ class LangGraphStoreBridge:
                 metadata = dict(kept) if isinstance(kept, dict) else None
                 kind = item.value.get("content_type")
                 kind = kind if isinstance(kind, str) else None
-                modified = item.updated_at.timestamp()
+                modified = _seconds(item.updated_at)
                 yield Listed(key=key, size=size, modified=modified, metadata=metadata, content_type=kind)
 
     # Parts.
@@ -413,6 +414,11 @@ def _mark_of(key: Key) -> Key:
 def _content_of(key: Key) -> Key:
     """Return the key of the entry with the parts that a mark is for; any other key itself."""
     return replace(key, kind=key.kind.removesuffix(_UNFINISHED))
+
+
+def _seconds(moment: datetime) -> float:
+    # SQLite's store gives UTC without saying so, which Python would take for local time.
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _encoded(content: bytes) -> str:

@@ -82,6 +82,29 @@ class TestPostgresStore(StorageContract, ReadsRangesContract, DeletesContract, L
             yield LangGraphStoreBridge(store, (f"test {next(NUMBERS)}", "v1"))
 
 
+@pytest.fixture(params=["Asia/Tokyo", "America/Los_Angeles"])
+def far_from_utc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if not hasattr(time, "tzset"):
+        pytest.skip("this system sets no time zone for one process")
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", request.param)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
+def test_the_times_of_sqlite_are_of_now_in_every_time_zone(tmp_path: Path, entry: Entry) -> None:
+    with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
+        store.setup()
+        bridge = LangGraphStoreBridge(store)
+        save(bridge, entry)
+
+        assert abs(bridge.entries("")[0].modified - time.time()) < 3_600
+        assert Offloader(bridge).sweep(max_age_seconds=4 * 3_600) == 0
+        check_holds(bridge, entry, "after a sweep")
+
+
 @pytest.fixture
 def store() -> InMemoryStore:
     return InMemoryStore()
