@@ -44,6 +44,10 @@ class ForkSafeLock:
         self.renew()
         _made.add(self)
 
+    def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
+        """Have a copy, as of what is pickled, be a lock that nobody holds."""
+        return ForkSafeLock, ()
+
     def renew(self) -> None:
         """Forget who holds it: for a child in which that thread does not exist."""
         self.held = threading.Lock()

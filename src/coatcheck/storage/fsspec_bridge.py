@@ -7,20 +7,21 @@ Each entry is one file, since few filesystems keep metadata. fsspec is imported 
 
 from __future__ import annotations
 
+import os
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from coatcheck.core.errors import CorruptContent, InvalidRequest, describe_error, install_command
-from coatcheck.core.forks import loading
+from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.references import DIGEST_LENGTH, Key, is_scope_part, is_storage_key
 from coatcheck.storage.frame import Head, framed, read_head, unframed
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from fsspec import AbstractFileSystem
 
@@ -46,7 +47,8 @@ class FsspecBridge:
     else it must be put in one step, as object stores do. Needs a ``mv`` that replaces what is there, or none.
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
-    and each forked child gets an instance of its own if fsspec demands it.
+    and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
+    ``cachable = False`` is used as it was given, by one thread at a time, and made anew in a forked child.
 
     Every method raises the filesystem's own errors too.
 
@@ -63,14 +65,14 @@ class FsspecBridge:
         Raises:
             ImportError: fsspec is not installed.
             InvalidRequest: this is not a filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole, or one that keeps copies; or ``folder`` is not a str, or empty.
+                whole, one that keeps copies, an archive, or one with such a filesystem behind it; or ``folder`` is not
+                a str, or empty.
 
         """
         try:
             with loading:
                 from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
-                from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
-                from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
+                from fsspec.implementations.ftp import FTPFileSystem  # noqa: PLC0415 - as above
         except ImportError as error:
             msg = f"FsspecBridge needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
             raise ImportError(msg) from error
@@ -80,22 +82,17 @@ class FsspecBridge:
         if not isinstance(folder, str) or not folder:
             msg = f"FsspecBridge needs a folder, such as 'bucket/agents', not {folder!r}"
             raise InvalidRequest(msg)
-        kind: Any = type(filesystem)
-        self._renames = kind.mv is not AbstractFileSystem.mv  # that one copies, then deletes
-        puts_whole = (
-            kind._pipe_file is not AsyncFileSystem._pipe_file  # noqa: SLF001 - what async filesystems override
-            if issubclass(kind, AsyncFileSystem)
-            else kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
-        )
-        if not self._renames and not puts_whole:
-            msg = f"{kind.__name__} neither renames files nor puts them whole: pass the filesystem behind it"
-            raise InvalidRequest(msg)
-        if issubclass(kind, CachingFileSystem):
-            msg = f"the copies that {kind.__name__} keeps survive a deletion: pass the filesystem behind it"
-            raise InvalidRequest(msg)
+        kinds = _kinds(filesystem)
+        self._renames = _require_usable(kinds)
+        self._is_kept = all(kind.cachable for kind in kinds) or issubclass(kinds[0], FTPFileSystem)
+        self._lock, self._process = ForkSafeLock(), os.getpid()
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
         self._clock = clock
+
+    def __deepcopy__(self, memo: object) -> FsspecBridge:
+        """Return the storage itself: a copy of its filesystem may lack what is stored."""
+        return self
 
     def __repr__(self) -> str:
         return f"FsspecBridge({type(self._given).__name__}, {self._folder.removesuffix('/v1')!r})"
@@ -156,8 +153,8 @@ class FsspecBridge:
 
         """
         path = self._path(key)
-        with suppress(FileNotFoundError):
-            self._filesystem.rm_file(path)
+        with suppress(FileNotFoundError), self._filesystem() as filesystem:
+            filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
@@ -186,11 +183,24 @@ class FsspecBridge:
         """Return what may be repeated of a filesystem's error, and the folder, which most of them do not name."""
         return f"{describe_error(error)}, in {self!r}"
 
-    @property
-    def _filesystem(self) -> Any:  # noqa: ANN401 - fsspec has no types
-        """The filesystem, in the instance that fsspec keeps for this thread, or for all if it is async."""
-        given = self._given
-        return type(given)(*given.storage_args, **given.storage_options)
+    @contextmanager
+    def _filesystem(self) -> Iterator[Any]:
+        """Give the filesystem, in an instance that this thread may use now.
+
+        As a rule fsspec keeps one for each thread, or for all if it is async, and finds it by the arguments. Of some
+        classes it keeps none, and a new one may lack what another saved: so of those there is the one we were given.
+        FTP has a new one, and with it a connection, each time: the server forgets a connection that waits.
+        """
+        if self._is_kept:
+            yield self._anew()
+            return
+        with self._lock.held:
+            if self._process != os.getpid():  # a forked child shares no connection with its parent
+                self._given, self._process = self._anew(), os.getpid()
+            yield self._given
+
+    def _anew(self) -> Any:  # noqa: ANN401 - fsspec has no types
+        return type(self._given)(*self._given.storage_args, **self._given.storage_options)
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
@@ -208,26 +218,27 @@ class FsspecBridge:
 
     def _read(self, path: str, start: int, end: int | None) -> bytes | None:
         try:
-            return bytes(self._filesystem.cat_file(path, start=start, end=end))
+            with self._filesystem() as filesystem:
+                return bytes(filesystem.cat_file(path, start=start, end=end))
         except FileNotFoundError:
             return None
 
     def _write(self, path: str, frame: bytes) -> None:
-        filesystem = self._filesystem
-        if not self._renames:
-            filesystem.pipe_file(path, frame)
-            return
         scope = path.rpartition("/")[0]
         digits = f"{int(self._clock()):0{_TIME_LENGTH}x}{uuid4().hex[: DIGEST_LENGTH - _TIME_LENGTH]}"
         temporary = f"{scope}/{digits}-{_UNFINISHED}"
-        filesystem.makedirs(scope, exist_ok=True)
-        try:
-            filesystem.pipe_file(temporary, frame)
-            filesystem.mv(temporary, path)
-        except BaseException:
-            with suppress(Exception):
-                filesystem.rm_file(temporary)
-            raise
+        with self._filesystem() as filesystem:
+            if not self._renames:
+                filesystem.pipe_file(path, frame)
+                return
+            filesystem.makedirs(scope, exist_ok=True)
+            try:
+                filesystem.pipe_file(temporary, frame)
+                filesystem.mv(temporary, path)
+            except BaseException:
+                with suppress(Exception):
+                    filesystem.rm_file(temporary)
+                raise
 
     def _sizes(self, prefix: str) -> dict[str, int]:
         """Return the size of every file of ours with a key that starts with ``prefix``, by key."""
@@ -245,19 +256,19 @@ class FsspecBridge:
         return {key: size for key, size in found.items() if key.startswith(prefix) and is_storage_key(key)}
 
     def _size(self, path: str) -> int | None:
-        filesystem = self._filesystem
-        filesystem.invalidate_cache(path)  # see _listing
         try:
-            return int(filesystem.info(path).get("size") or 0)
+            with self._filesystem() as filesystem:
+                filesystem.invalidate_cache(path)  # see _listing
+                return int(filesystem.info(path).get("size") or 0)
         except FileNotFoundError:
             return None
 
     def _listing(self, path: str) -> dict[str, int]:
         """Return what is in a folder now, by name."""
-        filesystem = self._filesystem
-        filesystem.invalidate_cache(path)  # fsspec may remember what was there, and other processes write too
         try:
-            found = filesystem.ls(path, detail=True)
+            with self._filesystem() as filesystem:
+                filesystem.invalidate_cache(path)  # fsspec may remember what was there, and other processes write too
+                found = filesystem.ls(path, detail=True)
         except FileNotFoundError:
             return {}
         return {
@@ -279,7 +290,8 @@ class FsspecBridge:
                 whole.append(key)
         for first in range(0, len(whole), HEADS_AT_ONCE):
             keys = whole[first : first + HEADS_AT_ONCE]
-            heads = self._filesystem.cat_ranges(list(map(self._path, keys)), 0, HEAD_BYTES, on_error="return")
+            with self._filesystem() as filesystem:
+                heads = filesystem.cat_ranges(list(map(self._path, keys)), 0, HEAD_BYTES, on_error="return")
             for key, frame in zip(keys, heads, strict=True):
                 if isinstance(frame, FileNotFoundError):  # deleted meanwhile
                     continue
@@ -292,6 +304,53 @@ class FsspecBridge:
                 else:
                     described = Stored(content=b"", content_type=head.content_type, metadata=head.metadata, size=0)
                     yield _listed(key, sizes[key], modified=head.saved, described=described)
+
+
+def _kinds(filesystem: object) -> list[Any]:
+    """Return the class of a filesystem, and of each one behind it: what one of those does, the whole does."""
+    from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+
+    kinds: list[Any] = []
+    while isinstance(filesystem, AbstractFileSystem):
+        kinds.append(type(filesystem))
+        filesystem = getattr(filesystem, "fs", None)
+    return kinds
+
+
+def _require_usable(kinds: Sequence[Any]) -> bool:
+    """Return whether files are renamed, all the way down; else they are put whole.
+
+    Raises:
+        InvalidRequest: they are neither, or not all that a filesystem holds can be replaced and deleted.
+
+    """
+    with loading:
+        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+        from fsspec.archive import AbstractArchiveFileSystem  # noqa: PLC0415 - as above
+        from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
+        from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
+
+    def renames(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+        return kind.mv is not AbstractFileSystem.mv  # that one copies, then deletes
+
+    def puts_whole(kind: Any) -> bool:  # noqa: ANN401 - as above
+        if issubclass(kind, AsyncFileSystem):
+            return kind._pipe_file is not AsyncFileSystem._pipe_file  # noqa: SLF001 - what async filesystems override
+        return kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
+
+    all_rename = all(map(renames, kinds))
+    for kind in kinds:
+        reason = None
+        if issubclass(kind, AbstractArchiveFileSystem):
+            reason = "keeps files in an archive, which replaces and deletes none"
+        elif not (renames if all_rename else puts_whole)(kind):
+            reason = "neither renames files nor puts them whole"
+        elif issubclass(kind, CachingFileSystem):
+            reason = "keeps copies that survive a deletion"
+        if reason is not None:
+            msg = f"{kind.__name__} {reason}: pass the filesystem behind it"
+            raise InvalidRequest(msg)
+    return all_rename
 
 
 def _listed(key: str, size: int, *, modified: float = 0.0, described: Stored | None = None) -> Listed:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -408,6 +411,36 @@ def test_a_filesystem_that_keeps_copies_is_refused() -> None:
         FsspecBridge(SimpleCacheFileSystem(fs=MemoryFileSystem()), "folder")
 
 
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_an_archive_is_refused(tmp_path: Path, mode: str) -> None:
+    archive = fsspec.filesystem("zip", fo=str(tmp_path / "some.zip"), mode=mode)
+
+    for filesystem in (archive, DirFileSystem("agents", fs=archive)):
+        with pytest.raises(InvalidRequest, match="ZipFileSystem keeps files in an archive"):
+            FsspecBridge(filesystem, "folder")
+
+
+class OpensOnly(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Opens files for writing, and has neither a rename nor a put in one step."""
+
+    mv = AbstractFileSystem.mv
+    pipe_file = AbstractFileSystem.pipe_file
+
+
+@pytest.mark.parametrize(
+    ("behind", "reason"),
+    [
+        (SimpleCacheFileSystem(fs=MemoryFileSystem()), "SimpleCacheFileSystem keeps copies that survive a deletion"),
+        (OpensOnly(), "OpensOnly neither renames files nor puts them whole"),
+    ],
+    ids=["keeps copies", "shows half a file"],
+)
+def test_what_is_refused_is_refused_behind_another_filesystem_too(behind: AbstractFileSystem, reason: str) -> None:
+    for filesystem in (DirFileSystem("/agents", fs=behind), DirFileSystem("/a", fs=DirFileSystem("/b", fs=behind))):
+        with pytest.raises(InvalidRequest, match=reason):
+            FsspecBridge(filesystem, "folder")
+
+
 @pytest.mark.parametrize("folder", ["", None, b"folder", 5])
 def test_a_folder_is_a_text(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match="needs a folder"):
@@ -584,12 +617,77 @@ async def test_the_sync_methods_work_on_a_thread_that_runs_an_event_loop(storage
 
 def test_each_thread_has_an_instance_of_its_own_where_fsspec_asks_for_it(local: FsspecBridge) -> None:
     found: list[Any] = []
-    thread = threading.Thread(target=lambda: found.append(local._filesystem))
+
+    def find() -> None:
+        with local._filesystem() as filesystem:
+            found.append(filesystem)
+
+    thread = threading.Thread(target=find)
     thread.start()
     thread.join()
+    find()
+    find()
 
-    assert found[0] is not local._filesystem
-    assert local._filesystem is local._filesystem
+    assert found[0] is not found[1]
+    assert found[1] is found[2]
+
+
+class OwnMemory(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Holds its files in itself, so fsspec must not take one instance for another."""
+
+    cachable = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.store: dict[str, Any] = {}
+        self.pseudo_dirs = [""]
+        self.is_used = threading.Lock()
+
+    def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        assert self.is_used.acquire(blocking=False), "another thread is here"
+        super().pipe_file(path, value, **options)
+        self.is_used.release()
+
+
+@pytest.mark.parametrize("is_within", [False, True], ids=["alone", "within another"])
+def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(entry: Entry, is_within: bool) -> None:
+    own = OwnMemory()
+    storage = FsspecBridge(DirFileSystem("/agents", fs=own) if is_within else own, "folder")
+    others = [make_entry(f"{number}".encode()) for number in range(50)]
+    save(storage, entry)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda other: save(storage, other), others))
+
+    for each in (entry, *others):
+        check_holds(copy.deepcopy(storage), each, "in what was given")
+    assert len(own.find("/")) == len(storage.entries("")) == 51
+
+
+class OwnS3(S3FileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Has a connection of its own."""
+
+    cachable = False
+
+
+@FORKS
+def test_a_forked_child_has_its_own_of_what_fsspec_does_not_keep(server: Server, entry: Entry) -> None:
+    filesystem = OwnS3(key="any", secret="any", endpoint_url=server.endpoint)  # noqa: S106 - no secret
+    storage = FsspecBridge(filesystem, f"{BUCKET}/fsspec-{next(NUMBERS)}")
+    save(storage, entry)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends a child that waits for a loop that only its parent runs
+        found = storage.load(entry.key)
+        os._exit(0 if found is not None and found.content == entry.content else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    check_holds(storage, entry, "after a child read it")
+
+
+def test_a_pickled_bridge_serves_elsewhere(local: FsspecBridge, entry: Entry) -> None:
+    save(local, entry)
+
+    check_holds(pickle.loads(pickle.dumps(local)), entry, "after it was pickled")  # noqa: S301 - our own
 
 
 @FORKS
