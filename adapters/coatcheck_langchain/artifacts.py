@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import Offloaded, StorageError, TextBlock
-from coatcheck.adapting import MARK, Copy, find_copy, make_offloader, texts_in
+from coatcheck.adapting import MARK, Copy, find_copy, find_references_in, make_offloader, references_in, texts_in
 from coatcheck_langchain.convert import blocks_of
 
 if TYPE_CHECKING:
@@ -64,7 +64,13 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
     mark, offloader = _mark_of(message), make_offloader(storage, {})
     if mark is None:
         return message.artifact
-    return _restore(mark, [offloader.load(reference, scope=scope) for reference in mark["references"]])
+    said = _said_by(message)
+    if (index := _index_for(mark, said)) is not None:
+        said = _text_of(offloader.load(index, scope=scope))
+    if not _names_all(said, mark):
+        return message.artifact
+    contents = [offloader.load(reference, scope=scope) for reference in mark["references"]]
+    return _restore(message, mark, contents)
 
 
 async def arestore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
@@ -72,22 +78,64 @@ async def arestore_artifact(message: ToolMessage, storage: StorageOrOffloader, *
     mark, offloader = _mark_of(message), make_offloader(storage, {})
     if mark is None:
         return message.artifact
-    return _restore(mark, [await offloader.aload(reference, scope=scope) for reference in mark["references"]])
+    said = _said_by(message)
+    if (index := _index_for(mark, said)) is not None:
+        said = _text_of(await offloader.aload(index, scope=scope))
+    if not _names_all(said, mark):
+        return message.artifact
+    contents = [await offloader.aload(reference, scope=scope) for reference in mark["references"]]
+    return _restore(message, mark, contents)
 
 
 def _mark_of(message: ToolMessage) -> dict[str, Any] | None:
+    """Return what ``take_out_copy`` put into an artifact; None for anything else, such as a server's own values."""
     match message.artifact:
-        case {"structured_content": {"coatcheck": {"references": [*_], "texts": int(), **rest}}} if rest.keys() == set(
-            Copy._fields
-        ):
+        case {
+            "structured_content": {
+                "coatcheck": {
+                    "references": [str(), *_] as references,
+                    "texts": int(texts),
+                    "key": str() | None,
+                    "is_list": bool(is_list),
+                    "is_json": bool(),
+                    **rest,
+                }
+            }
+        } if not rest and texts > 0 and (is_list or texts == 1) and all(isinstance(each, str) for each in references):
             return dict(message.artifact[_STRUCTURED][MARK])
         case _:
             return None
 
 
-def _restore(mark: dict[str, Any], contents: Sequence[Content]) -> Any:  # noqa: ANN401 - whatever a tool put there
+def _said_by(message: ToolMessage) -> str:
+    """Return where a message names what was stored of it: in its mark or, after ``offload_tool``, in its content.
+
+    The artifact cannot be asked: its structured content is an MCP server's, which could name what another tool stored.
+    """
+    mark = message.additional_kwargs.get(MARK)
+    return "\n".join(references_in(mark)) if isinstance(mark, dict) else str(message.content)
+
+
+def _index_for(mark: dict[str, Any], said: str) -> str | None:
+    """Return the one reference that a message names if it is not one of the mark's: to the list of all of them."""
+    named = list(find_references_in([said]))
+    return named[0] if len(named) == 1 and not _names_all(said, mark) else None
+
+
+def _text_of(content: Content) -> str:
+    return content.data.decode("utf-8", "replace")
+
+
+def _names_all(said: str, mark: dict[str, Any]) -> bool:
+    return all(reference and reference in said for reference in mark["references"])
+
+
+def _restore(message: ToolMessage, mark: dict[str, Any], contents: Sequence[Content]) -> Any:  # noqa: ANN401 - whatever a tool put there
     texts = texts_in(contents)
     if len(texts) != mark["texts"]:
         msg = f"the artifact was made of {mark['texts']} texts, and the storage has lost where each of them begins"
         raise StorageError(msg)
-    return {_STRUCTURED: Copy(mark["key"], mark["is_list"], mark["is_json"]).make(texts)}
+    try:
+        return {_STRUCTURED: Copy(mark["key"], mark["is_list"], mark["is_json"]).make(texts)}
+    except ValueError:  # the text is no JSON: this mark is not ours
+        return message.artifact

@@ -15,8 +15,8 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, tool
 
-from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound, StorageError, ToolResultStoreBridge
-from coatcheck.adapting import asettle, settle
+from coatcheck import InMemoryStorage, Offloader, ReferenceNotFound, StorageError, TextBlock, ToolResultStoreBridge
+from coatcheck.adapting import asettle, encode_base64, settle
 from coatcheck_langchain import arestore_artifact, offload_tool, restore_artifact
 from coatcheck_langchain.hook import Hook, ToolMessages, logger
 from coatcheck_langchain.messages import Calls
@@ -176,6 +176,69 @@ async def test_another_scope_gets_nothing_back() -> None:
         restore_artifact(message, offloader, scope="tenant-b")
     with pytest.raises(ReferenceNotFound):
         await arestore_artifact(message, offloader, scope="tenant-b")
+
+
+def own_mark(**more: Any) -> dict[str, Any]:
+    """Return what a server may put into its structured content, so that it looks like our mark."""
+    mark = {"references": ["fetch-0123456789abcdef-0123"], "texts": 1, "key": "result", "is_list": False}
+    return {"structured_content": {"coatcheck": {**mark, "is_json": False, **more}}}
+
+
+@pytest.mark.parametrize("text", ["sunny", LONG], ids=["stays", "is offloaded"])
+async def test_a_server_gets_nothing_of_another_tool_into_its_artifact(text: str) -> None:
+    offloader = make_offloader()
+    other = offloader.offload([TextBlock(LONG * 2)], tool_name="payroll").references[0].id
+    forged = own_mark(references=[other])
+    middleware = ToolMessages(
+        raw=ToolMessage(text, tool_call_id="1", name="fetch", artifact=forged),
+        hook=Hook(offloader=offloader, scope=None),
+        find_calls=Calls,
+    )
+
+    for message in (left(mcp_tool(None, [text], artifact=forged), offloader), settle(middleware, logger=logger)):
+        assert restore_artifact(message, offloader) == forged
+        assert await arestore_artifact(message, offloader) == forged
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"references": []},
+        {"references": [{"a": 1}]},
+        {"references": ["no reference"]},
+        {"references": [""]},
+        {"texts": 0},
+        {"key": 5},
+        {"is_list": "yes"},
+    ],
+    ids=str,
+)
+def test_what_only_looks_like_a_mark_is_an_artifact_like_any_other(more: dict[str, Any]) -> None:
+    message = ToolMessage("words", tool_call_id="1", artifact=own_mark(**more))
+
+    assert restore_artifact(message, make_offloader()) is message.artifact
+
+
+def test_a_mark_of_json_for_text_that_is_none_is_an_artifact_like_any_other() -> None:
+    offloader = make_offloader()
+    message = left(mcp_tool({"result": LONG}, [LONG]), offloader)
+    message.artifact["structured_content"]["coatcheck"]["is_json"] = True
+
+    assert restore_artifact(message, offloader) is message.artifact
+
+
+def test_a_copy_comes_back_where_the_message_names_a_list_of_what_was_stored() -> None:
+    offloader = make_offloader()
+    texts = [f"{n} {LONG}" for n in range(3)]
+    images = [
+        {"type": "image", "base64": encode_base64(bytes([n]) * 90_000), "mime_type": "image/png"} for n in range(9)
+    ]
+    raw = ToolMessage([*texts, *images], tool_call_id="1", artifact={"structured_content": {"result": texts}})
+    new = settle(ToolMessages(raw=raw, hook=Hook(offloader=offloader, scope=None), find_calls=Calls), logger=logger)
+
+    assert "blocks" in new.additional_kwargs["coatcheck"]
+    assert len(str(new.artifact)) < 600
+    assert restore_artifact(new, offloader) == raw.artifact
 
 
 def test_the_tools_own_artifact_is_never_changed() -> None:
