@@ -163,6 +163,34 @@ def test_what_nobody_used_for_too_long_goes_with_the_first_save_of_an_hour(
     assert kept(before, [old, young, new]) == [1, 2]
 
 
+class Ahead:
+    """A clock that runs ahead."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def time(self) -> float:
+        return time.time() + self.seconds
+
+
+def test_a_save_with_a_clock_ahead_keeps_its_own_files_and_ends_no_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(tmp_path, max_age=3_600 * 24)
+    early, old, new = entries(3)
+    with monkeypatch.context() as patch:
+        patch.setattr("coatcheck.storage.file.time", Ahead(3_600 * 24 * 365))
+        save(storage, early)
+        check_holds(storage, early, "after it was saved with a clock ahead")
+    save(storage, old)
+    used(storage, old, at=time.time() - 25 * 3_600)
+
+    monkeypatch.setattr("coatcheck.storage.file.time", Ahead(3_700))
+    save(storage, new)
+
+    assert kept(storage, [early, old, new]) == [0, 2]
+
+
 def test_the_line_index_goes_with_its_content_and_not_before(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     text = "".join(f"line {number}\n" for number in range(200_000))

@@ -22,11 +22,11 @@ from coatcheck.core.policy import require_positive
 from coatcheck.core.references import DIGEST_LENGTH, is_scope_part
 from coatcheck.storage.entry_files import is_stem, remove, remove_leftovers, stem_of, times
 from coatcheck.storage.folder import open_folder
-from coatcheck.storage.ledger import add, change
+from coatcheck.storage.ledger import ANY_TIME, add, change
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -39,6 +39,9 @@ MOST_LOOKS = 5
 
 LOOK_SECONDS = 3_600.0
 """How old a look may be: it removes what is too old and what killed writers left, and corrects the count."""
+
+_SKEW_SECONDS = 60.0
+"""How far the clocks of two processes may be apart before one takes the look of the other to be none."""
 
 _SLACK = 0.1
 """Part of a limit that is made free when it is reached."""
@@ -93,9 +96,14 @@ class Bounds:
             return math.inf
         return self.max_age.total_seconds() if isinstance(self.max_age, timedelta) else float(self.max_age)
 
-    def looked_since(self, now: float) -> float:
-        """Return when the last look must have been at the earliest."""
-        return now - min(LOOK_SECONDS, self.age_seconds / 10) if self.is_set else -math.inf
+    def last_look(self, now: float) -> tuple[float, float]:
+        """Return when the last look must have been, at the earliest and at the latest.
+
+        One in the future was made by a clock that ran ahead; were it believed, nobody would look until then.
+        """
+        if not self.is_set:
+            return ANY_TIME
+        return now - min(LOOK_SECONDS, self.age_seconds / 10), now + _SKEW_SECONDS
 
 
 def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
@@ -103,12 +111,12 @@ def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
 
     A storage without limits keeps the count too, if there is one: another storage on this folder may have limits.
     """
-    since, most, of_scope = bounds.looked_since(now), _limit(bounds.max_bytes), _limit(bounds.max_scope_bytes)
+    looked, most, of_scope = bounds.last_look(now), _limit(bounds.max_bytes), _limit(bounds.max_scope_bytes)
     total, scope = f"../{TOTAL}", f"../{_OF_SCOPE.format(folder.path.name)}"
-    if not add(folder, total, size, most=most, looked_since=since):
+    if not add(folder, total, size, most=most, looked=looked):
         return not bounds.is_set
     has_ledger = bounds.max_scope_bytes is not None
-    if add(folder, scope, size, most=of_scope, looked_since=since if has_ledger else -math.inf) or not has_ledger:
+    if add(folder, scope, size, most=of_scope, looked=looked if has_ledger else ANY_TIME) or not has_ledger:
         return True
     add(folder, total, -size)
     return False
@@ -120,12 +128,18 @@ def count_out(folder: Folder, size: int) -> None:
         add(folder, f"../{_OF_SCOPE.format(folder.path.name)}", -size)
 
 
-def make_room(root: Path, version: str, scope: str, *, size: int, bounds: Bounds, now: float) -> None:
-    """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``."""
+def make_room(
+    root: Path, version: str, scope: str, *, size: int, bounds: Bounds, now: float, spared: Collection[str]
+) -> None:
+    """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``.
+
+    ``spared`` are the temporary files of this very save: a clock ahead of the file system's takes them for leftovers.
+    """
     with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
         if bounds.max_scope_bytes is not None:
-            _Look(versioned, bounds, now, ledger=_OF_SCOPE.format(scope), only=scope).run(size, bounds.max_scope_bytes)
-        _Look(versioned, bounds, now, ledger=TOTAL).run(size, _limit(bounds.max_bytes))
+            of_scope = _OF_SCOPE.format(scope)
+            _Look(versioned, bounds, now, spared, ledger=of_scope, only=scope).run(size, bounds.max_scope_bytes)
+        _Look(versioned, bounds, now, spared, ledger=TOTAL).run(size, _limit(bounds.max_bytes))
 
 
 def recount(root: Path, version: str, *, now: float) -> None:
@@ -159,13 +173,15 @@ class _Look:
     versioned: Folder
     bounds: Bounds
     now: float
+    spared: Collection[str] = ()
     ledger: str = field(kw_only=True)
     only: str | None = field(kw_only=True, default=None)
 
     def run(self, size: int, most: float) -> None:
         """Make room for ``size`` bytes below ``most``, unless another process has just done it; correct the count."""
         before = change(self.versioned, self.ledger, lambda count: count)  # from here on, others count in it too
-        is_due = before.looked == -math.inf or before.looked < self.bounds.looked_since(self.now)
+        since, until = self.bounds.last_look(self.now)
+        is_due = before.looked == -math.inf or not since <= before.looked <= until
         if not is_due and before.size + size <= most:
             return
         families = sorted(self._families(is_due=is_due), key=lambda family: family.used)
@@ -185,7 +201,7 @@ class _Look:
         for name in filter(is_scope_part, names):
             with suppress(FileNotFoundError, NotADirectoryError), self._scope(name) as folder:
                 if is_due:
-                    remove_leftovers(folder, before=long_ago)
+                    remove_leftovers(folder, before=long_ago, spared=self.spared)
                 with folder.locked():
                     families = list(_families_in(folder))
                 if is_due and not families and folder.modified < long_ago:

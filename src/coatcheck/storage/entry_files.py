@@ -19,7 +19,7 @@ from coatcheck.storage.folder import extension
 from coatcheck.storage.protocol import Listed, refuse_other_content
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from coatcheck.storage.folder import Folder
 
@@ -144,9 +144,9 @@ def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
     return True
 
 
-def remove_leftovers(folder: Folder, *, before: float) -> None:
-    """Remove temporary files, and descriptions of nothing, that are older than any save can take."""
-    names = [found.name for found in folder.scan()]
+def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] = ()) -> None:
+    """Remove temporary files and descriptions of nothing that are older than any save can take; not the ``spared``."""
+    names = [found.name for found in folder.scan() if found.name not in spared]
     alone = _descriptions_alone(folder, names)
     for name in names:
         if _LEFTOVER.fullmatch(name) or name in alone:

@@ -331,7 +331,8 @@ class FileStorage:
                     if existing not in {None, name}:  # under another type, which made its name
                         folder.remove(existing)
                     return
-            make_room(self._root, _VERSION, folder.path.name, size=size, bounds=self._bounds, now=time.time())
+            bounds, now = self._bounds, time.time()
+            make_room(self._root, _VERSION, folder.path.name, size=size, bounds=bounds, now=now, spared=temporary)
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:

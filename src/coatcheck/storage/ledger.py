@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.folder import Folder
 
-__all__ = ("Count", "add", "change", "read")
+__all__ = ("ANY_TIME", "Count", "add", "change", "read")
 
 _RECORD = struct.Struct("<qqd")
 _CHECKSUM = struct.Struct("<I")
@@ -28,6 +28,10 @@ _LENGTH = _RECORD.size + _CHECKSUM.size
 """Bytes, which one call writes into one page: a kill comes before or after, never within."""
 
 _PWRITE: Callable[[int, bytes, int], int] | None = getattr(os, "pwrite", None)  # not on Windows
+
+
+ANY_TIME = -math.inf, math.inf
+"""The last look may have been whenever."""
 
 
 class Count(NamedTuple):
@@ -49,15 +53,17 @@ def read(folder: Folder, name: str) -> Count | None:
         return None if descriptor is None else _read(descriptor)
 
 
-def add(folder: Folder, name: str, size: int, *, most: float = math.inf, looked_since: float = -math.inf) -> bool:
+def add(
+    folder: Folder, name: str, size: int, *, most: float = math.inf, looked: tuple[float, float] = ANY_TIME
+) -> bool:
     """Count ``size`` bytes more, or fewer if it is negative; return whether that was done.
 
-    It is not done if there is no count, if the last look through the folder was before ``looked_since``, or if a
-    positive ``size`` would make it more than ``most`` bytes.
+    It is not done if there is no count, if the last look through the folder was not within ``looked``, or if a positive
+    ``size`` would make it more than ``most`` bytes.
     """
     with folder.locked_file(name) as descriptor:
         count = None if descriptor is None else _read(descriptor)
-        if descriptor is None or count is None or count.looked < looked_since:
+        if descriptor is None or count is None or not looked[0] <= count.looked <= looked[1]:
             return False
         if size > 0 and count.size + size > most:
             return False
