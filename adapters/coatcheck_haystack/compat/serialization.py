@@ -35,17 +35,20 @@ def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | N
 
     """
     written = source.options if options is None else options
-    for name, value in {"scope": source.scope, **written}.items():
+    scope = list(source.scope) if isinstance(source.scope, tuple) else source.scope
+    for name, value in {"scope": None if isinstance(scope, list) else scope, **written}.items():
         if not isinstance(value, _PLAIN):
             msg = f"{owner} cannot be serialized: {name} is {value!r}. Leave it out, or set it after loading"
             raise SerializationError(msg)
-    return {"store": _store_to_dict(source.given, owner), "scope": source.scope, **written}
+    return {"store": _store_to_dict(source.given, owner), "scope": scope, **written}
 
 
 def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments that ``source_to_dict`` described; Haystack's allowlist decides which types are loaded."""
     arguments = dict(data)
-    store = arguments.get("store")
+    store, scope = arguments.get("store"), arguments.get("scope")
+    if isinstance(scope, list):
+        arguments["scope"] = tuple(scope)
     if isinstance(store, dict) and store.get("type") == _FILES:
         arguments["store"] = FileStorage(**store["init_parameters"])
     elif store is not None:
@@ -85,7 +88,7 @@ def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
         limits = {name: getattr(store, name) for name in ("max_age", "max_bytes", "max_scope_bytes")}
         if isinstance(limits["max_age"], timedelta):
             limits["max_age"] = limits["max_age"].total_seconds()
-        parameters = {"root": str(store.root), "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
+        parameters = {"root": store.given_root, "fsync": store.fsync, "refresh_on_read": store.refresh_on_read}
         parameters |= {name: limit for name, limit in limits.items() if limit is not None}
         return {"type": _FILES, "init_parameters": parameters}
     if isinstance(store, Offloader):

@@ -106,6 +106,7 @@ class FileStorage:
                 " what fsspec knows"
             )
             raise InvalidRequest(msg)
+        self._given_root = os.fspath(root)
         self._fsync = require_flag("fsync", fsync)
         self._refresh_on_read = require_flag("refresh_on_read", refresh_on_read)
         self._bounds = Bounds(max_age=max_age, max_bytes=max_bytes, max_scope_bytes=max_scope_bytes)
@@ -122,6 +123,11 @@ class FileStorage:
     def root(self) -> Path:
         """The folder, absolute."""
         return self._root
+
+    @property
+    def given_root(self) -> str:
+        """The folder, as it was given: for a configuration that others load too."""
+        return self._given_root
 
     @property
     def fsync(self) -> bool:

@@ -147,6 +147,23 @@ def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
     assert loaded.offloader.load(reference).text == LONG
 
 
+@pytest.mark.parametrize("root", ["./artifacts", "artifacts", "~/artifacts"])
+def test_a_folder_is_written_down_as_it_was_given(root: str) -> None:
+    written = ToolResultOffloadHook(FileStorage(root)).to_dict()
+
+    assert written["init_parameters"]["store"]["init_parameters"]["root"] == root
+    assert ToolResultOffloadHook.from_dict(written).to_dict() == written
+
+
+def test_a_scope_of_several_parts_is_written_down(tmp_path: Path) -> None:
+    hook = hook_of(tmp_path, scope=("tenant-7", "thread-1"))
+
+    for made in (hook, RetrievalTool(hook)):
+        written = json.loads(json.dumps(made.to_dict()))
+        assert type(made).from_dict(written).to_dict() == made.to_dict()
+    assert RetrievalTool.from_dict(RetrievalTool(hook).to_dict()).source.scope == ("tenant-7", "thread-1")
+
+
 def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_path: Path) -> None:
     hook = hook_of(tmp_path, scope="tenant", max_retrieval_tokens=300)
     state = state_of(LONG)
