@@ -308,7 +308,8 @@ class FsspecBridge:
 
 def _kinds(filesystem: object) -> list[Any]:
     """Return the class of a filesystem, and of each one behind it: what one of those does, the whole does."""
-    from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+    with loading:
+        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
 
     kinds: list[Any] = []
     while isinstance(filesystem, AbstractFileSystem):
