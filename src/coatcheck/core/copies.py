@@ -72,12 +72,14 @@ def _is_json_of(text: str, value: object) -> bool:
     try:
         # As JSON, since 1, 1.0 and True are equal in Python.
         options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
-        same = orjson.dumps(orjson.loads(text), option=options) == orjson.dumps(value, option=options)
+        read = orjson.loads(text)
+        same = orjson.dumps(read, option=options) == orjson.dumps(value, option=options)
         if not (same and _LONG_INTEGER.search(text)):  # of which orjson makes a float
-            return same
-    except (TypeError, ValueError):  # a long integer, a lone surrogate, many levels, or no JSON at all
+            return same and bool(read == value)  # orjson writes NaN as null, and UUIDs and tuples as others
+    except (TypeError, ValueError, RecursionError):  # a long integer, a lone surrogate, many levels, or no JSON at all
         pass
     try:
-        return json.dumps(json.loads(text), sort_keys=True) == json.dumps(value, sort_keys=True)
+        read = json.loads(text)
+        return json.dumps(read, sort_keys=True) == json.dumps(value, sort_keys=True) and bool(read == value)
     except (TypeError, ValueError, RecursionError):
         return False

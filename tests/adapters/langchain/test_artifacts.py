@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from langchain_core.messages import ToolMessage
@@ -52,6 +53,10 @@ OTHER: dict[str, tuple[Any, list[str]]] = {
         [json.dumps([{"ok": n % 2 == 1} for n in range(9_000)])],
     ),
     "1.0 for 1": ({"result": [float(n) for n in range(9_000)]}, [json.dumps(list(range(9_000)))]),
+    "NaN": ({"result": [float("nan")] * 9_000}, [json.dumps([None] * 9_000)]),
+    "infinity": ({"result": [float("inf")] * 9_000}, [json.dumps([None] * 9_000)]),
+    "UUIDs": ({"result": [UUID(int=n) for n in range(900)]}, [json.dumps([str(UUID(int=n)) for n in range(900)])]),
+    "tuples": ({"result": [(n, n) for n in range(9_000)]}, [json.dumps([[n, n] for n in range(9_000)])]),
     "more than the text": ({"result": LONG, "source": "rows.csv"}, [LONG]),
     "texts and objects": ({"result": [LONG, {"a": 1}]}, [LONG, '{"a": 1}']),
     "a summary as text": ({"result": ROWS}, [LONG]),
