@@ -25,6 +25,7 @@ _IN_CODE = (
     rf"^\s*[\"']+{_WORD}\.?[\"']+,?\s*$|^\s*(?:export )?type [A-Z]\w* =[^\n]*[|;][^\n]*",  # a lone value, a type
     rf"^\s*(?:if|elif|else if|while|return)\b[^\n]* [=!]=+ [\"']{_WORD}[\"']",  # compared
     rf"^\s*(?:[a-z]+ )?{_WORD} = (?:[\"']\w+[\"'],?;?|\d+,|[A-Z]+)\s*$|^const {_WORD}: \w+;\s*$",
+    rf"^\s*(?:def |self\.)[\w.]+\((?:\w+=)?{_WORD}(?:, \*{{0,2}}\w+)*\):?\s*$",  # Python's
     rf"{_ARGUMENT}{_WORD}[,)]{_AS_CODE}|{_ARGUMENT}{_WORD},\s*$|\b{_WORD}\([\"'(*&]{_AS_CODE}",  # called with it
     rf"{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\w \([^()\"'\n]+, \"{_WORD}\"",  # a text in a call, also in the style of GNU
     rf"^#\s*(?:define|undef) {_WORD}\b[^\n]*|^\s*(?:import|return) {_WORD}\W*$|[$]{{?{_WORD}\b|\b{_WORD}, [$][a-z_]",
