@@ -109,8 +109,9 @@ def messages_in(fault: Exception) -> list[SessionMessage | Exception]:
 
 
 def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
-    """Return what could not be read: the line, or what it holds if that is JSON."""
-    return fault.errors(include_url=False)[0]["input"]
+    """Return what could not be read: the line, or what it holds if that is JSON; None if only a part of it is odd."""
+    error = fault.errors(include_url=False)[0]
+    return error["input"] if len(error["loc"]) < _NAME_OF_MESSAGE else None
 
 
 def _each(batch: Sequence[Any]) -> list[SessionMessage | Exception]:
