@@ -99,8 +99,8 @@ class Assumptions:
     def other_previews(self, threshold: int) -> tuple[Assumptions, ...]:
         """Return the same with ``threshold`` alone and each other preview that is worth a try; none if it is given.
 
-        None either where a number of read-backs is given: those do not depend on the preview, so the smallest would
-        always cost least.
+        There is none either if a number of read-backs is given: it does not depend on the preview, so the smallest
+        would always cost least.
         """
         if self.preview_tokens is not None or self.retrievals is not None:
             return ()
