@@ -13,6 +13,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile
 
 import fsspec
 import pytest
@@ -413,6 +414,7 @@ def test_a_filesystem_that_keeps_copies_is_refused() -> None:
 
 @pytest.mark.parametrize("mode", ["w", "a"])
 def test_an_archive_is_refused(tmp_path: Path, mode: str) -> None:
+    ZipFile(tmp_path / "some.zip", "w").close()
     archive = fsspec.filesystem("zip", fo=str(tmp_path / "some.zip"), mode=mode)
 
     for filesystem in (archive, DirFileSystem("agents", fs=archive)):
@@ -660,7 +662,7 @@ def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(entry: E
 
     for each in (entry, *others):
         check_holds(copy.deepcopy(storage), each, "in what was given")
-    assert len(own.find("/")) == len(storage.entries("")) == 51
+    assert len(own.find("/")) == 51
 
 
 class OwnS3(S3FileSystem):  # type: ignore[misc]  # fsspec has no types
