@@ -545,7 +545,8 @@ def test_what_cannot_be_read_is_named_and_costs_no_figure_of_the_others(tmp_path
     assert alone.exit_code == 2
     assert ran.exit_code == 0
     assert ran.stderr.startswith(f"coatcheck: left out: {odd} is neither JSON nor JSON Lines")
-    assert json.loads(ran.stdout) == expected
+    assert json.loads(ran.stdout) == {**expected, "unreadable_left_out": 1}
+    assert "1 tool result; 1 more could not be read\n" in run("replay", odd, big).output
 
 
 @pytest.mark.parametrize(
@@ -569,4 +570,5 @@ def test_a_conversation_that_cannot_be_replayed_is_named_and_left_out(
     assert ran.exit_code == 0
     assert ran.stderr.startswith("coatcheck: left out: ")
     assert ran.stderr.endswith(f"{said}\n")
-    assert json.loads(ran.stdout) == expected
+    assert json.loads(ran.stdout) == {**expected, "unreadable_left_out": 1}
+    assert "1 tool result; 1 more could not be read\n" in run("replay", odd, big).output

@@ -217,7 +217,12 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
         raise InvalidRequest(odd[0])
     for one in odd:
         complain(f"coatcheck: left out: {one}")
-    report = ReplayReport(assumptions=given, conversations=tuple(reports), beginnings=len(found) - len(conversations))
+    report = ReplayReport(
+        assumptions=given,
+        conversations=tuple(reports),
+        beginnings=len(found) - len(conversations),
+        left_out=len(odd),
+    )
     return _with_other_previews(report, counted, counter)
 
 
