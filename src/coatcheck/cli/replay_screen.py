@@ -46,7 +46,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     if line := knobs(report):
         console.print(Text(f"To paste: {line}"), soft_wrap=True)
     console.print()
-    at_price = " with a prompt cache" if given.deciding == given.cached else ""
+    at_price = " with a prompt cache" if given.decides_with_cache else ""
     previews = " and the default preview" if report.previews else ""
     console.print(
         f"Results that are offloaded above {report.shown:,}, and what each threshold{previews} saves{at_price}"

@@ -47,7 +47,7 @@ def page(report: ReplayReport) -> str:
     charts = [_thresholds_chart(report), _sizes_chart(report), _tools_chart(report), _conversations_chart(report)]
     shown = f"{report.shown:,}"
     given = report.assumptions
-    of_cost = "share of the cost with a prompt cache" if given.deciding == given.cached else "share"
+    of_cost = "share of the cost with a prompt cache" if given.decides_with_cache else "share"
     preview = ", all with the default preview" if report.previews else ""
     billed = f"Billed tokens, and the {of_cost} that is saved{preview}; scroll sideways for all thresholds."
     read_backs = (
@@ -201,7 +201,7 @@ def _percent(counts: Sequence[int]) -> list[float]:
 
 def _by_threshold(report: ReplayReport) -> str:
     given, total = report.assumptions, report.total
-    at_price = ", with a cache" if given.deciding == given.cached else ""
+    at_price = ", with a cache" if given.decides_with_cache else ""
     costs = [] if given.price is None else [f"Cost{at_price}"]
     rows = [["without", "0", f"{total.without.tokens:,}", "", *(f"{given.weight(total.without):,.2f}" for _ in costs)]]
     rows += [

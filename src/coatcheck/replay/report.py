@@ -107,6 +107,11 @@ class Assumptions:
         sizes = (size for size in _PREVIEWS if size <= threshold * PREVIEW_SHARE and size != self.preview_at(threshold))
         return tuple(replace(self, thresholds=(threshold,), preview_tokens=size) for size in sizes)
 
+    @property
+    def decides_with_cache(self) -> bool:
+        """Whether the price that decides is that with a prompt cache."""
+        return self.deciding == self.cached
+
     def weight(self, share: Share) -> float:
         """Return what a share costs at the deciding price."""
         return self.deciding.of(share)

@@ -61,7 +61,7 @@ def result_in_words(report: ReplayReport) -> str:
         before, after = given.weight(report.total.without), given.weight(best.billed)
         amounts = f"{before - after:,.2f} of {before:,.2f} in the unit of --price"
         # The amounts are those of the price that decides, and so is the share next to them.
-        if given.deciding == given.cached:
+        if given.decides_with_cache:
             saved = f"{amounts} with a prompt cache, which is {cached}; without one, {plain}"
         else:
             saved = f"{amounts}, which is {saved}"
@@ -74,7 +74,7 @@ def details(report: ReplayReport) -> str:
     given, chosen = report.assumptions, report.chosen
     amount = chosen.total.at(report.shown)
     plain, cached = (chosen.dearer(report.shown, price) for price in (given.plain, given.cached))
-    dearer = cached if given.deciding == given.cached else plain
+    dearer = cached if given.decides_with_cache else plain
     pays = report.best is not None
     said = (
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
