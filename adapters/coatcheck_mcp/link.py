@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import anyio
 import mcp_types as types
 from mcp import ClientSession, MCPError
-from mcp.client.subscriptions import listen
+from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.server.connection import allowed_log_levels
 from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.subscriptions import event_to_notification
+from mcp.shared.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+    event_matches,
+    event_to_notification,
+)
 from mcp_types.version import (
     HANDSHAKE_PROTOCOL_VERSIONS,
     LATEST_HANDSHAKE_VERSION,
@@ -30,6 +36,7 @@ from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
+from coatcheck_mcp.transports import pause_after
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -44,6 +51,9 @@ if TYPE_CHECKING:
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Link", "SessionForgotten")
+
+_LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
+_NO_URIS: frozenset[str] = frozenset()
 
 ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
@@ -163,6 +173,8 @@ class Link:
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
+        self._unheard: int | None = None
+        """How often in a row the stream of changes ended or did not open; None: it never opened."""
         self._unread = Gate(MOST_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
         self._asked = 0
@@ -366,16 +378,28 @@ class Link:
                 tasks.cancel_scope.cancel()
 
     async def _follow(self, session: _Session) -> None:
-        with suppress(MCPError):  # a server need not serve it
-            async with listen(
-                session,
-                tools_list_changed=True,
-                prompts_list_changed=True,
-                resources_list_changed=True,
-                resource_subscriptions=sorted(self._subscribed),
-            ) as events:
-                async for event in events:
-                    await self._relay(event_to_notification(event, {}))
+        """Pass on what changes, from one stream after another: servers end them, and connections are cut."""
+        while True:
+            try:
+                async with listen(
+                    session,
+                    tools_list_changed=True,
+                    prompts_list_changed=True,
+                    resources_list_changed=True,
+                    resource_subscriptions=sorted(self._subscribed),
+                ) as events:
+                    # What changed between two streams is on neither.
+                    missed = [one for one in _LISTS if self._unheard and event_matches(events.honored, _NO_URIS, one)]
+                    self._unheard = 0
+                    for event in missed:
+                        await self._relay(event_to_notification(event, {}))
+                    async for event in events:
+                        await self._relay(event_to_notification(event, {}))
+            except (MCPError, SubscriptionLost):
+                if self._unheard is None:
+                    return  # a server need not serve it
+            self._unheard = (self._unheard or 0) + 1
+            await anyio.sleep(pause_after(self._unheard))
 
     # From the client to the server.
 

@@ -61,7 +61,7 @@ _NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
 """What a server, or what stands before it, says for a while. The first: it does not know yet that a stream was cut."""
 
 _LONGEST_PAUSE = 60.0
-"""Seconds between two tries to open the server's own stream again."""
+"""Seconds between two tries to open a stream again on which the server tells of changes."""
 
 _EVENTS = "text/event-stream"
 _LAST_EVENT = "last-event-id"
@@ -105,7 +105,7 @@ class _Transport(LimitedTransport):
         """
         failed = _failed.get()
         if failed:
-            await anyio.sleep(min(2.0 ** min(failed, 10) - 1, _LONGEST_PAUSE))
+            await anyio.sleep(pause_after(failed))
         try:
             response = await self._answered(request)
         except httpx2.TransportError as error:
@@ -135,6 +135,11 @@ class _Transport(LimitedTransport):
                 raise
             return _broken_off(message, error)
         return await _understandable(request, response, passed=self._passed)
+
+
+def pause_after(failed: int) -> float:
+    """Return the seconds to wait before the next try, after so many in a row have ``failed``."""
+    return min(2.0 ** min(failed, 10) - 1, _LONGEST_PAUSE)
 
 
 class _UntilCut(httpx2.AsyncByteStream):

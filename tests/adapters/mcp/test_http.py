@@ -366,6 +366,48 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
+async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_missed_and_ends_no_call(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.transports._LONGEST_PAUSE", 0.0)
+    server, opened, calling, again = Everything(), 0, anyio.Event(), anyio.Event()
+    app = server.server.streamable_http_app()
+
+    async def cutting(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal opened
+        if (b"mcp-method", b"subscriptions/listen") not in scope.get("headers", ()):
+            await app(scope, receive, send)
+            return
+        opened += 1
+        if opened == 3:
+            again.set()
+        async with anyio.create_task_group() as tasks:
+
+            async def sending(message: Any) -> None:
+                await send(message)
+                if message.get("body") and opened < 3:
+                    await calling.wait()
+                    tasks.cancel_scope.cancel()
+
+            await app(scope, receive, sending)
+
+    async def until_opened_again(*_: Any) -> str:
+        calling.set()
+        await again.wait()
+        return "done"
+
+    server._do_wait = until_opened_again  # type: ignore[method-assign]
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    with anyio.fail_after(60):
+        async with (
+            serving(cutting, listener),
+            client_of(url_upstream(url), mode="auto") as client,
+            client.listen(tools_list_changed=True) as events,
+        ):
+            assert (await client.call_tool("wait")).content[0].text == "done"
+            assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
+
+
 async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
     up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
 
