@@ -417,11 +417,18 @@ def test_results_that_are_offloaded_already_are_counted(tmp_path: Path) -> None:
     assert "1 tool result, 1 of them offloaded already" in run("replay", path).output
 
 
-def test_a_long_list_is_cut_on_the_screen_and_whole_as_json(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.json", [openai("x") for _ in range(40)])
+def test_a_long_list_is_cut_on_the_screen_between_what_saves_most_and_least_and_whole_as_json(tmp_path: Path) -> None:
+    small = [{"id": f"small-{number}", "messages": openai("x")} for number in range(40)]
+    large = {"id": "large", "messages": openai(BIG)}
+    long = {"id": "long", "messages": [*openai("y"), *openai("y"), *openai("z")]}
+    path = saved(tmp_path / "a.json", [*small, large, long])
 
-    assert "and 25 more: --json and --html have them all" in run("replay", path).output
-    assert len(facts(path)["conversations"]) == 40
+    rows = run("replay", path).output.partition("by conversation")[2].splitlines()
+    names = [row.split()[0] for row in rows if row.lstrip().startswith(("small", "large", "long"))]
+
+    assert (len(names), names[0], names[-1]) == (15, "large", "long")
+    assert any("and 27 between these: --json and --html have them all" in row for row in rows)
+    assert len(facts(path)["conversations"]) == 42
 
 
 def test_names_from_recordings_are_neither_markup_nor_commands_to_the_terminal(tmp_path: Path) -> None:

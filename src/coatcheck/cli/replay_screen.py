@@ -28,6 +28,9 @@ __all__ = ("show_replay",)
 _MOST_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
+_LAST_ROWS = 5
+"""Of conversations, among these rows: they cost most more, or save least."""
+
 _LONG_NUMBER = 10_000
 _LEAST_NAME, _OTHER_COLUMNS = 18, 60
 """Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
@@ -56,9 +59,12 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     # The definition comes first: it is the one row that everybody has, and that only costs.
     tools = sorted(report.tools, key=lambda row: row.name != DEFINITION)
     console.print(_saved("Tool", tools, report, longest=names))
-    console.print(f"{DEFINITION} is that of the retrieval tool, which every turn sends.")
-    console.print("The same by conversation, those first that save most:")
-    console.print(_saved("Conversation", [each.row for each in report.by_savings], report, longest=names))
+    console.print(
+        f"{DEFINITION} is that of the retrieval tool, which every turn sends; {NOT_A_TOOL} is what no tool returned."
+    )
+    console.print("The same by conversation, from most to least saved:")
+    conversations = [each.row for each in report.by_savings]
+    console.print(_saved("Conversation", conversations, report, longest=names, last=_LAST_ROWS))
     console.print("What a recording cannot tell, and what is assumed instead:")
     for sentence in given.sentences():
         console.print(Text(f"- {sentence}"))
@@ -118,20 +124,25 @@ def _costs(share: Share, given: Assumptions) -> list[str]:
     return [] if given.price is None else [f"{price.of(share):,.2f}" for price in (given.plain, given.cached)]
 
 
-def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int) -> Table:
+def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int, last: int = 0) -> Table:
+    """Return a table of the first rows and of the ``last`` ones."""
     given = report.assumptions
     table = _table(heading, "Off-\nloaded", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
-    for row in rows[:_MOST_ROWS]:
+    hidden = len(rows) - _MOST_ROWS
+    for place, row in enumerate(rows):
+        if 0 <= place - (_MOST_ROWS - last) < hidden:
+            continue
         best = row.best(given)
         table.add_row(
             Text(_cut(one_line(row.name) or NOT_A_TOOL, longest)),
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
             *(_share(row, amount, given, best=best) for amount in row.amounts),
+            end_section=hidden > 0 and place == _MOST_ROWS - last - 1 and last > 0,
         )
-    hidden = len(rows) - _MOST_ROWS
     if hidden > 0:
-        table.caption = f"and {hidden:,} more: --json and --html have them all"
+        where = "between these" if last else "more"
+        table.caption = f"and {hidden:,} {where}: --json and --html have them all"
     return table
 
 
