@@ -37,7 +37,7 @@ from coatcheck import (
 )
 from coatcheck.core.blocks import json_text
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.engine.offloading import PLACEHOLDER_ROOM
 from coatcheck.replay.conversation import Result
 from coatcheck.replay.files import SUFFIXES, read_conversations
@@ -210,7 +210,7 @@ class _Stored:
 
 
 def _try(given: Given, budget: int, report: Report, where: str) -> None:
-    limit = max(budget, MINIMUM_BUDGET)
+    limit = max(budget, MIN_BUDGET)
     offloader = Offloader(
         InMemoryStorage(),
         preview_tokens=budget,

@@ -29,7 +29,7 @@ WITHIN = ("core", "engine", "storage")
 STARTS = {"__main__": "cli"}
 """Modules that only start a program, with its part. Nothing imports them."""
 
-MOST_PARTS, MOST_LAYERS, MOST_DEPENDENCIES = 16, 6, 50
+MAX_PARTS, MAX_LAYERS, MAX_DEPENDENCIES = 16, 6, 50
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ def _imported(path: Path, package: str) -> Iterator[str]:
 def main() -> None:
     """Print the figures."""
     top = plan_of(SOURCE)
-    print(f"parts        {len(top.dependencies):3} (at most {MOST_PARTS})")
-    print(f"layers       {len(top.layers):3} (at most {MOST_LAYERS})")
-    print(f"dependencies {top.count:3} (at most {MOST_DEPENDENCIES})")
+    print(f"parts        {len(top.dependencies):3} (at most {MAX_PARTS})")
+    print(f"layers       {len(top.layers):3} (at most {MAX_LAYERS})")
+    print(f"dependencies {top.count:3} (at most {MAX_DEPENDENCIES})")
     for number, layer in enumerate(top.layers):
         print(f"  layer {number}: {', '.join(layer)}")
     for name in ("", *WITHIN):

@@ -54,7 +54,7 @@ _DEPTH = 2
 
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
-_MOST_VALUES, _MOST_CHARACTERS = 100, 10_000
+_MAX_VALUES, _MAX_CHARACTERS = 100, 10_000
 """In a result that ``small_text_of`` looks at: one that certainly stays has at most a byte for each token allowed.
 A resource link stays up to them."""
 
@@ -256,7 +256,7 @@ def _is_small(content: object) -> bool:
             values += value.values()
         elif type(value) is list:
             values += value
-        if len(values) > _MOST_VALUES:
+        if len(values) > _MAX_VALUES:
             return False
     lengths = [len(value) for value in values if type(value) is str]
-    return _PLAIN.issuperset(map(type, values)) and sum(lengths) <= _MOST_CHARACTERS
+    return _PLAIN.issuperset(map(type, values)) and sum(lengths) <= _MAX_CHARACTERS

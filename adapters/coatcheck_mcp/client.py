@@ -34,7 +34,7 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
 """The notification that announces a changed list, by the capability of the list."""
 
 
-MOST_EARLY, MOST_EARLY_BYTES = 100, 2**20
+MAX_EARLY, MAX_EARLY_BYTES = 100, 2**20
 """What a server may say before its client is ready, which the protocol hardly lets it. The client knows no list yet,
 so it misses no change of one."""
 
@@ -120,7 +120,7 @@ class Client:
 
     def _keep(self, message: Notification, size: int) -> None:
         self._early_bytes += size
-        if len(self._early) < MOST_EARLY and self._early_bytes <= MOST_EARLY_BYTES:
+        if len(self._early) < MAX_EARLY and self._early_bytes <= MAX_EARLY_BYTES:
             self._early.append(message)
         else:
             logger.debug("dropped a notification of %d bytes: the client is not ready yet", size)

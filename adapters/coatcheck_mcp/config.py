@@ -88,7 +88,7 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 
 UNLIMITED = "unlimited"
 
-_MOST_MISTAKES = 20
+_MAX_MISTAKES = 20
 """As many as a screen shows. The file is read again for each."""
 
 _EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "start_timeout": "90s"}
@@ -217,7 +217,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
         return Config()
     root = read_tables(_from(Path.cwd(), path))
     mistakes: list[Mistake] = []
-    while len(mistakes) < _MOST_MISTAKES:
+    while len(mistakes) < _MAX_MISTAKES:
         try:
             config = _config(root, variables)
         except Mistake as mistake:  # noqa: PERF203 - 20 at most

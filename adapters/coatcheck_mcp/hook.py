@@ -38,7 +38,7 @@ logger = logging.getLogger("coatcheck_mcp")
 DECLARED_SIZE = "anthropic/maxResultSizeChars"
 """What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""
 
-MOST_DECLARED = 500_000
+MAX_DECLARED = 500_000
 """Characters. Claude Code reads the mark up to this; more would let a server undo the user's limit."""
 
 CHARACTERS_PER_TOKEN = 4
@@ -165,4 +165,4 @@ def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | Non
     settings = offloader.settings
     # What the user says about a tool counts more than what its author says.
     is_unnamed = policy_of(call.tool_name, settings) is settings.default_rule
-    return OverChars(min(declared, MOST_DECLARED)) if is_unnamed else None
+    return OverChars(min(declared, MAX_DECLARED)) if is_unnamed else None

@@ -58,7 +58,7 @@ _NO_URIS: frozenset[str] = frozenset()
 ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
 
-_MOST_PAGES = 1_000
+_MAX_PAGES = 1_000
 """Of a list; a server that never ends it must not hang a call."""
 
 TOOLS_SECONDS = 10.0
@@ -67,7 +67,7 @@ TOOLS_SECONDS = 10.0
 ASK_SECONDS = 300.0
 """For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
 
-MOST_UNREAD = 64
+MAX_UNREAD = 64
 """What a server says and its client has not read yet. Above this the server is not read either, so it waits."""
 
 UNREAD_SECONDS = 5.0
@@ -77,10 +77,10 @@ FORGOTTEN_SECONDS = 5.0
 """How long requests that were sent along with one that the server no longer knew the session of may take until they are
 refused too, and can be sent again."""
 
-MOST_ASKED = 100
+MAX_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
 
-MOST_IN_FLIGHT = 10_000
+MAX_IN_FLIGHT = 10_000
 """Requests that one client has with one server. Each takes some kilobytes until it is answered."""
 
 _BACK = frozenset({"sampling", "elicitation", "roots"})
@@ -175,7 +175,7 @@ class Link:
         self._resubscribed = anyio.Event()
         self._unheard: int | None = None
         """How often in a row the stream of changes ended or did not open; None: it never opened."""
-        self._unread = Gate(MOST_UNREAD)
+        self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
         self._asked = 0
         self.resource_changes = 0
@@ -416,8 +416,8 @@ class Link:
             MCPError: the server's own error, or that it has ended, or that it answered what the protocol forbids.
 
         """
-        if len(self._in_flight) >= MOST_IN_FLIGHT:
-            msg = f"{MOST_IN_FLIGHT:,} requests wait for the MCP server {self._name}: wait until some are answered"
+        if len(self._in_flight) >= MAX_IN_FLIGHT:
+            msg = f"{MAX_IN_FLIGHT:,} requests wait for the MCP server {self._name}: wait until some are answered"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg)
         self._client.front = ctx.session
         key = object()  # modern clients that share a link may use the same ids
@@ -486,7 +486,7 @@ class Link:
         """Return all pages of a list."""
         found: list[Mapping[str, Any]] = []
         cursors: list[str] = []
-        while len(cursors) < _MOST_PAGES:
+        while len(cursors) < _MAX_PAGES:
             page = await self.request(method, {"cursor": cursors[-1]} if cursors else {})
             found += page[key]
             cursor = page.get("nextCursor")
@@ -615,8 +615,8 @@ class Link:
         client = self._client
         if capability not in client.capabilities or client.modern:
             return _refused(f"the client behind coatcheck cannot be asked for {capability}")
-        if self._asked >= MOST_ASKED:
-            return _refused(f"the client behind coatcheck has not answered {MOST_ASKED} other questions yet")
+        if self._asked >= MAX_ASKED:
+            return _refused(f"the client behind coatcheck has not answered {MAX_ASKED} other questions yet")
         self._asked += 1
         try:
             return await self._ask_client(request, answer, asked, capability=capability, seconds=seconds)

@@ -83,10 +83,10 @@ LISTING_SECONDS = 5.0
 _ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
-MOST_UNREAD = 1_000
+MAX_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
 
-_MOST_LINKS = 16
+_MAX_LINKS = 16
 """Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
 idle for longest is closed."""
 
@@ -197,7 +197,7 @@ class Proxy:
 
         A client that does not read its answers is not read either, once some of them wait.
         """
-        unread = Gate(MOST_UNREAD)
+        unread = Gate(MAX_UNREAD)
         answers = CountedWrites(writes, unread)
         options = self.front.create_initialization_options()
         await self.front.run(PacedReads(reads, unread, answers=answers), answers, options)
@@ -276,7 +276,7 @@ class Proxy:
 
     def _drop_oldest(self) -> None:
         idle = [key for key, seat in self._seats.items() if seat.client.modern and not seat.requests]
-        for key in idle[: max(0, len(idle) - _MOST_LINKS + 1)]:
+        for key in idle[: max(0, len(idle) - _MAX_LINKS + 1)]:
             link = self._seats.pop(key).link
             if link is not None:
                 link.close()

@@ -41,7 +41,7 @@ LIST_SECONDS = 20.0
 
 AnswerT = TypeVar("AnswerT")
 
-_MOST_LINKED = 10_000
+_MAX_LINKED = 10_000
 """Resources that results mention, per client."""
 
 _ANY: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
@@ -357,7 +357,7 @@ class Several:
         result = await (await self._link(member)).forward(ctx, {**params, "name": own})
         parts = [part for part in result.get("content") or () if isinstance(part, dict)]
         for uri in (part.get("uri") for part in parts if part.get("type") == "resource_link"):
-            if isinstance(uri, str) and len(self._linked) < _MOST_LINKED:
+            if isinstance(uri, str) and len(self._linked) < _MAX_LINKED:
                 self._linked.setdefault(uri, member.name)
         return result
 

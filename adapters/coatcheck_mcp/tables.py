@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Mistake", "Table", "dotted", "read_tables", "shown")
 
-_MOST_BYTES = 100_000
+_MAX_BYTES = 100_000
 """People write a few hundred. What is larger is some other file."""
 
 _LONGEST_VALUE = 60
@@ -220,8 +220,8 @@ def _read(file: Path) -> str:
         if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):  # a pipe would wait for a writer
             msg = f"{file} is not a regular file; name the file of your settings, or none for the defaults"
             raise InvalidRequest(msg)
-        if found.st_size > _MOST_BYTES:
-            msg = f"{file} has {found.st_size:,} bytes, more than {_MOST_BYTES:,}: it is not a coatcheck.toml"
+        if found.st_size > _MAX_BYTES:
+            msg = f"{file} has {found.st_size:,} bytes, more than {_MAX_BYTES:,}: it is not a coatcheck.toml"
             raise InvalidRequest(msg)
         return file.read_text(encoding="utf-8-sig")
     except OSError as error:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DELIMITERS = ",\t;|"
 TABLES_OF_EACH = 75
 SAMPLE_CHARACTERS = 8_192
-LEAST_CHARACTERS = 200
+MIN_CHARACTERS = 200
 NAMES = (
     *("id", "name", "city", "country", "price", "total", "date", "created_at", "email", "status", "count", "note"),
     *("region", "year", "amount", "code", "first name", "last name", "phone", "address", "zip"),
@@ -98,7 +98,7 @@ def main() -> None:
         text = path.read_text(encoding="utf-8", errors="replace")[:60_000]
         tables.append((",", text[: text.rfind("\n") + 1]))
     others = [make(count) for kind, make in SAMPLES.values() if kind != "delimited" for count in (20, 60, 200)]
-    others = [text for text in others if len(text) >= LEAST_CHARACTERS]
+    others = [text for text in others if len(text) >= MIN_CHARACTERS]
     ways: dict[str, Callable[[str], str | None]] = {"ours": ours, "csv.Sniffer": standard, "clevercsv": clever}
     print("| way | delimiters found | taken for tables, but none | milliseconds a text |\n|---|---|---|---|")
     for name, way in ways.items():

@@ -19,10 +19,10 @@ _MARKDOWN = re.compile(r"^#{1,6} |\]\([^)\s]+\)|^```|^\*\*|\|\s*-{3}", re.MULTIL
 _MEMBER = re.compile(r"[\\'\"]+[\w@$ -]+[\\'\"]+\s*:")
 """The name of a member in JSON, however often its quotes are escaped."""
 
-_MOST_BETWEEN_MEMBERS = 150
+_MAX_BETWEEN_MEMBERS = 150
 """Characters, on average, in a text that counts as JSON within something else."""
 
-_LEAST_MARKS = 3
+_MIN_MARKS = 3
 
 
 def kind_of(text: str) -> str:
@@ -35,9 +35,9 @@ def kind_of(text: str) -> str:
     for kind, least, pattern in _BY_LINES:
         if sum(pattern(line) is not None for line in lines) > len(lines) * least:
             return kind
-    if _ENVELOPE.match(text) or len(_MEMBER.findall(text)) * _MOST_BETWEEN_MEMBERS > len(text):
+    if _ENVELOPE.match(text) or len(_MEMBER.findall(text)) * _MAX_BETWEEN_MEMBERS > len(text):
         return "wrapped"
-    if len(_MARKDOWN.findall(text)) >= _LEAST_MARKS:
+    if len(_MARKDOWN.findall(text)) >= _MIN_MARKS:
         return "Markdown"
     return "other text"
 

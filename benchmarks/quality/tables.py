@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ("Loss", "find_losses", "held_out", "report")
 
-LEAST_RESULTS = 5
+MIN_RESULTS = 5
 """Fewer results of a kind have no row."""
 
-LEAST_TO_DECIDE = 30
+MIN_TO_DECIDE = 30
 """Fewer results of a kind do not decide whether it loses."""
 
 _HELD_OUT = "### The held-out half: no rule was chosen on it\n"
@@ -56,7 +56,7 @@ def find_losses(measured: ByBudget) -> Iterator[Loss]:
     """Yield the kinds with results enough whose whole interval against a plain way is below zero."""
     for among, by_budget in (("held out", held_out(measured)), ("all", measured)):
         for kind, budget, ones in _groups(by_budget, lambda one: one.result.kind):
-            if len(ones) >= LEAST_TO_DECIDE:
+            if len(ones) >= MIN_TO_DECIDE:
                 gains = {plain: _gain(ones, plain) for plain in PLAIN}
                 yield from (
                     Loss(among=among, kind=kind, budget=budget, results=len(ones), plain=plain, gain=gain)
@@ -97,7 +97,7 @@ def _groups(measured: ByBudget, key: Callable[[Measured], str]) -> Iterator[tupl
     for name in sorted({key(one) for ones in measured.values() for one in ones}):
         for budget, ones in measured.items():
             chosen = [one for one in ones if key(one) == name]
-            if len(chosen) >= LEAST_RESULTS:
+            if len(chosen) >= MIN_RESULTS:
                 yield name, budget, chosen
 
 

@@ -27,7 +27,7 @@ __all__ = ("HELD_OUT_SETS", "Result", "is_held_out", "read_results", "read_sets"
 HELD_OUT_SETS = ("livemcpbench", "ko_agentbench")
 """File names, without their ending, of the sets that came after the rules were made."""
 
-_MOST_WORDS = 12
+_MAX_WORDS = 12
 _WORD = re.compile(r"[\w./@-]{4,}")
 
 
@@ -87,4 +87,4 @@ def _known(parts: Sequence[Part], position: int, *, needed: tuple[str, ...]) -> 
     told = " ".join(needed).lower()
     words = dict.fromkeys(_WORD.findall("\n".join((following, *reversed(asked)))))
     found = [word for word in words if word.lower() not in COMMON and word.lower() not in told]
-    return tuple(found[:_MOST_WORDS])
+    return tuple(found[:_MAX_WORDS])

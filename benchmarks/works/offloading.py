@@ -21,7 +21,7 @@ LEFT = "tokens left"
 TOO_SLOW_SECONDS = 5.0
 """A system that the next size would take longer is not asked for it."""
 
-LEAST_BYTES_WATCHED = 10 * MEGABYTE
+MIN_BYTES_WATCHED = 10 * MEGABYTE
 """Less is gone before it can be seen."""
 
 
@@ -59,7 +59,7 @@ def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str], *, t
             slow[name] = f"not asked: {named(size)} took {median:.1f} s"
         if median is not None and left[name]:
             bench.results.add(LEFT, case, name, [TiktokenCounter().count(left[name])])
-    if size >= LEAST_BYTES_WATCHED:
+    if size >= MIN_BYTES_WATCHED:
         watched = [process for process in able if isinstance(measured[process.name], list)]
         scale = bench.scale
         peaks = bench.in_turns(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("ENCODED", "LIMIT", "MOST_TOKENS", "odd_forms")
+__all__ = ("ENCODED", "LIMIT", "MAX_TOKENS", "odd_forms")
 
-MOST_TOKENS = 2_500
+MAX_TOKENS = 2_500
 """A hard limit for the offloader, ``max_inline_tokens``, so that little text is above it."""
 
-LIMIT = 4 * MOST_TOKENS
+LIMIT = 4 * MAX_TOKENS
 """The characters that may be in a conversation then."""
 
 ENCODED = "iVBORw0KGgoA"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck.cli.background_log import MOST_WAITING, BackgroundLog
+from coatcheck.cli.background_log import MAX_WAITING, BackgroundLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def test_what_others_write_is_no_line_of_ours_and_steers_no_terminal(ends: tuple
 
 def test_nobody_waits_where_nobody_reads(ends: tuple[int, int]) -> None:
     log = BackgroundLog(ends[1])
-    for number in range(20 * MOST_WAITING):  # many times what the pipe and the queue hold
+    for number in range(20 * MAX_WAITING):  # many times what the pipe and the queue hold
         log.emit(_record(f"{number}: {'x' * 200}"))
 
     assert log._waiting.full()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import FileStorage, Offloaded, Offloader, TextBlock
-from coatcheck.core.notice import MOST_KEPT
+from coatcheck.core.notice import MAX_KEPT
 from tests.cli.test_hook import BASH, SESSION, event, run
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_the_command_of_the_line_reads_back_what_left_before_the_compaction(home
 
 
 def test_the_newest_are_named_and_a_command_that_lists_the_others(home: Path) -> None:
-    references = store(home, MOST_KEPT + 3)
+    references = store(home, MAX_KEPT + 3)
 
     line = told(home)
 
@@ -101,7 +101,7 @@ def test_the_newest_are_named_and_a_command_that_lists_the_others(home: Path) ->
 
 
 def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
-    store(home, MOST_KEPT + 1)
+    store(home, MAX_KEPT + 1)
 
     line = told(home, "--retrieval-tool=mcp__files__retrieve_offloaded_content")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import FileStorage, Offloader
-from coatcheck.core.items import MOST_APART
+from coatcheck.core.items import MAX_APART
 from coatcheck.core.notice import ALL_LOST
 from coatcheck.hook import answer, shapes
 from coatcheck.hook.answer import respond
@@ -247,7 +247,7 @@ def test_many_parts_that_are_no_text_become_one_text(options: Options, tmp_path:
 
 
 def test_many_texts_that_are_large_leave_together(options: Options, tmp_path: Path) -> None:
-    parts = [{"type": "odd", "text": f"{number} {LARGE[:30_000]}"} for number in range(2 * MOST_APART)]
+    parts = [{"type": "odd", "text": f"{number} {LARGE[:30_000]}"} for number in range(2 * MAX_APART)]
 
     (part,) = answered(said(parts), options)
 

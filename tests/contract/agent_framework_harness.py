@@ -32,7 +32,7 @@ __all__ = ("AgentFrameworkHarness", "client_on", "returned_by")
 Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
-MOST_TURNS = 1_000
+MAX_TURNS = 1_000
 """Pages that a script may read, one in each turn."""
 
 BEFORE_ERRORS = "Error: Function failed. Exception: "
@@ -74,7 +74,7 @@ def client_on(conversation: Conversation, api: Api = "responses") -> Any:
     """Return a client of the framework's own that asks the scripted server."""
     kind = OpenAIChatClient if api == "responses" else OpenAIChatCompletionClient
     client = kind(model="scripted", async_client=openai().with_options(base_url=conversation.base_url))
-    client.function_invocation_configuration["max_iterations"] = MOST_TURNS
+    client.function_invocation_configuration["max_iterations"] = MAX_TURNS
     client.function_invocation_configuration["include_detailed_errors"] = True
     return client
 

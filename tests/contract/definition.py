@@ -12,9 +12,9 @@ from coatcheck.testing import Conversation, Harness, Model, Run, ScriptedServer
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ("MOST_TOKENS", "tokens_on_the_wire")
+__all__ = ("MAX_TOKENS", "tokens_on_the_wire")
 
-MOST_TOKENS = 150
+MAX_TOKENS = 150
 """Of ``o200k_base``. Every turn of every conversation pays for it, also those in which nothing is ever offloaded."""
 
 

@@ -51,7 +51,7 @@ QUESTION = "Find out."
 NOBODY = ("debug_user_id", "debug_session_id")
 """Whom ``Runner.run_debug`` runs for where nobody is named."""
 
-MOST_CALLS = 1_000
+MAX_CALLS = 1_000
 """Pages that a script may read, one in each call of the model."""
 
 CONFIRMING = "adk_request_confirmation"
@@ -132,7 +132,7 @@ def message(text: str) -> Content:
 
 
 def config() -> RunConfig:
-    return RunConfig(max_llm_calls=MOST_CALLS)
+    return RunConfig(max_llm_calls=MAX_CALLS)
 
 
 def ids_of(case: Run) -> tuple[str, str]:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ("HaystackHarness",)
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
 REFUSED = ("Unsupported tool result", "`ToolCall` must have a non-null `id`")
@@ -174,7 +174,7 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         tools=tools,
         hooks=hooks,  # type: ignore[arg-type] # a hook is any object with run
         exit_conditions=["text", *case.final_tools],
-        max_agent_steps=MOST_STEPS,
+        max_agent_steps=MAX_STEPS,
     )
 
 

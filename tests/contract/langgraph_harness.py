@@ -45,7 +45,7 @@ INTERRUPTS = "__interrupt__"
 
 RESUME: Command[Any] = Command(resume="go on")
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
@@ -209,7 +209,7 @@ def transcript_of(
 def config_of(case: Run) -> RunnableConfig:
     """Return the configuration of a run; an agent that stops needs a thread, so one is made up where none is given."""
     thread = case.identity or ("made up" if case.interrupting_tools else None)
-    return {"recursion_limit": MOST_STEPS, "configurable": {} if thread is None else {"thread_id": thread}}
+    return {"recursion_limit": MAX_STEPS, "configurable": {} if thread is None else {"thread_id": thread}}
 
 
 def with_reader(tools: list[BaseTool], case: Run, offloader: Offloader) -> list[BaseTool]:

@@ -48,7 +48,7 @@ __all__ = ("OpenAIAgentsHarness", "native_output")
 Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
-MOST_TURNS = 1_000
+MAX_TURNS = 1_000
 """Pages that a script may read, one in each turn."""
 
 
@@ -116,7 +116,7 @@ def options_of(case: Run) -> dict[str, Any]:
         tracing_disabled=True,
         trace_metadata={"coatcheck": "keep"} if case.kept_tools else None,
     )
-    return {"run_config": config, "max_turns": MOST_TURNS}
+    return {"run_config": config, "max_turns": MAX_TURNS}
 
 
 def go_on(stopped: RunResult) -> RunState[Any]:

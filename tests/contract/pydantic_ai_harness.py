@@ -52,7 +52,7 @@ __all__ = ("PydanticAIHarness", "model_on", "native_result")
 Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
-MOST_TURNS = 1_000
+MAX_TURNS = 1_000
 """Pages that a script may read, one in each turn."""
 
 
@@ -117,7 +117,7 @@ def agent_of(case: Run, model: Model) -> Agent[None, Any]:
 
 def options_of(case: Run) -> dict[str, Any]:
     """Return what a host says about a run."""
-    return {"conversation_id": case.identity, "usage_limits": UsageLimits(request_limit=MOST_TURNS)}
+    return {"conversation_id": case.identity, "usage_limits": UsageLimits(request_limit=MAX_TURNS)}
 
 
 def go_on(stopped: AgentRunResult[Any]) -> dict[str, Any]:

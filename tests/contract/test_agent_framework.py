@@ -10,7 +10,7 @@ from agent_framework import observability
 import coatcheck_agent_framework.hook
 from tests.contract.agent_framework_harness import AgentFrameworkHarness
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ONLY
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import AGENT_FRAMEWORK, AGENT_FRAMEWORK_BY_CHAT
@@ -64,7 +64,7 @@ async def test_our_spans_are_children_of_those_that_the_framework_makes(
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
-    assert tokens_on_the_wire(AgentFrameworkHarness) <= MOST_TOKENS
+    assert tokens_on_the_wire(AgentFrameworkHarness) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

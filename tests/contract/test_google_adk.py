@@ -17,7 +17,7 @@ import coatcheck_adk.retrieval
 from coatcheck import TiktokenCounter
 from coatcheck_adk import OffloadPlugin
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
-from tests.contract.definition import MOST_TOKENS
+from tests.contract.definition import MAX_TOKENS
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.gemini import GeminiServer
 from tests.contract.golden import Contract
@@ -68,7 +68,7 @@ def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
     declaration = OffloadPlugin().retrieval_tool._get_declaration().model_dump(exclude_none=True)
 
     # Google's client puts spaces between the values, which no model is shown.
-    assert TiktokenCounter("o200k_base").count(json.dumps(declaration, separators=(",", ":"))) <= MOST_TOKENS
+    assert TiktokenCounter("o200k_base").count(json.dumps(declaration, separators=(",", ":"))) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import coatcheck_haystack.agents
 import coatcheck_haystack.hook
 from coatcheck_haystack.options import Source
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.haystack_harness import HaystackHarness
@@ -52,7 +52,7 @@ async def test_our_spans_are_children_of_those_that_haystack_makes(
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
-    assert tokens_on_the_wire(HaystackHarness) <= MOST_TOKENS
+    assert tokens_on_the_wire(HaystackHarness) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

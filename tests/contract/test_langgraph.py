@@ -14,7 +14,7 @@ import coatcheck_langchain.retrieval
 from coatcheck.testing import SCENARIOS, AdapterContract
 from coatcheck_langchain.hook import CallWrapper
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, silent, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES, SYNC_ONLY
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import LANGCHAIN, LANGCHAIN_BY_CALL
@@ -88,7 +88,7 @@ async def test_our_spans_are_children_of_the_hosts(
 
 @pytest.mark.parametrize("kind", [CreateAgentHarness, ToolNodeHarness, WrappedNodeHarness])
 def test_the_definition_of_the_tool_costs_at_most_150_tokens(kind: type[LangChainHarness]) -> None:
-    assert tokens_on_the_wire(kind) <= MOST_TOKENS
+    assert tokens_on_the_wire(kind) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import coatcheck_openai.hook
 import coatcheck_openai.offloader
 import coatcheck_openai.retrieval
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import OPENAI_AGENTS, OPENAI_AGENTS_BY_CHAT, OPENAI_AGENTS_CANNOT
@@ -55,7 +55,7 @@ async def test_our_spans_are_children_of_the_hosts(server: ScriptedServer, mode:
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
-    assert tokens_on_the_wire(OpenAIAgentsHarness) <= MOST_TOKENS
+    assert tokens_on_the_wire(OpenAIAgentsHarness) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import coatcheck_pydantic_ai.offloader
 import coatcheck_pydantic_ai.retrieval
 from coatcheck_pydantic_ai import ToolOffloader
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import PYDANTIC_AI, PYDANTIC_AI_CANNOT
@@ -37,7 +37,7 @@ class TestContract(Contract):
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
-    assert tokens_on_the_wire(PydanticAIHarness) <= MOST_TOKENS
+    assert tokens_on_the_wire(PydanticAIHarness) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

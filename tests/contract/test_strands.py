@@ -14,7 +14,7 @@ import coatcheck_strands.hook
 import coatcheck_strands.retrieval
 from coatcheck_strands.convert import rewrite
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
-from tests.contract.definition import MOST_TOKENS, tokens_on_the_wire
+from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import SYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import STRANDS
@@ -56,7 +56,7 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
-    assert tokens_on_the_wire(StrandsHarness) <= MOST_TOKENS
+    assert tokens_on_the_wire(StrandsHarness) <= MAX_TOKENS
 
 
 def ignores_the_identity(patch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
-MOST_CALLS = 2_000
+MAX_CALLS = 2_000
 """More than any of these results takes."""
 
 
@@ -92,7 +92,7 @@ def _step(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outco
 def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
     offload: Callable[..., Outcome], blocks: list[Block], *, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for at in range(1, MOST_CALLS):
+    for at in range(1, MAX_CALLS):
         caplog.clear()
         counter, storage = Raising(at), InMemoryStorage()
         offloader = Offloader(storage, token_counter=counter, max_result_tokens=200, max_step_tokens=300)
@@ -118,7 +118,7 @@ def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
 def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(
     max_inline_tokens: int, *, is_async: bool
 ) -> None:
-    for at in range(1, MOST_CALLS):
+    for at in range(1, MAX_CALLS):
         counter = Raising(at)
         offloader = Offloader(
             FailingStorage(after=0),

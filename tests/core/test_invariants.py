@@ -45,7 +45,7 @@ from coatcheck import (
     Truncated,
 )
 from coatcheck.core.blocks import json_text
-from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.core.settings import MIN_BUDGET
 from tests.core.storages import AsyncDictStorage, DictStorage, FailingStorage, RangeStorage
 from tests.core.strategies import blocks, long_texts, texts
 
@@ -264,7 +264,7 @@ def test_what_the_retrieval_tool_returns_is_never_offloaded(content: list[Block]
     assert isinstance(outcome, Kept)
 
 
-@given(text=long_texts(), budget=st.integers(MINIMUM_BUDGET, 900), offset=st.integers(-500, 500))
+@given(text=long_texts(), budget=st.integers(MIN_BUDGET, 900), offset=st.integers(-500, 500))
 def test_a_read_back_never_exceeds_its_budget(text: str, budget: int, offset: int) -> None:
     assume(text and -len(text) <= offset < len(text))
     offloader = Offloader(token_counter=COUNTER, max_retrieval_tokens=budget)

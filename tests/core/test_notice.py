@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.no_cover  # megabytes go down a path that other tests cover
 
 COUNTER = TiktokenCounter("o200k_base")
-MOST_NOTICE_TOKENS = 64
+MAX_NOTICE_TOKENS = 64
 """Each offloaded result pays for it. Some tokens more than it has, so that a sentence can change."""
 
-MOST_WITH_REFERENCE_TOKENS = 100
-MOST_WITH_ODD_NAME_TOKENS = 125
+MAX_WITH_REFERENCE_TOKENS = 100
+MAX_WITH_ODD_NAME_TOKENS = 125
 """A reference holds up to 32 characters of the tool's name, which are words in a usual name and noise in an odd one."""
 
 FIRST_CHARACTERS = 200
@@ -84,15 +84,15 @@ def test_the_notice_costs_at_most_64_tokens_whatever_the_tool_is_called(content:
     notice, listed = head_of(text)
 
     assert len(listed) == len(references)
-    assert COUNTER.count(notice) <= MOST_NOTICE_TOKENS, notice
+    assert COUNTER.count(notice) <= MAX_NOTICE_TOKENS, notice
 
 
 @pytest.mark.parametrize("content", [BIG, IMAGE], ids=["text", "image"])
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        *((name, MOST_WITH_REFERENCE_TOKENS) for name in NAMES),
-        *((name, MOST_WITH_ODD_NAME_TOKENS) for name in ("n" * 128, "zq" * 64, "7x" * 64, "Üb" * 64)),
+        *((name, MAX_WITH_REFERENCE_TOKENS) for name in NAMES),
+        *((name, MAX_WITH_ODD_NAME_TOKENS) for name in ("n" * 128, "zq" * 64, "7x" * 64, "Üb" * 64)),
     ],
 )
 def test_with_one_reference_it_costs_at_most_100(content: Block, name: str, most: int) -> None:

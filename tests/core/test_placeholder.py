@@ -21,7 +21,7 @@ from coatcheck import (
     TiktokenCounter,
 )
 from coatcheck.core.facts import Estimate, Reference
-from coatcheck.core.notice import MOST_LISTED
+from coatcheck.core.notice import MAX_LISTED
 from coatcheck.core.placeholder import (
     FIRST_SHOWN,
     LAST_SHOWN,
@@ -112,14 +112,14 @@ def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
 
 def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
     # What shrinks by too little in the first round fits in a later one: each heading and each gap costs its own.
-    slots = [_text(number, lines=900 * number) for number in range(1, MOST_LISTED + 1)]
+    slots = [_text(number, lines=900 * number) for number in range(1, MAX_LISTED + 1)]
     made = _built(slots, limit=1_500, preview_tokens=1_490)
 
-    assert _notice(made).count("[Preview of") == MOST_LISTED
+    assert _notice(made).count("[Preview of") == MAX_LISTED
     assert made.tokens > 1_350
 
 
-@given(limit=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MOST_LISTED))
+@given(limit=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MAX_LISTED))
 def test_a_placeholder_is_never_above_its_limit(limit: int, preview_tokens: int, texts: int) -> None:
     slots = [_text(number, lines=500) for number in range(texts)]
     made = _build(slots, limit=limit, preview_tokens=preview_tokens)
@@ -128,7 +128,7 @@ def test_a_placeholder_is_never_above_its_limit(limit: int, preview_tokens: int,
 
 
 def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_no_placeholder() -> None:
-    slots = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MOST_LISTED))]
+    slots = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MAX_LISTED))]
     bare = _built(slots).tokens
 
     assert bare > 512, "smaller limits are not held"
@@ -144,24 +144,24 @@ def test_without_a_limit_previews_take_all_that_they_may() -> None:
 
 
 def test_marks_of_media_are_left_out_before_references_are() -> None:
-    slots = [*(_wide(number) for number in range(MOST_LISTED)), Slot(block=UNKNOWN)]
+    slots = [*(_wide(number) for number in range(MAX_LISTED)), Slot(block=UNKNOWN)]
     whole = _built(slots)
     tight = _built(slots, limit=whole.tokens - 1)
 
-    assert len(whole.blocks) == 1 + MOST_LISTED + 1
+    assert len(whole.blocks) == 1 + MAX_LISTED + 1
     assert tight.blocks[1:] == (UNKNOWN,), "a block that nobody knows always passes"
-    assert _named(tight) == list(range(MOST_LISTED))
+    assert _named(tight) == list(range(MAX_LISTED))
 
 
 # References.
 
 
-@pytest.mark.parametrize("stored", [1, 2, MOST_LISTED])
+@pytest.mark.parametrize("stored", [1, 2, MAX_LISTED])
 def test_few_references_are_all_listed_in_their_order(stored: int) -> None:
     assert _named(_built([_image(number) for number in range(stored)])) == list(range(stored))
 
 
-@pytest.mark.parametrize("stored", [MOST_LISTED + 1, 40, 3_000])
+@pytest.mark.parametrize("stored", [MAX_LISTED + 1, 40, 3_000])
 def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: int) -> None:
     made = _built([_image(number) for number in range(stored)], full_list=INDEX)
 

@@ -113,7 +113,7 @@ def test_a_long_error_is_shown_in_a_log_around_its_sign_and_says_what_is_left_ou
 
 
 def test_what_was_not_counted_to_the_end_is_not_said_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MOST_COUNTED", 50)
+    monkeypatch.setattr(log, "MAX_COUNTED", 50)
     monkeypatch.setattr(log, "_PIECE", 1_000)
     lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(200)]
     shown = _shown("\n".join(lines))
@@ -225,7 +225,7 @@ def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None
 
 
 def test_lines_that_were_not_searched_for_errors_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MOST_SEARCHED", 3_000)
+    monkeypatch.setattr(log, "MAX_SEARCHED", 3_000)
     text = "\n".join(f"took {_word(number)} from the queue" for number in range(COUNT))
     searched = text.count("\n", 0, 3_000)
 

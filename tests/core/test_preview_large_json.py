@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck import ByteCounter, TiktokenCounter
 from coatcheck.core.preview import Previewed, pieces, preview
-from coatcheck.core.preview.json_ends import _LEAST_WINDOW, _read
+from coatcheck.core.preview.json_ends import _MIN_WINDOW, _read
 from coatcheck.core.preview.json_lines import preview_json_lines
 from coatcheck.core.preview.json_list import NotRead
 from coatcheck.core.preview.source import Found
@@ -72,7 +72,7 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
 def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_how_long_those_at_both_ends_are(
     wrap: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
+    monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
     # As many short ones as long ones: either end alone tells half as many, or four times as many.
     records: list[JsonValue] = [
         {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
@@ -84,7 +84,7 @@ def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_ho
 
     assert header is not None
     assert header[1] == "about 6,900 objects"  # of 6,912
-    ends = _read(text, _LEAST_WINDOW, Found())
+    ends = _read(text, _MIN_WINDOW, Found())
     assert int(header[2]) == len(ends.first) + len(ends.last)
 
 
@@ -118,7 +118,7 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
     text = json.dumps({"list": items, "end": strings} if name else items, ensure_ascii=False)
     assume(len(text) > 70_000)
     try:
-        ends = _read(text, _LEAST_WINDOW, Found())
+        ends = _read(text, _MIN_WINDOW, Found())
     except NotRead:
         return  # shown in another way
 
@@ -132,17 +132,17 @@ def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
 
 def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
     with pytest.raises(NotRead):
-        _read(json.dumps({"orders": RECORDS})[:-1] + "]", _LEAST_WINDOW, Found())
+        _read(json.dumps({"orders": RECORDS})[:-1] + "]", _MIN_WINDOW, Found())
 
 
 def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
     with pytest.raises(NotRead):
-        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _LEAST_WINDOW, Found())
+        _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _MIN_WINDOW, Found())
 
 
 def test_two_lists_one_after_the_other_are_not_read_as_one() -> None:
     with pytest.raises(NotRead):
-        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _LEAST_WINDOW, Found())
+        _read(f"{json.dumps(RECORDS[:50])}\n{json.dumps(RECORDS)}", _MIN_WINDOW, Found())
 
 
 @pytest.mark.parametrize("budget", [1_000, 4_000])
@@ -153,7 +153,7 @@ def test_a_larger_budget_is_filled_with_records(budget: int) -> None:
 
 
 def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
+    monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
     text = json.dumps([{"id": number, "note": "x" * 200} for number in range(6_000)])
     shown = preview(Previewed.of(text), ByteCounter(), budget=len(text) * 3 // 64)
     said = re.search(r"list of about [\d,]+ objects, estimated from ([\d,]+) at its ends", shown)
@@ -180,7 +180,7 @@ def _two_lists() -> str:
 def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_SEARCHED", 1_000_000)
+    monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
     shown = preview(Previewed.of(_two_lists().ljust(1_000_001)), TIKTOKEN, budget=300)
 
     assert "open: list of objects" in shown

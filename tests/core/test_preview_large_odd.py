@@ -182,7 +182,7 @@ def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -
 def test_a_text_of_more_than_8_mb_is_not_searched_which_is_said(
     make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "MOST_SEARCHED", 7_000_000)
+    monkeypatch.setattr(pieces, "MAX_SEARCHED", 7_000_000)
     text = make(9_000, json.dumps(_record(9_000, "lost")))
     unit = rf"characters 0-{len(text) - 1:,}" if make is _json else r"lines 1-16,00\d"
 
@@ -217,7 +217,7 @@ def test_where_a_fifth_of_the_items_is_no_object_the_search_ends_before_that_pie
 
 
 def test_records_with_hardly_a_field_in_common_end_the_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "_MOST_CELLS", 20_000)
+    monkeypatch.setattr(pieces, "_MAX_CELLS", 20_000)
     said = re.search(r"characters ([\d,]+)-[\d,]+ not searched for odd ones", _shown(_json(0, RECORDS[0])))
 
     assert said is not None

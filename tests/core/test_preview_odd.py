@@ -123,7 +123,7 @@ def test_the_first_and_the_last_of_a_level_are_shown() -> None:
 
 
 def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() -> None:
-    count = log.MOST_COUNTED * 4
+    count = log.MAX_COUNTED * 4
     lines = ["2026-03-01 12:00:00 WARN disk is slow\n"] * count
     lines[count * 3 // 4] = "2026-03-01 12:50:00 FATAL out of memory\n"
     shown = _shown("".join(lines))
@@ -133,7 +133,7 @@ def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() ->
 
 
 def test_what_was_not_searched_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MOST_SEARCHED", 100_000)
+    monkeypatch.setattr(log, "MAX_SEARCHED", 100_000)
     text = _log(LARGE, LARGE // 2)
     searched = text.count("\n", 0, 100_000)
 

@@ -62,7 +62,7 @@ def test_a_line_of_its_own_sort_in_8_mb_is_shown(place: int) -> None:
 
 
 def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST_SEARCHED", 50_000)
+    monkeypatch.setattr(repeats, "MAX_SEARCHED", 50_000)
 
     assert not any("alike" in line for line in _shown(_chunks(3_000)))
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import JsonValue
 
-MOST_CALLS = 800_000
+MAX_CALLS = 800_000
 """Of Python functions and of C ones. So many take some 0.1 s where nobody looks on."""
 
-MOST_CHARACTERS = 2_000_000
+MAX_CHARACTERS = 2_000_000
 
 BUDGET = 2_000
 
@@ -127,8 +127,8 @@ def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
     counter, failures = Noting(), dict[str, Exception]()
     calls, shown = _calls(_content(HOSTILE[name], failures), counter)
 
-    assert calls <= MOST_CALLS
-    assert counter.characters <= MOST_CHARACTERS
+    assert calls <= MAX_CALLS
+    assert counter.characters <= MAX_CHARACTERS
     assert not failures
     assert 0 < ByteCounter().count(shown) <= BUDGET
 

@@ -109,7 +109,7 @@ def test_seeking_by_index_equals_slicing(text: str, spacing: int, part: int, at:
     character, lines = at % len(text), split_lines(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "FIRST_PART", part)
-        patch.setattr(source, "LARGEST_PART", 3 * part)
+        patch.setattr(source, "MAX_PART", 3 * part)
         for content in (stored(text, spacing=spacing), stored(text), foreign(text.encode("utf-8", "surrogatepass"))):
             assert body(content.ask(offset=character, budget=100_000)) == shown(text[character:])
             if lines:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import is_text
-from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
 from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored
 from tests.core.selections import selections
@@ -48,7 +48,7 @@ def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
         assert answer.text.endswith((f"\n[More: {call}]", f"\n[More: {described}]"))
 
 
-@given(text=long_texts(), budget=st.integers(MINIMUM_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
+@given(text=long_texts(), budget=st.integers(MIN_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
 def test_pages_put_together_are_the_original(text: str, budget: int, counter: TokenCounter) -> None:
     text = text[:20_000]
     if text:
@@ -59,7 +59,7 @@ def test_pages_put_together_are_the_original(text: str, budget: int, counter: To
     "text", ["汉字" * 2_000, "👩‍👩‍👧" * 500, " " * 50_000, "e\u0301\u0301" * 2_000, "\r\n\0\u2028" * 900]
 )
 def test_pages_put_together_are_the_original_in_real_tokens(text: str) -> None:
-    assert "".join(pages(stored(text), budget=MINIMUM_BUDGET, counter=TiktokenCounter())) == text
+    assert "".join(pages(stored(text), budget=MIN_BUDGET, counter=TiktokenCounter())) == text
 
 
 def test_a_page_says_what_it_shows() -> None:
@@ -143,7 +143,7 @@ def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
     assert body(stored(text).follow(part.next_call, budget=300)).startswith(text[stop : stop + 50])
 
 
-@given(text=long_texts(), start=st.integers(1, 60), count=st.integers(1, 60), budget=st.integers(MINIMUM_BUDGET, 2_000))
+@given(text=long_texts(), start=st.integers(1, 60), count=st.integers(1, 60), budget=st.integers(MIN_BUDGET, 2_000))
 def test_following_the_next_call_shows_every_line(text: str, start: int, count: int, budget: int) -> None:
     text, counter = text[:20_000], ByteCounter()
     lines = [shown(line) for line in split_lines(text)]
@@ -203,16 +203,14 @@ def test_text_is_known_by_its_type(content_type: str, text: bool) -> None:
 
 
 def test_a_budget_that_no_answer_fits_into_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match=f"at least {MINIMUM_BUDGET} are needed"):
-        stored("x").ask(budget=MINIMUM_BUDGET - 1)
+    with pytest.raises(InvalidRequest, match=f"at least {MIN_BUDGET} are needed"):
+        stored("x").ask(budget=MIN_BUDGET - 1)
 
 
 _CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().map(lambda text: json.dumps([text] * 90)))
 
 
-@given(
-    text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 1_200), counter=st.sampled_from(COUNTERS)
-)
+@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MIN_BUDGET, 1_200), counter=st.sampled_from(COUNTERS))
 def test_no_answer_exceeds_its_budget(
     text: str, selectors: dict[str, object], budget: int, counter: TokenCounter
 ) -> None:
@@ -227,7 +225,7 @@ def test_no_answer_exceeds_its_budget(
         assert answer.text.split("\n")[-1].startswith("[More: ")
 
 
-@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 700))
+@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MIN_BUDGET, 700))
 def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[str, object], budget: int) -> None:
     counter = TiktokenCounter()
     answer = attempt(lambda: stored(text[:30_000]).follow(selectors, budget=budget, counter=counter))
@@ -250,7 +248,7 @@ _AROUND = f"{'the ' * 200}\n" * 5
 
 
 @example(text=f"{_AROUND}ERROR\n{_AROUND}", selectors={"pattern": "ERROR", "context_lines": 5}, budget=300)
-@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MINIMUM_BUDGET, 700))
+@given(text=_CONTENTS, selectors=selections(), budget=st.integers(MIN_BUDGET, 700))
 def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: dict[str, object], budget: int) -> None:
     content, call = stored(text[:10_000]), dict(selectors)
     for _ in range(20):
@@ -265,7 +263,7 @@ def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: d
 
 def test_a_next_call_that_takes_too_much_is_described() -> None:
     long_pattern = "x" + "y?" * 400
-    answer = stored("x\n" * 5_000).ask(pattern=long_pattern, budget=MINIMUM_BUDGET)
+    answer = stored("x\n" * 5_000).ask(pattern=long_pattern, budget=MIN_BUDGET)
     assert answer.next_call is not None
 
     assert answer.text.endswith(f"[More: the same call with offset={answer.next_call['offset']}]")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import ByteRange, scan, search
 from coatcheck.core.reading.pattern import Matcher
-from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.core.tokens import ByteCounter
 from tests.core.reading_driver import REFERENCE, Stored, foreign, shown, split_lines, stored
 
@@ -36,7 +36,7 @@ def tiny(window: int = 80) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "WINDOW", window)
         patch.setattr(scan, "LOOK_FIRST", 16)
-        patch.setattr(scan, "LOOK_MOST", 64)
+        patch.setattr(scan, "MAX_LOOK", 64)
         for module in (scan, search):
             patch.setattr(module, "LONG_LINE", window // 4)
             patch.setattr(module, "MARGIN", window + 16)
@@ -91,7 +91,7 @@ def test_all_matches_are_counted(text: str, pattern: str, window: int) -> None:
     expected = naive(pattern, split_lines(text), long_line=window // 4)
     with tiny(window):
         for content in (stored(text, spacing=17), stored(text), foreign(text.encode("utf-8", "surrogatepass"))):
-            assert content.ask(pattern=pattern, budget=MINIMUM_BUDGET).matches == len(expected)
+            assert content.ask(pattern=pattern, budget=MIN_BUDGET).matches == len(expected)
 
 
 @given(text=_MIXED, pattern=st.sampled_from(PATTERNS), first=st.integers(1, 20), count=st.integers(1, 20))
@@ -151,8 +151,8 @@ def test_following_the_next_call_shows_every_match(text: str, pattern: str, cont
     covered: list[tuple[int, int]] = []
     with tiny():
         for _ in range(len(expected) + 1):
-            answer = content.follow(arguments, budget=MINIMUM_BUDGET, counter=counter)
-            assert counter.count(answer.text) <= MINIMUM_BUDGET
+            answer = content.follow(arguments, budget=MIN_BUDGET, counter=counter)
+            assert counter.count(answer.text) <= MIN_BUDGET
             assert answer.matches == len(expected)
             for row in map(_ROW.fullmatch, answer.text.split("\n")):
                 if row is None or row[1] != "> ":
@@ -188,7 +188,7 @@ def test_groups_are_parted_and_overlapping_contexts_merged() -> None:
 def test_a_match_that_is_not_shown_shows_no_context_either() -> None:
     content = stored("".join(f"{'ERROR' if number % 20 == 0 else 'line'} {number}\n" for number in range(1, 2_001)))
     last_lines = set()
-    for budget in range(MINIMUM_BUDGET, MINIMUM_BUDGET + 40):
+    for budget in range(MIN_BUDGET, MIN_BUDGET + 40):
         rows = content.ask(pattern="ERROR", context_lines=3, budget=budget).text.split("\n")
         numbers = [int(row[2:].partition("|")[0]) for row in rows if re.match(r"[> ] +\d+\| ", row)]
         matching = [int(row[2:].partition("|")[0]) for row in rows if row.startswith("> ")]
@@ -276,9 +276,9 @@ def test_a_match_of_64_kib_is_found_in_a_line_that_is_longer_than_a_window(monke
 
 def test_the_first_match_is_shown_even_if_its_line_does_not_fit() -> None:
     text = "short\n" + "汉" * 900 + "ERROR" + "字" * 90 + "\nshort ERROR\n"
-    answer = stored(text).ask(pattern="ERROR", budget=MINIMUM_BUDGET)
+    answer = stored(text).ask(pattern="ERROR", budget=MIN_BUDGET)
 
-    assert ByteCounter().count(answer.text) <= MINIMUM_BUDGET
+    assert ByteCounter().count(answer.text) <= MIN_BUDGET
     assert "> 2 [characters 906-" in answer.text
     assert "]| …ERROR字" in answer.text
     assert answer.next_call is not None

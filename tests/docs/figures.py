@@ -27,7 +27,7 @@ from coatcheck.engine.loops import TIME_LIMIT_SECONDS
 from coatcheck.replay.measure import definition_tokens
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
-from tests.contract.definition import MOST_TOKENS
+from tests.contract.definition import MAX_TOKENS
 from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
     """Return pages, and what they say of the ``tokens`` that Strands' client sends as the tool's definition."""
     return (
         ("docs/thresholds.md", f"in OpenAI's form, {tokens} with what Strands adds"),
-        ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MOST_TOKENS}"),
+        ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MAX_TOKENS}"),
     )
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LEAST_BLOCKS = 40
+MIN_BLOCKS = 40
 """So that a parser that finds nothing proves nothing."""
 
 STEP_BY_STEP = {"model"}
@@ -30,7 +30,7 @@ def test_every_block_of_a_page_is_known(page: Path) -> None:
 
 
 def test_there_are_blocks() -> None:
-    assert sum(len(blocks_of(page)) for page in PAGES) >= LEAST_BLOCKS
+    assert sum(len(blocks_of(page)) for page in PAGES) >= MIN_BLOCKS
 
 
 def test_every_part_has_a_session_that_runs_pages() -> None:

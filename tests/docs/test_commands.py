@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROGRAMS = {"coatcheck", "echo", "export", "nox", "pip", "python", "some-command"}
 """The last stands for whatever the reader runs."""
 
-LEAST_COMMANDS = 20
+MIN_COMMANDS = 20
 """So that a parser that finds nothing proves nothing."""
 
 _REQUIREMENT = re.compile(r"(?:/path/to/checkout|([\w-]+))(?:\[([\w,-]+)\])?")
@@ -74,7 +74,7 @@ def table(*keys: str) -> dict[str, Any]:
 
 def test_every_program_is_known() -> None:
     assert {words[0] for _, words in COMMANDS} <= PROGRAMS
-    assert len(COMMANDS) >= LEAST_COMMANDS
+    assert len(COMMANDS) >= MIN_COMMANDS
 
 
 @pytest.mark.parametrize("arguments", those_of("pip"))

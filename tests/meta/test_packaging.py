@@ -20,10 +20,10 @@ COMMAND = 'pip install "nox[uv]" && nox -s tests'
 
 DEMO_COMMAND = 'pip install "nox[uv]" && nox -s demo'
 
-MOST_TEST_LINES = 800
+MAX_TEST_LINES = 800
 HEAD_LINES = 10
 HEAD_CHARACTERS = 80
-LEAST_FILES = 20
+MIN_FILES = 20
 
 # Each pattern has a class of one character, so that this file does not hold what it looks for.
 UNWANTED = {
@@ -149,7 +149,7 @@ def test_no_file_holds(kind: str) -> None:
         if UNWANTED[kind].search(line)
     ]
 
-    assert len(files) >= LEAST_FILES
+    assert len(files) >= MIN_FILES
     assert found == []
 
 
@@ -168,7 +168,7 @@ def test_a_test_file_has_a_head_and_an_end(path: Path) -> None:
 
     # By its text: to parse every test again takes as long as all other rules together.
     assert re.match(r'(#.*\n|\n)*r?"""\S', text), "say in the first line what is tested here"
-    assert len(text.splitlines()) < MOST_TEST_LINES, "split it by subject"
+    assert len(text.splitlines()) < MAX_TEST_LINES, "split it by subject"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

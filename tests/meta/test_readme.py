@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-MOST_WORDS = 1_300
-LEAST_LINKS = 20
+MAX_WORDS = 1_300
+MIN_LINKS = 20
 CAVEAT = "not on the package index yet"
 """Whoever registers the name first would be installed by a page that does not say it."""
 
@@ -52,7 +52,7 @@ def slug(heading: str) -> str:
 def test_every_link_is_absolute() -> None:
     found = addresses(README)
 
-    assert len(found) >= LEAST_LINKS
+    assert len(found) >= MIN_LINKS
     assert [address for address in found if not address.startswith("https://")] == []
 
 
@@ -90,7 +90,7 @@ def test_the_badges_are_true() -> None:
 def test_it_is_short() -> None:
     prose = re.sub(r"<!---.*?-->|^```.*?^```|^ {4}.*?$", "", README, flags=re.DOTALL | re.MULTILINE)
 
-    assert len(prose.split()) <= MOST_WORDS
+    assert len(prose.split()) <= MAX_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

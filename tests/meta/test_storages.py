@@ -77,7 +77,7 @@ def under_contract() -> set[str]:
     return made
 
 
-LEAST_TABLES = 2
+MIN_TABLES = 2
 """Of those on docs/storages.md, that every storage is in."""
 
 
@@ -106,7 +106,7 @@ def test_a_storage_is_on_the_pages(storage: str) -> None:
         "docs/api/storages.md needs a ::: line; `python -m tests.docs.rewrite` writes the table"
     )
     rows = [line for line in page.splitlines() if line.startswith("| `") and f"`{storage}" in line]
-    assert len(rows) >= LEAST_TABLES, "docs/storages.md has a table of what each keeps, and one of what its list costs"
+    assert len(rows) >= MIN_TABLES, "docs/storages.md has a table of what each keeps, and one of what its list costs"
 
 
 @pytest.mark.parametrize("storage", sorted(name for name, names_references in STORAGES.items() if not names_references))

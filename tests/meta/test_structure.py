@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.structure import MOST_DEPENDENCIES, MOST_LAYERS, MOST_PARTS, SOURCE, STARTS, WITHIN, plan_of
+from benchmarks.structure import MAX_DEPENDENCIES, MAX_LAYERS, MAX_PARTS, SOURCE, STARTS, WITHIN, plan_of
 from tests.meta.source_tree import modules
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ def test_no_part_leads_back_to_itself(package: str) -> None:
 def test_the_house_is_small_enough_to_be_seen_at_a_glance() -> None:
     plan = plan_of(SOURCE)
 
-    assert len(plan.dependencies) <= MOST_PARTS
-    assert len(plan.layers) <= MOST_LAYERS
-    assert plan.count <= MOST_DEPENDENCIES
+    assert len(plan.dependencies) <= MAX_PARTS
+    assert len(plan.layers) <= MAX_LAYERS
+    assert plan.count <= MAX_DEPENDENCIES
 
 
 def test_a_module_that_counts_as_the_part_that_it_starts_only_starts_it() -> None:

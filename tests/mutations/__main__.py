@@ -1,7 +1,7 @@
 """Break the library on purpose, one edit at a time, and say which edits no test notices: `python -m tests.mutations`.
 
 Each edit is made in a copy of this project, where the tests named with it run in their order up to the first failure.
-The exit code is 1 where more edits survive than ``MOST_SURVIVORS``, and 2 where an edit cannot be judged: its old text
+The exit code is 1 where more edits survive than ``MAX_SURVIVORS``, and 2 where an edit cannot be judged: its old text
 is not there exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it
 makes only those edits whose file or code holds one of them.
 """
@@ -22,9 +22,9 @@ from tests.mutations.catalogue import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parents[2]
 COPIED = ("src", "adapters", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CHANGELOG.md", "noxfile.py")
-MOST_SURVIVORS = 3
+MAX_SURVIVORS = 3
 PYTEST_OPTIONS = ("-x", "-q", "-n0", "-pno:randomly", "-pno:cacheprovider")
-MOST_SECONDS = 900
+MAX_SECONDS = 900
 """For the tests of one edit; one that makes them hang is noticed."""
 
 HANGS = "the tests hang"
@@ -64,7 +64,7 @@ def main() -> int:
         stop([f"fails without any edit too: {innocent}"])
     survivors = killers.count(None)
     print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - what was asked for
-    return 1 if survivors > MOST_SURVIVORS else 0
+    return 1 if survivors > MAX_SURVIVORS else 0
 
 
 def stop(reasons: list[str]) -> NoReturn:
@@ -147,7 +147,7 @@ def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProce
             env=environment,
             capture_output=True,
             text=True,
-            timeout=MOST_SECONDS,
+            timeout=MAX_SECONDS,
             check=False,
         )
 

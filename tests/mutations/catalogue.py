@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/preview/text.py",
-        "return piece[:cut] if cut >= len(piece) * _LEAST_OF_A_CUT else piece",
+        "return piece[:cut] if cut >= len(piece) * _MIN_OF_A_CUT else piece",
         "return piece",
         _PREVIEW,
     ),

@@ -14,7 +14,7 @@ import coatcheck.testing
 from coatcheck.cli.app import app
 
 SITE = Path(__file__).parents[2] / "build/site"
-LEAST_PAGES = 20
+MIN_PAGES = 20
 """So that a site that was not built proves nothing."""
 
 PAGES = sorted(SITE.rglob("*.html"))
@@ -47,7 +47,7 @@ def read(page: Path) -> Reader:
 
 
 def test_it_was_built() -> None:
-    assert len(PAGES) >= LEAST_PAGES
+    assert len(PAGES) >= MIN_PAGES
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(SITE).as_posix())

@@ -25,7 +25,7 @@ __all__ = ("Source", "create", "difference", "read", "write")
 
 _BACKUPS = ".coatcheck/backups"
 
-_MOST_BYTES = 64_000_000
+_MAX_BYTES = 64_000_000
 """Claude Code keeps what users typed in the same file; tens of megabytes were seen."""
 
 
@@ -51,9 +51,9 @@ def read(path: Path) -> Source | None:
             msg = f"{path} is not a regular file"
             raise InvalidRequest(msg)
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            msg = f"{path} has more than {_MOST_BYTES:,} bytes, too many to edit; do it by hand"
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            msg = f"{path} has more than {_MAX_BYTES:,} bytes, too many to edit; do it by hand"
             raise InvalidRequest(msg)
         return Source(path, data.decode())
     except (FileNotFoundError, NotADirectoryError):

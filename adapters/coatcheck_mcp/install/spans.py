@@ -14,7 +14,7 @@ from coatcheck import InvalidRequest
 
 __all__ = ("Member", "Value", "comments", "parse", "skip")
 
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 """Clients write about ten. Python's own stack ends at several hundred."""
 
 _SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -110,8 +110,8 @@ class _Scanner:
         return InvalidRequest(f"{1 + self.text.count(chr(10), 0, at)}: this is not JSON: {what}")
 
     def value(self, at: int, *, level: int) -> Value:
-        if level > _MOST_LEVELS:
-            raise self.wrong(at, f"more than {_MOST_LEVELS} levels")
+        if level > _MAX_LEVELS:
+            raise self.wrong(at, f"more than {_MAX_LEVELS} levels")
         if self.text.startswith("{", at):
             return self._object(at, level + 1)
         if self.text.startswith("[", at):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "off_loop", "shipped")
 
-MOST_SCOPES = 256
+MAX_SCOPES = 256
 """Scopes that one storage object remembers. Each costs one check of a reference, and no access to the storage."""
 
 _REFERENCE = re.compile(r"(?:.*_)?([0-9a-f]{16})(?:\.\w+)?")
@@ -65,7 +65,7 @@ class KnownScopes:
         with self._lock:
             self._names[scope] = None
             self._names.move_to_end(scope)
-            if len(self._names) > MOST_SCOPES:
+            if len(self._names) > MAX_SCOPES:
                 self._names.popitem(last=False)
 
     def names(self) -> list[Scope]:

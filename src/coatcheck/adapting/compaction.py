@@ -20,8 +20,8 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import (
     CHARACTERS_KEPT,
-    MOST_KEPT,
-    MOST_LISTED,
+    MAX_KEPT,
+    MAX_LISTED,
     ONE_KEPT,
     RETRIEVAL_TOOL,
     is_placeholder,
@@ -81,7 +81,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     source = dict(sorted(found, key=itemgetter(1)))
     ranked = sorted(known, key=source.__getitem__) if _OF_A_MARK in source.values() else known
     lengths = accumulate(map(len, reversed(ranked)))
-    fitting = sum(1 for length in islice(lengths, MOST_KEPT) if length <= CHARACTERS_KEPT)
+    fitting = sum(1 for length in islice(lengths, MAX_KEPT) if length <= CHARACTERS_KEPT)
     kept = frozenset(ranked[-max(fitting, 1) :])
     return kept_references(
         [each for each in known if each in kept],
@@ -130,7 +130,7 @@ def _references(message: object) -> Iterator[tuple[str, int]]:
         if marked:
             yield from ((each, _OF_A_MARK) for each in marked)
         elif part.is_result:
-            yield from ((each, _OF_A_RESULT) for each in islice(_named_in(part), MOST_LISTED))
+            yield from ((each, _OF_A_RESULT) for each in islice(_named_in(part), MAX_LISTED))
         else:
             yield from ((each, _OF_WORDS) for each in _named_in(part))
 

@@ -15,7 +15,7 @@ from coatcheck.cli.printing import printable
 
 __all__ = ("BackgroundLog",)
 
-MOST_WAITING = 1_000
+MAX_WAITING = 1_000
 """Records that wait to be written. A reader that is only slow catches up."""
 
 _LAST_SECONDS = 1.0
@@ -30,7 +30,7 @@ class BackgroundLog(logging.Handler):
         super().__init__()
         self._descriptor = descriptor
         self.setFormatter(logging.Formatter("coatcheck: %(message)s"))
-        self._waiting: Queue[str | None] = Queue(MOST_WAITING)
+        self._waiting: Queue[str | None] = Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._write_all, name="coatcheck-log", daemon=True)
         self._thread.start()
 

@@ -39,7 +39,7 @@ __all__ = ("Demo",)
 
 SCOPE = "demo"
 
-_LEAST_RETRIEVAL_TOKENS = MAX_RESULT_TOKENS
+_MIN_RETRIEVAL_TOKENS = MAX_RESULT_TOKENS
 """The least that one read-back may have, even with a lower threshold: the scripts read 50 lines or a whole record."""
 
 
@@ -120,7 +120,7 @@ class Demo:
             self._storage,
             scope=SCOPE,
             max_result_tokens=self._max_result_tokens,
-            max_retrieval_tokens=max(self._max_result_tokens, _LEAST_RETRIEVAL_TOKENS),
+            max_retrieval_tokens=max(self._max_result_tokens, _MIN_RETRIEVAL_TOKENS),
             max_inline_tokens=max(self._max_result_tokens, MAX_INLINE_TOKENS),
             token_counter=self._counter,
             on_event=on_event,

@@ -31,16 +31,16 @@ _AROUND = 20
 _WORDS = tuple(map(re.compile, (r"\w{6,24}", r"\w{3,24}", r"\S{1,40}")))
 """What counts as a word: the first of these patterns with a match that occurs only once, or else the last."""
 
-_MOST_RECORDS = 50_000
+_MAX_RECORDS = 50_000
 """A query has a budget of steps, and looking at a record takes up to ten."""
 
-_LARGEST_RECORD = 1_000
+_MAX_RECORD = 1_000
 """Characters of JSON, so that every answer holds a record whole."""
 
-_MOST_TRIED = 20
+_MAX_TRIED = 20
 """Values looked for in the whole text, as one that occurs once, before the file is treated as plain text."""
 
-_MOST_FIELDS = 5
+_MAX_FIELDS = 5
 _LONGEST_VALUE = 40
 
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:@-]{2,58}[A-Za-z0-9]")
@@ -201,18 +201,18 @@ def _word_script(text: str) -> FindWord:
 def _record_script(text: str) -> FindRecord | None:
     """Ask for a record from the middle of a JSON list, or return None where no record is fit to be asked for."""
     under, records = _records(text)
-    if not 0 < len(records) <= _MOST_RECORDS:
+    if not 0 < len(records) <= _MAX_RECORDS:
         return None
     counts = Counter(value for record in records for value in record.values() if isinstance(value, str))
     middle = len(records) // 2
     candidates = [
         value
         for record in (*records[middle:], *records[:middle])
-        if len(json.dumps(record)) <= _LARGEST_RECORD
+        if len(json.dumps(record)) <= _MAX_RECORD
         for key, value in record.items()
         if isinstance(value, str) and counts[value] == 1 and _KEY.fullmatch(key) and _VALUE.fullmatch(value)
     ]
-    unique = (value for value in candidates[:_MOST_TRIED] if text.count(f'"{value}"') == 1)
+    unique = (value for value in candidates[:_MAX_TRIED] if text.count(f'"{value}"') == 1)
     value = next(unique, None)
     return None if value is None else FindRecord(value, under)
 
@@ -245,4 +245,4 @@ def _fields(record: object) -> Facts:
         raise NotFound(record)
     short = [(key, str(value)) for key, value in record.items() if type(value) in {int, str} and value != ""]
     pairs = [(key, value) for key, value in short if len(key) <= _LONGEST_VALUE and len(value) <= _LONGEST_VALUE]
-    return tuple(part for pair in pairs[:_MOST_FIELDS] for part in pair)
+    return tuple(part for pair in pairs[:_MAX_FIELDS] for part in pair)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import Always, Never
 from coatcheck.hook.options import BYTES_PER_TOKEN
-from coatcheck.hook.shapes import LEAST_BYTES, OF_SERVER
+from coatcheck.hook.shapes import MIN_BYTES, OF_SERVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ def _threshold(rule: ToolRule | None, config: Config, options: Options) -> int:
         case Never():
             threshold = options.max_inline_tokens
         case Always():
-            threshold = LEAST_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
+            threshold = MIN_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
         case _:
             threshold = rule.threshold
     return threshold

@@ -18,7 +18,7 @@ from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annotations
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MINIMUM_BUDGET
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MIN_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ __all__ = ("replay",)
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 """Around the library's default, up to the largest single result that anyone lets into a conversation."""
 
-_MOST_RETRIEVALS = 100
+_MAX_RETRIEVALS = 100
 """Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
 
 
@@ -68,14 +68,14 @@ _Retrievals = Annotated[
     typer.Option(
         metavar="N",
         min=0,
-        max=_MOST_RETRIEVALS,
+        max=_MAX_RETRIEVALS,
         show_default=False,
         help="Assumed read-backs of each result. Else by need.",
     ),
 ]
 _RetrievalTokens = Annotated[
     int | None,
-    typer.Option(metavar="T", min=MINIMUM_BUDGET, show_default="the threshold", help="Most tokens of a read-back."),
+    typer.Option(metavar="T", min=MIN_BUDGET, show_default="the threshold", help="Most tokens of a read-back."),
 ]
 _PrefixTokens = Annotated[
     int, typer.Option(metavar="T", min=0, help="Tokens of the system prompt and the other tools.")

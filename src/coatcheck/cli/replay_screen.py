@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 __all__ = ("show_replay",)
 
-_MOST_ROWS = 15
+_MAX_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
 _LAST_ROWS = 5
 """Of conversations, among these rows: they cost most more, or save least."""
 
 _LONG_NUMBER = 10_000
-_LEAST_NAME, _OTHER_COLUMNS = 18, 60
+_MIN_NAME, _OTHER_COLUMNS = 18, 60
 """Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
@@ -55,7 +55,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
         f"Results that are offloaded above {report.shown:,}, and what each threshold{previews} saves{at_price}"
         " (* most), by tool:"
     )
-    names = max(_LEAST_NAME, console.width - _OTHER_COLUMNS)
+    names = max(_MIN_NAME, console.width - _OTHER_COLUMNS)
     # The definition comes first: it is the one row that everybody has, and that only costs.
     tools = sorted(report.tools, key=lambda row: row.name != DEFINITION)
     console.print(_saved("Tool", tools, report, longest=names))
@@ -128,9 +128,9 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
     """Return a table of the first rows and of the ``last`` ones."""
     given = report.assumptions
     table = _table(heading, "Off-\nloaded", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
-    hidden = len(rows) - _MOST_ROWS
+    hidden = len(rows) - _MAX_ROWS
     for place, row in enumerate(rows):
-        if 0 <= place - (_MOST_ROWS - last) < hidden:
+        if 0 <= place - (_MAX_ROWS - last) < hidden:
             continue
         best = row.best(given)
         table.add_row(
@@ -138,7 +138,7 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
             *(_share(row, amount, given, best=best) for amount in row.amounts),
-            end_section=hidden > 0 and place == _MOST_ROWS - last - 1 and last > 0,
+            end_section=hidden > 0 and place == _MAX_ROWS - last - 1 and last > 0,
         )
     if hidden > 0:
         where = "between these" if last else "more"

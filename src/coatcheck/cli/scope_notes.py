@@ -21,7 +21,7 @@ from coatcheck.storage.folder import make_folders, open_folder
 __all__ = ("ScopeNote", "read_note", "write_note")
 
 _FOLDER = "scopes"
-_MOST_BYTES = 50_000
+_MAX_BYTES = 50_000
 """More than a note with the longest path has."""
 
 
@@ -52,7 +52,7 @@ def read_note(storage: object, part: str) -> ScopeNote | None:
         return None
     with suppress(OSError, ValueError, TypeError, RecursionError, CorruptContent):
         with open_folder(storage.root, _FOLDER) as notes:
-            data = notes.read(f"{part}.json", length=_MOST_BYTES)
+            data = notes.read(f"{part}.json", length=_MAX_BYTES)
         note = ScopeNote(**json.loads(data or b"{}"))
         is_text = all(isinstance(each, str) for each in note)
         return note if is_text and scope_part(note.scope) == part else None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
 
-_MOST_SCOPES = 15
+_MAX_SCOPES = 15
 """Shown of many; with the total they fit a screen. All are in the JSON."""
 
 _NAME_COLUMNS = 33
@@ -136,11 +136,11 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
         return
     show(f"{access.storage!r}")
     show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
-    for tag, found in largest[:_MOST_SCOPES]:
+    for tag, found in largest[:_MAX_SCOPES]:
         name = _place(notes[tag]) if tag in notes else names.get(tag)
         show(_row(str(name or f"{tag} {_last_tool(access, found)}"), found))
-    if len(largest) > _MOST_SCOPES:
-        show(f"... and {len(largest) - _MOST_SCOPES:,} smaller ones")
+    if len(largest) > _MAX_SCOPES:
+        show(f"... and {len(largest) - _MAX_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
     if extra := _size(everything) - _size(_contents(everything)):
         show(f"and {extra:,} bytes {_EXTRAS}")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Copy", "find_copy")
 
-MOST_COMPARED = 8_000_000
+MAX_COMPARED = 8_000_000
 """Characters of a text that is compared as JSON: reading and writing it holds the interpreter's lock. What a longer one
 says again is stored twice."""
 
@@ -62,7 +62,7 @@ def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
 
 
 def _is_json_of(text: str, value: object) -> bool:
-    if len(text) > MOST_COMPARED:
+    if len(text) > MAX_COMPARED:
         return False
     with loading:
         import json  # noqa: PLC0415 - as above

@@ -15,9 +15,9 @@ from coatcheck.core.blocks import Block, TextBlock, utf8_length
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("MOST_APART", "Part", "join_texts", "split_items")
+__all__ = ("MAX_APART", "Part", "join_texts", "split_items")
 
-MOST_APART = 8
+MAX_APART = 8
 """Texts of one result that are stored one by one, each with a preview of its own. More become one content."""
 
 _BETWEEN = "\n"

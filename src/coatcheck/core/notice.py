@@ -30,8 +30,8 @@ __all__ = (
     "CHARACTERS_KEPT",
     "INTERNAL_ERROR",
     "LIST_READ_INSTEAD",
-    "MOST_KEPT",
-    "MOST_LISTED",
+    "MAX_KEPT",
+    "MAX_LISTED",
     "NOT_LISTED_BY_STORAGE",
     "NOT_LISTED_WITHOUT_SCOPE",
     "ONE_KEPT",
@@ -80,10 +80,10 @@ INTERNAL_ERROR = (
 )
 """The message when a bug, in coatcheck, an adapter or the host, ends a read."""
 
-MOST_LISTED = 8
+MAX_LISTED = 8
 """References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
-MOST_KEPT, CHARACTERS_KEPT = 20, 1_600
+MAX_KEPT, CHARACTERS_KEPT = 20, 1_600
 """What a summary keeps of references: as many, and all together as long. The retrieval tool lists older ones, so the
 line need not grow. Ours always fit; those that a storage chose may be paths."""
 
@@ -119,7 +119,7 @@ _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]
 
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENT = 40
-_MOST_ARGUMENTS = 5
+_MAX_ARGUMENTS = 5
 _LONGEST_PATH = 256
 """Characters. A path cut short is useless, so a longer one is not shown."""
 
@@ -316,7 +316,7 @@ def too_slow(seconds: float) -> str:
 
 def unknown_arguments(names: Sequence[str], *, accepted: Iterable[str]) -> str:
     """Return the message for arguments that the tool does not have."""
-    shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MOST_ARGUMENTS])
+    shown = ", ".join(repr(name[:_LONGEST_ARGUMENT]) for name in names[:_MAX_ARGUMENTS])
     return f"unknown arguments: {shown}; accepted are {', '.join(accepted)}"
 
 

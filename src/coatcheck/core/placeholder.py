@@ -104,7 +104,7 @@ def build_placeholder(
         counter: measures both.
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
-        full_list: the stored list of all references, if there are more than ``notice.MOST_LISTED``.
+        full_list: the stored list of all references, if there are more than ``notice.MAX_LISTED``.
 
     """
     stored = [slot for slot in slots if slot.reference is not None]

@@ -21,8 +21,8 @@ from coatcheck.core.blocks import (
     utf8_length,
 )
 from coatcheck.core.facts import Estimate
-from coatcheck.core.items import MOST_APART, Part
-from coatcheck.core.notice import MOST_LISTED
+from coatcheck.core.items import MAX_APART, Part
+from coatcheck.core.notice import MAX_LISTED
 from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverTokens, Rule
 from coatcheck.core.tokens import CountedOnce, TokenCounter
 
@@ -166,7 +166,7 @@ class Measure:
         if exact_up_to in self._estimates:
             return self._estimates[exact_up_to]
         texts = self.texts
-        if len(texts) > MOST_APART and self.exceeds(exact_up_to, as_measured=False):
+        if len(texts) > MAX_APART and self.exceeds(exact_up_to, as_measured=False):
             texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
         estimates = [self.counter.estimate(text, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
@@ -277,8 +277,8 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
         return size
     measure = decided[0]
     others = sum(1 for part in measure.parts if part.text is None)
-    blocks = others + (1 if len(measure.texts) > MOST_APART else len(measure.texts))
-    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MOST_LISTED) - 1))
+    blocks = others + (1 if len(measure.texts) > MAX_APART else len(measure.texts))
+    return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MAX_LISTED) - 1))
 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:

@@ -26,7 +26,7 @@ DEFAULT_PREVIEW_TOKENS = 500
 """Tokens. With a prompt cache, more cost more in every later turn than the read-backs that they save; see
 docs/thresholds.md."""
 
-MINIMUM_BUDGET = 256
+MIN_BUDGET = 256
 """The fewest tokens that a read-back may have: header, next call and some content fit, with any pattern and
 any usual reference."""
 
@@ -130,7 +130,7 @@ class Settings:
             "counter": counter,
             "default_rule": OverTokens(self.max_result_tokens),
             "preview_limit": DEFAULT_PREVIEW_TOKENS if preview is None else preview,
-            "retrieval_limit": max(self.max_result_tokens, MINIMUM_BUDGET) if retrieval is None else retrieval,
+            "retrieval_limit": max(self.max_result_tokens, MIN_BUDGET) if retrieval is None else retrieval,
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
@@ -148,9 +148,9 @@ class Settings:
                 f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {self.max_inline_tokens!r}"
             )
             raise InvalidRequest(msg)
-        if self.max_retrieval_tokens is not None and not is_count(self.max_retrieval_tokens, least=MINIMUM_BUDGET):
+        if self.max_retrieval_tokens is not None and not is_count(self.max_retrieval_tokens, least=MIN_BUDGET):
             msg = (
-                f"max_retrieval_tokens must be a whole number of at least {MINIMUM_BUDGET}, which an answer with its"
+                f"max_retrieval_tokens must be a whole number of at least {MIN_BUDGET}, which an answer with its"
                 f" next call needs, not {self.max_retrieval_tokens!r}"
             )
             raise InvalidRequest(msg)

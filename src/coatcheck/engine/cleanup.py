@@ -40,7 +40,7 @@ __all__ = (
 GRACE_SECONDS = 3_600.0
 """``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
-MOST_PASSES = 5
+MAX_PASSES = 5
 """Passes of ``delete_scope``. It usually takes two: one that deletes, and one that finds nothing left."""
 
 PART_BYTES = 8 << 20
@@ -268,7 +268,7 @@ def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[i
     until it finds nothing older than ``now``. What was saved since may go or stay.
     """
     deleted: set[str] = set()
-    for _ in range(MOST_PASSES):
+    for _ in range(MAX_PASSES):
         listed = yield from entries(storage, prefix)
         yield from _delete(storage, listed)
         deleted.update(entry.key for entry in listed)
@@ -278,7 +278,7 @@ def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[i
     if left:
         msg = (
             f"entries of this scope are left in {storage.storage!r}, and may still be readable: {left:,}, after"
-            f" {MOST_PASSES} passes that deleted everything listed. Delete the scope again; if the number stays, fix"
+            f" {MAX_PASSES} passes that deleted everything listed. Delete the scope again; if the number stays, fix"
             " the storage: it does not delete, or it lists entries that are gone"
         )
         raise StorageError(msg)

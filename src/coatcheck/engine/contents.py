@@ -65,7 +65,7 @@ HASHED_ON_THREAD_BYTES = 2_000_000
 29 ms) and 20% at 100 MB (220 instead of 270 ms). Below 2 MB hashing takes about 1 ms, which is what starting a thread
 may take on a busy machine."""
 
-_MOST_DIGITS = 18
+_MAX_DIGITS = 18
 """The most digits accepted in a stored count of characters or lines. Damaged metadata may hold more."""
 
 _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
@@ -447,4 +447,4 @@ def _require_reference(answer: object) -> str | CoatcheckError:
 
 def _whole_number(found: object) -> int | None:
     """Return the number in a ``str``; None where there is none, since the metadata of an entry may be damaged."""
-    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MOST_DIGITS else None
+    return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MAX_DIGITS else None

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, cast
 from coatcheck.core import preview
 from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
-from coatcheck.core.items import MOST_APART, join_texts
-from coatcheck.core.notice import MOST_LISTED, is_placeholder, list_row
+from coatcheck.core.items import MAX_APART, join_texts
+from coatcheck.core.notice import MAX_LISTED, is_placeholder, list_row
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step, rule_of
 from coatcheck.core.policy import Rule, is_count
@@ -132,7 +132,7 @@ class Offloading:
         """Keep a result; or save all of it, and then replace it by the placeholder."""
         if isinstance(decision, Keep):
             return self._keep(request, decision)
-        parts = join_texts(measure.parts) if len(measure.texts) > MOST_APART else measure.parts
+        parts = join_texts(measure.parts) if len(measure.texts) > MAX_APART else measure.parts
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
         departure = _Departure(request=request, measure=measure, decision=decision, parts=parts, tokens=tokens)
         slots: list[Slot] = []
@@ -146,7 +146,7 @@ class Offloading:
         counter = measure.counter
         build = partial(build_placeholder, slots, decision, counter=counter, tokens=tokens, retrieval_tool=tool)
         full_list: Reference | None = None
-        placeholder = build(full_list=None) if len(references) <= MOST_LISTED else None
+        placeholder = build(full_list=None) if len(references) <= MAX_LISTED else None
         if placeholder is None:
             listed = yield from self._save_list(request, references)
             if isinstance(listed, CoatcheckError):

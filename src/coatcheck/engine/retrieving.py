@@ -32,7 +32,7 @@ from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, is_t
 from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
 from coatcheck.core.retrieved import Content, Retrieved
-from coatcheck.core.settings import MINIMUM_BUDGET
+from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.engine.contents import Contents, content_type_in
 from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
@@ -154,7 +154,7 @@ class Retrieving:
         request = replace(request, line_range=lines, context_lines=0)  # what is around a line is about other contents
         # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
         budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
-        if budget < MINIMUM_BUDGET:
+        if budget < MIN_BUDGET:
             heading, budget = "", self._settings.retrieval_limit
         try:
             answer = yield from self._read(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.forks import loading
 from coatcheck.hook.numbers import marked, read, unmarked
 from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
-from coatcheck.hook.shapes import LEAST_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
+from coatcheck.hook.shapes import MIN_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -139,8 +139,8 @@ def _certain_limit(options: Options) -> int:
     with suppress(Exception):  # whatever is wrong with the file is told when it is read
         tokens = least_tokens(options.config, default=options.max_result_tokens)
         # A larger threshold may be wrong, unless the file raises the hard limit too. So the whole file is asked.
-        return max(LEAST_BYTES, BYTES_PER_TOKEN * min(tokens, options.max_inline_tokens))
-    return LEAST_BYTES
+        return max(MIN_BYTES, BYTES_PER_TOKEN * min(tokens, options.max_inline_tokens))
+    return MIN_BYTES
 
 
 def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds

@@ -76,7 +76,7 @@ _TEXT_IN_DOUBLE = re.compile(r"[;&<>|#]")
 _SUBSHELL = re.compile(r"\(([^()]*)\)\s*")
 """A whole command in parentheses: it prints what it would print without them."""
 
-_MOST_CHARACTERS = 16_000
+_MAX_CHARACTERS = 16_000
 """More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
 
 
@@ -220,7 +220,7 @@ def is_get(command: str) -> bool:
     source = _QUOTED.sub(_without_marks, command.strip()).removesuffix(";")
     if subshell := _SUBSHELL.fullmatch(source):
         source = subshell[1]
-    if len(command) > _MOST_CHARACTERS or any(mark in source for mark in ("\n", "`", "$(")):
+    if len(command) > _MAX_CHARACTERS or any(mark in source for mark in ("\n", "`", "$(")):
         return False
     lexer = shlex.shlex(source, posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""  # to a shell, a # within a word begins no comment

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.core.arguments import PROPOSED
-from coatcheck.core.notice import MOST_KEPT, kept_references
+from coatcheck.core.notice import MAX_KEPT, kept_references
 from coatcheck.hook.command import get_command, list_command
 from coatcheck.hook.storing import make_offloader
 
@@ -26,11 +26,11 @@ def references_line(session: str, *, options: Options) -> str:
 
     """
     page = make_offloader(options).list(scope=session)
-    newest = [content.reference for content in page.contents[:MOST_KEPT]]
+    newest = [content.reference for content in page.contents[:MAX_KEPT]]
     if options.retrieval_tool:
         reader, lister = options.retrieval_tool, f"{options.retrieval_tool}()"
     else:
         reader = f"`{get_command(options.folder, session)} REFERENCE {_HOW}`"
         lister = f"`{list_command(options.folder, session)}`"
-    more = len(page.contents) > MOST_KEPT or page.after is not None
+    more = len(page.contents) > MAX_KEPT or page.after is not None
     return kept_references(newest[::-1], more=more, reader=reader, lister=lister)

@@ -25,10 +25,10 @@ _MARK = os.urandom(16).hex()
 
 _MARKED = re.compile(rf'"{_MARK}([^"]*)"'.encode())
 
-_MOST_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
+_MAX_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
 """Python reads no integer with more: the time is quadratic. The environment may set it, except in the first 3.10."""
 
-_MOST_SLOWLY = 100_000
+_MAX_SLOWLY = 100_000
 """Bytes of a result that are read without orjson, unless there is a number to keep: it is slow to load."""
 
 
@@ -45,7 +45,7 @@ def read(raw: bytes, *, is_odd: bool = False) -> Any:  # noqa: ANN401 - whatever
 
     """
     kept: Callable[[str], object] = _kept
-    if len(raw) > _MOST_SLOWLY:
+    if len(raw) > _MAX_SLOWLY:
         with loading:
             from orjson import Fragment as kept  # noqa: PLC0415, N813 - as fast as a `float`
     return json.loads(raw, parse_float=kept, parse_int=_integer if is_odd else None, parse_constant=str)
@@ -59,7 +59,7 @@ def _kept(written: str) -> object:
 
 
 def _integer(written: str) -> object:
-    return int(written) if len(written) <= _MOST_DIGITS else _kept(written)
+    return int(written) if len(written) <= _MAX_DIGITS else _kept(written)
 
 
 def marked(value: object) -> str:

@@ -16,7 +16,7 @@ __all__ = ("read_odd",)
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
 
-_MOST_LEVELS = 100
+_MAX_LEVELS = 100
 """More than ``shapes`` looks at."""
 
 
@@ -31,9 +31,9 @@ def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
     end = level = start = 0
     for token in _TOKEN.finditer(raw):
         level += token[0] in {b"[", b"{"}
-        if level == _MOST_LEVELS and token[0] in {b"[", b"{"}:
+        if level == _MAX_LEVELS and token[0] in {b"[", b"{"}:
             start = token.start()
-        if level == _MOST_LEVELS and token[0] in {b"]", b"}"}:
+        if level == _MAX_LEVELS and token[0] in {b"]", b"}"}:
             text = raw[start : token.end()].decode("utf-8", "replace")
             pieces += raw[end:start], json.dumps(text).encode()
             end = token.end()

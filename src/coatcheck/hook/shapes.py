@@ -29,25 +29,25 @@ __all__ = ("OF_SERVER", "Path", "as_text", "heavy_values", "large_texts", "repla
 Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
 
-LEAST_BYTES = 4_000
+MIN_BYTES = 4_000
 """A smaller text is never replaced: its placeholder would take as much."""
 
-_LEAST_MEDIUM = LEAST_BYTES // 4
+_MIN_MEDIUM = MIN_BYTES // 4
 """Bytes of data that are told from text; fewer count as text, and as little."""
 
-_MOST_LEVELS = 50
+_MAX_LEVELS = 50
 """A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
 
-_MOST_LOOKED_AT = 8
+_MAX_LOOKED_AT = 8
 """Members that tell how many of a list are measured at once."""
 
 _PLACEHOLDER_BYTES = 2_600
 """With a preview of 500 tokens, which are four bytes each here."""
 
-_MOST_APART = 8
-"""Values that leave one by one; of more, what holds them leaves. As ``core.items.MOST_APART``."""
+_MAX_APART = 8
+"""Values that leave one by one; of more, what holds them leaves. As ``core.items.MAX_APART``."""
 
-_MOST_FIELDS = 100
+_MAX_FIELDS = 100
 """An object with more is not a record of a tool, and would not be small."""
 
 _WRITES = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
@@ -103,7 +103,7 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
     was within such a value is no longer there by itself. Media do not count: a model pays for them by the piece. In
     ``structuredContent`` they do, since no client shows what is there as media.
     """
-    together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MOST_APART
+    together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MAX_APART
     found = {} if together else dict(texts)  # else the placeholders alone would be too large
     left = replaced(response, dict.fromkeys(found, ""))
     before, weight = math.inf, _weight(left) + _placeholders(found)
@@ -154,14 +154,14 @@ def _texts(response: object) -> tuple[int, dict[Path, str]]:
         if (text := _text_at(path, value)) is not None:
             size = _bytes(text)
             total += size
-            if size >= LEAST_BYTES:
+            if size >= MIN_BYTES:
                 found[path] = text
             continue
         if isinstance(value, dict) and not _SAYING.isdisjoint(value):
             if _is_one(value, _MEDIA):
                 continue
             is_medium = is_medium or _says_medium(value)
-        size, members = _divided(value, LEAST_BYTES)
+        size, members = _divided(value, MIN_BYTES)
         total += size
         held = [each for each in members if not _is_data(each.key, each.value, is_medium=is_medium)]
         waiting += [((*path, key), member, is_medium) for key, member, _ in held]
@@ -191,9 +191,9 @@ def _divided(value: object, least: int) -> tuple[int, list[_Member]]:
         keys = range(len(members))
     small, large = 0, []
     step = 1
-    if len(members) > _MOST_LOOKED_AT:
-        of_first = _together(members[:_MOST_LOOKED_AT]) + _MOST_LOOKED_AT
-        step = max(1, least // 2 * _MOST_LOOKED_AT // of_first)
+    if len(members) > _MAX_LOOKED_AT:
+        of_first = _together(members[:_MAX_LOOKED_AT]) + _MAX_LOOKED_AT
+        step = max(1, least // 2 * _MAX_LOOKED_AT // of_first)
     waiting = [(start, start + step) for start in range(0, len(members), step)][::-1]
     while waiting:
         start, end = waiting.pop()
@@ -224,11 +224,11 @@ def _is_one(value: dict[str, Any], kinds: frozenset[str]) -> bool:
 
 def _text_at(path: Path, value: object) -> str | None:
     """Return what leaves as one text; None for what has members, each of which is looked at."""
-    if isinstance(value, dict) and len(path) < _MOST_LEVELS:
+    if isinstance(value, dict) and len(path) < _MAX_LEVELS:
         return None
     if isinstance(value, list) and (joined := _joined(value)) is not None:
         return joined
-    return as_text(value) if len(path) >= _MOST_LEVELS or not isinstance(value, (dict, list)) else None
+    return as_text(value) if len(path) >= _MAX_LEVELS or not isinstance(value, (dict, list)) else None
 
 
 def _is_data(key: str | int, value: object, *, is_medium: bool = False) -> bool:
@@ -255,7 +255,7 @@ def _joined(items: list[Any]) -> str | None:
         return None
     if _differ_in_text_only(items):
         return "\n".join(texts)
-    return as_text(items) if len(items) > _MOST_APART else None
+    return as_text(items) if len(items) > _MAX_APART else None
 
 
 def _differ_in_text_only(items: list[Any]) -> bool:
@@ -292,16 +292,16 @@ def _with_text(value: object, text: str) -> dict[str, Any] | None:
     None: it is not an object, has no text, holds large data or too many members. A large object in it goes with its
     key: an empty one might pass for a medium.
     """
-    if not isinstance(value, dict) or len(value) > _MOST_FIELDS:
+    if not isinstance(value, dict) or len(value) > _MAX_FIELDS:
         return None
     texts = [key for key, member in value.items() if isinstance(member, str) and not _is_data(key, member)]
-    large = {key for key, member in value.items() if len(_json(member)) > _LEAST_MEDIUM}
+    large = {key for key, member in value.items() if len(_json(member)) > _MIN_MEDIUM}
     if not texts or any(_is_data(key, value[key]) for key in large):
         return None
     longest = max(texts, key=lambda key: len(value[key]))
     empty = {key: type(value[key])() for key in large if isinstance(value[key], str | list)}
     left = {key: empty.get(key, member) for key, member in value.items() if key not in large or key in empty}
-    return {**left, longest: text} if len(_json({**left, longest: ""})) < LEAST_BYTES else None
+    return {**left, longest: text} if len(_json({**left, longest: ""})) < MIN_BYTES else None
 
 
 def _is_part(value: object) -> bool:
@@ -316,15 +316,15 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
     """Return the path to what must leave first: descend while a few members of a value hold ``excess`` bytes."""
     path: Path = ()
     is_medium, is_plain = False, not _names_data(_json(value))
-    while len(path) < _MOST_LEVELS:
+    while len(path) < _MAX_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        _, members = _divided(value, LEAST_BYTES)
+        _, members = _divided(value, MIN_BYTES)
         weights = [
             (size if is_plain else _weight(member, (*path, key), is_medium=is_medium), key)
             for key, member, size in members
         ]
-        largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MOST_APART]
-        if not largest or largest[0][0] < LEAST_BYTES or sum(weight for weight, _ in largest) < excess:
+        largest = sorted(weights, key=lambda each: each[0], reverse=True)[:_MAX_APART]
+        if not largest or largest[0][0] < MIN_BYTES or sum(weight for weight, _ in largest) < excess:
             break
         key = largest[0][1]
         path, value = (*path, key), value[key]
@@ -366,9 +366,9 @@ def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Ite
     if isinstance(value, str):
         if is_medium and key in _DATA and _BASE64.fullmatch(value):
             yield len(value)
-    elif level < _MOST_LEVELS:
+    elif level < _MAX_LEVELS:
         is_medium = is_medium or _says_medium(value)
-        for name, member, _ in _divided(value, _LEAST_MEDIUM)[1]:
+        for name, member, _ in _divided(value, _MIN_MEDIUM)[1]:
             if name != _STRUCTURED:
                 yield from _media(member, name, is_medium=is_medium, level=level + 1)
 

@@ -18,7 +18,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
-from coatcheck.core.settings import MAX_INLINE_TOKENS, MINIMUM_BUDGET
+from coatcheck.core.settings import MAX_INLINE_TOKENS, MIN_BUDGET
 from coatcheck.engine.failures import log_failure, logger
 from coatcheck.offloader import Offloader
 from coatcheck.replay.billing import (
@@ -180,7 +180,7 @@ def offloader_for(
         max_result_tokens=threshold,
         preview_tokens=None if preview_tokens is None else min(preview_tokens, threshold - 1),
         max_inline_tokens=max(MAX_INLINE_TOKENS, threshold),
-        max_retrieval_tokens=None if answer_tokens is None else max(MINIMUM_BUDGET, answer_tokens),
+        max_retrieval_tokens=None if answer_tokens is None else max(MIN_BUDGET, answer_tokens),
         token_counter=counter,
     )
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ("COMMON", "Need", "find_needs", "holds", "text_of")
 
-_LEAST_CHARACTERS = 3
-_MOST_CHARACTERS = 80
+_MIN_CHARACTERS = 3
+_MAX_CHARACTERS = 80
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _IDENTIFIER = r"[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w"
@@ -110,7 +110,7 @@ def _values(call: Call) -> list[str]:
 def _spans(text: str) -> Iterator[str]:
     for found in _SPAN.finditer(text):
         span = next(group for group in found.groups() if group).rstrip(".:,-")
-        if _LEAST_CHARACTERS <= len(span) <= _MOST_CHARACTERS and span.lower() not in COMMON:
+        if _MIN_CHARACTERS <= len(span) <= _MAX_CHARACTERS and span.lower() not in COMMON:
             yield span
             if "," in span and span.replace(",", "").isdigit():
                 yield span.replace(",", "")

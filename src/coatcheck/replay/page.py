@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 __all__ = ("page",)
 
-_MOST_BARS = 12
+_MAX_BARS = 12
 """How many names fit next to each other on a phone; the tables have all."""
 
 _NAME_END = 12
 """Characters of a name that a narrow table always shows."""
 
-_MOST_LEAVING = 50
+_MAX_LEAVING = 50
 """Of the results that leave, the largest."""
 
-_SMALLEST_BIN, _BINS = 128, 10
+_MIN_BIN, _BINS = 128, 10
 """Results by size: up to 128 tokens, up to 256, and so on; the last bin is open."""
 
 _BAR_HEIGHT, _AXES_HEIGHT, _UPRIGHT_HEIGHT = 46, 110, 320
@@ -54,7 +54,7 @@ def page(report: ReplayReport) -> str:
         "The share of the cost that is saved, at a plain price and with a prompt cache, and how many conversations"
         " would cost at least 2% more."
     )
-    leaving = f"The {_MOST_LEAVING} largest results, in tokens, and what stays in their place above each threshold."
+    leaving = f"The {_MAX_LEAVING} largest results, in tokens, and what stays in their place above each threshold."
     sections = (
         _section("Tokens billed, by threshold", _by_threshold(report), chart=charts[0]),
         _section("Tool results by size", _by_size(report), chart=charts[1]),
@@ -134,10 +134,10 @@ def _sizes(report: ReplayReport) -> list[tuple[str, int, int]]:
     """Return the results by size: the bounds in words, how many there are, and the tokens that they hold together."""
     counts, held = [0] * _BINS, [0] * _BINS
     for size in (size for each in report.conversations for size in each.sizes):
-        place = min((max(0, size - 1) // _SMALLEST_BIN).bit_length(), _BINS - 1)
+        place = min((max(0, size - 1) // _MIN_BIN).bit_length(), _BINS - 1)
         counts[place] += 1
         held[place] += size
-    bounds = [_SMALLEST_BIN * 2**power for power in range(_BINS - 1)]
+    bounds = [_MIN_BIN * 2**power for power in range(_BINS - 1)]
     names = [*(f"≤ {bound:,}" for bound in bounds), f"> {bounds[-1]:,}"]
     return list(zip(names, counts, held, strict=True))
 
@@ -163,16 +163,16 @@ def _sizes_chart(report: ReplayReport) -> dict[str, Any]:
 def _tools_chart(report: ReplayReport) -> dict[str, Any]:
     return {
         "id": "tools",
-        "about": f"Tokens billed for their results, and for reading them back; the {_MOST_BARS} that are billed most.",
-        **_pairs([row for row in report.tools if row.name not in {DEFINITION, OTHER}][:_MOST_BARS], report),
+        "about": f"Tokens billed for their results, and for reading them back; the {_MAX_BARS} that are billed most.",
+        **_pairs([row for row in report.tools if row.name not in {DEFINITION, OTHER}][:_MAX_BARS], report),
     }
 
 
 def _conversations_chart(report: ReplayReport) -> dict[str, Any]:
     return {
         "id": "conversations",
-        "about": f"Tokens billed without offloading and with it; the {_MOST_BARS} that save most.",
-        **_pairs([each.row for each in report.by_savings[:_MOST_BARS]], report),
+        "about": f"Tokens billed without offloading and with it; the {_MAX_BARS} that save most.",
+        **_pairs([each.row for each in report.by_savings[:_MAX_BARS]], report),
     }
 
 
@@ -315,7 +315,7 @@ def _leaving(report: ReplayReport) -> str:
                 f"{one.turn:,}",
                 escape(name),
             ]
-            for name, one in found[:_MOST_LEAVING]
+            for name, one in found[:_MAX_LEAVING]
         ],
     )
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.folder import Folder
 
-__all__ = ("MOST_LOOKS", "TOTAL", "Bounds", "count_in", "count_out", "make_room", "recount")
+__all__ = ("MAX_LOOKS", "TOTAL", "Bounds", "count_in", "count_out", "make_room", "recount")
 
-MOST_LOOKS = 5
+MAX_LOOKS = 5
 """How often one save looks for room, at most. It looks again only if others used the room that it had made."""
 
 LOOK_SECONDS = 3_600.0

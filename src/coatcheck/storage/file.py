@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError, describe_error
 from coatcheck.core.policy import require_flag
 from coatcheck.core.references import is_scope_part, split_key
-from coatcheck.storage.bounds import MOST_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
+from coatcheck.storage.bounds import MAX_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
 from coatcheck.storage.entry_files import (
     ENTRY_SUFFIX,
     Description,
@@ -321,7 +321,7 @@ class FileStorage:
     def _name(self, folder: Folder, stem: str, temporary: tuple[str, str], description: Description) -> None:
         """Make an entry of two temporary files where the limits have room for it, if need be after making room."""
         name, size = stem + extension(description["content_type"]), description["size"]
-        for _ in range(MOST_LOOKS):
+        for _ in range(MAX_LOOKS):
             with folder.locked():
                 existing = None
                 if folder.status(stem + ENTRY_SUFFIX) is not None:

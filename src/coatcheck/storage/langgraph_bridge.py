@@ -38,7 +38,7 @@ __all__ = ("LangGraphStoreBridge",)
 MAX_ENTRY_BYTES = 16_000_000
 """Of an entry as it is sent, base64: what MongoDB takes for a document, the least of the stores' backends."""
 
-LARGEST_ENTRY = MAX_ENTRY_BYTES // 4 * 3 - 4_096
+MAX_ENTRY = MAX_ENTRY_BYTES // 4 * 3 - 4_096
 """Bytes of content in one entry, so that base64, type and metadata fit. Larger content is split. Less would make parts
 cheap to read from a smaller size on, but version 0.1.0 cannot read what is split."""
 
@@ -154,7 +154,7 @@ class LangGraphStoreBridge:
             existing = self._head(parsed)
             if existing is not None:
                 refuse_other_content(key, existing.metadata, metadata)
-        if len(content) <= LARGEST_ENTRY:
+        if len(content) <= MAX_ENTRY:
             self._put(self._place(parsed), {"content": _encoded(content), **value})
         else:
             self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("DELIVERIES", "AdapterContract", "reason_to_skip")
 
-MOST_LEFT_OUT = 0.1
+MAX_LEFT_OUT = 0.1
 """The share of a framework's non-essential scenarios."""
 
 DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
@@ -101,8 +101,8 @@ class AdapterContract(Contract):
         assert not essential & self.cannot.keys(), f"no adapter may leave out {sorted(essential & self.cannot.keys())}"
         rest = {scenario.name for scenario in SCENARIOS if not scenario.needs & self.lacks.keys()} - essential
         counted = rest & self.cannot.keys()
-        assert len(counted) <= len(rest) * MOST_LEFT_OUT, (
-            f"cannot names {len(counted)} of {len(rest)} scenarios; {int(len(rest) * MOST_LEFT_OUT)} may be left out"
+        assert len(counted) <= len(rest) * MAX_LEFT_OUT, (
+            f"cannot names {len(counted)} of {len(rest)} scenarios; {int(len(rest) * MAX_LEFT_OUT)} may be left out"
         )
 
     def _parameter(self, scenario: Scenario) -> object:

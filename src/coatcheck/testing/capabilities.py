@@ -42,7 +42,7 @@ __all__ = (
 )
 
 
-MOST_PAGES = 20
+MAX_PAGES = 20
 """More than five entries can need, with an empty page for each."""
 
 
@@ -409,7 +409,7 @@ class ListsPagesContract(Contract):
 
 def _pages(storage: PagingStorage, prefix: str, *, limit: int) -> Iterator[Page]:
     after: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = wait_for(storage.page(prefix, limit=limit, after=after))
         yield page
         after = page.after

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     Moves = Generator[Sequence[ModelCall], Sequence[Received], None]
 
-__all__ = ("MOST_PAGES", "Script", "next_call", "page_content", "shown_references")
+__all__ = ("MAX_PAGES", "Script", "next_call", "page_content", "shown_references")
 
-MOST_PAGES = 400
+MAX_PAGES = 400
 """Answers that the model reads one after another; more means that reading does not advance."""
 
 _NEXT_CALL = re.compile(r"\n\[More: (?:\w+\((?P<whole>.*)\)|the same call with (?P<change>.*))\]$")
@@ -70,7 +70,7 @@ class Script:
     def _read(self, scenario: Scenario, references: Sequence[str]) -> Moves:
         for number, read in enumerate(scenario.reads):
             arguments: dict[str, object] | None = {"reference": _reference(read, references), **read.arguments}
-            while arguments is not None and len(self.answers[number]) < MOST_PAGES:
+            while arguments is not None and len(self.answers[number]) < MAX_PAGES:
                 call_id = f"read_{number}_{len(self.answers[number])}"
                 self.is_reading = True
                 received = yield [ModelCall(tool=RETRIEVAL_TOOL, arguments=arguments, call_id=call_id)]

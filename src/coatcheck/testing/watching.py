@@ -30,7 +30,7 @@ _CLOSED = (*_PLAIN, ModuleType)
 
 _LISTS = (list, tuple, deque)
 
-_MOST_PARTS = 100_000
+_MAX_PARTS = 100_000
 """Parts of one result that are watched: one that holds a client may hold half of the program."""
 
 
@@ -143,7 +143,7 @@ def _first_part(result: object) -> _Part:
     while waiting:
         part = waiting.popleft()
         held = _held(part.seen)
-        if len(known) + len(held) > _MOST_PARTS:
+        if len(known) + len(held) > _MAX_PARTS:
             continue
         waiting += (known.setdefault(id(one), _Part(one)) for one in held.values() if id(one) not in known)
         part.held = {name: known[id(one)] for name, one in held.items()}

@@ -15,7 +15,7 @@ from coatcheck_agent_framework import ToolOffloader
 from coatcheck_agent_framework import convert as module
 from tests.adapters.agent_framework.agents import returning, run
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
-from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def content_of(fields: dict[str, Any]) -> Content:
     ids=repr,
 )
 async def test_no_odd_content_raises_or_is_above_the_limit(shape: dict[str, Any]) -> None:
-    offload = ToolOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+    offload = ToolOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
     middleware: Any = offload.middleware[1]
     contents = [content_of(form) for form in odd_forms(shape) if isinstance(form, dict)]
 

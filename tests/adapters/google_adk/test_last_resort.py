@@ -17,7 +17,7 @@ from coatcheck_adk import OffloadPlugin
 from coatcheck_adk import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.google_adk.agents import returning, run
-from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ TEXT = {"type": "text", "text": "a"}
     ids=repr,
 )
 async def test_no_odd_part_of_mcp_raises_or_is_above_the_limit(shape: object) -> None:
-    plugin = OffloadPlugin(scope="mine", max_inline_tokens=MOST_TOKENS)
+    plugin = OffloadPlugin(scope="mine", max_inline_tokens=MAX_TOKENS)
     context: Any = SimpleNamespace(
         actions=SimpleNamespace(skip_summarization=None),
         agent_name="agent",

@@ -30,7 +30,7 @@ from tests.adapters.haystack.agents import (
     text_of,
     tool_messages,
 )
-from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 CUT = "Tool result cut."
@@ -192,7 +192,7 @@ def test_an_error_above_50_000_tokens_leaves_too() -> None:
     ids=lambda part: type(part).__name__,
 )
 def test_no_odd_part_raises_or_is_above_the_limit(part: Any) -> None:
-    hook = ToolResultOffloadHook(Offloader(max_inline_tokens=MOST_TOKENS), scope="mine")
+    hook = ToolResultOffloadHook(Offloader(max_inline_tokens=MAX_TOKENS), scope="mine")
     name = next(field.name for field in dataclasses.fields(part))
     parts = [dataclasses.replace(part) for _ in odd_forms("")]
     for one, value in zip(parts, odd_forms(""), strict=True):

@@ -18,7 +18,7 @@ from coatcheck_langchain import OffloadMiddleware, offload_tool, offload_tool_no
 from coatcheck_langchain import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.langgraph.agents import agent_of, answers, call, read, say
-from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 CUT = "Tool result cut."
@@ -217,7 +217,7 @@ def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
         return ToolMessage([parts[number], {"type": "text", "text": "b"}], tool_call_id=f"call-{number + 1}")
 
     calls = [("fetch", {"number": number}) for number in range(len(parts))]
-    middleware = OffloadMiddleware(Offloader(max_inline_tokens=MOST_TOKENS), scope="mine")
+    middleware = OffloadMiddleware(Offloader(max_inline_tokens=MAX_TOKENS), scope="mine")
     agent, _ = agent_of([fetch], call(*calls), say(), middleware=[middleware])
 
     messages = answers(agent.invoke({"messages": [HumanMessage("go")]})["messages"])

@@ -16,7 +16,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from coatcheck import CorruptContent, Offloaded, Offloader, ReferenceExpired, StorageError, TextBlock
 from coatcheck.storage import LangGraphStoreBridge, langgraph_bridge
-from coatcheck.storage.langgraph_bridge import LARGEST_ENTRY, MAX_ENTRY_BYTES, PART_BYTES
+from coatcheck.storage.langgraph_bridge import MAX_ENTRY, MAX_ENTRY_BYTES, PART_BYTES
 from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import check_holds, save
@@ -36,14 +36,14 @@ PART = 64
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Split every content of more than 10 bytes."""
-    monkeypatch.setattr(langgraph_bridge, "LARGEST_ENTRY", 10)
+    monkeypatch.setattr(langgraph_bridge, "MAX_ENTRY", 10)
     monkeypatch.setattr(langgraph_bridge, "PART_BYTES", PART)
 
 
 @pytest.fixture
 def middling_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Split into fewer parts, for what saves megabytes."""
-    monkeypatch.setattr(langgraph_bridge, "LARGEST_ENTRY", 10)
+    monkeypatch.setattr(langgraph_bridge, "MAX_ENTRY", 10)
     monkeypatch.setattr(langgraph_bridge, "PART_BYTES", 200_000)
 
 
@@ -123,7 +123,7 @@ def entry() -> Entry:
 def test_content_up_to_the_limit_is_one_entry_in_the_form_of_version_0_1(
     bridge: LangGraphStoreBridge, store: MortalStore
 ) -> None:
-    largest = make_entry(noise(LARGEST_ENTRY))
+    largest = make_entry(noise(MAX_ENTRY))
     save(bridge, largest)
 
     (item,) = store.held
@@ -131,24 +131,24 @@ def test_content_up_to_the_limit_is_one_entry_in_the_form_of_version_0_1(
         "content": b64encode(largest.content).decode(),
         "content_type": largest.content_type,
         "metadata": largest.metadata,
-        "size": LARGEST_ENTRY,
+        "size": MAX_ENTRY,
     }
     check_holds(bridge, largest, "as one entry")
 
 
 def test_no_entry_is_larger_than_any_store_takes(bridge: LangGraphStoreBridge, store: MortalStore) -> None:
-    larger = make_entry(noise(LARGEST_ENTRY + 1))
+    larger = make_entry(noise(MAX_ENTRY + 1))
     save(bridge, larger)
 
-    assert len(store.held) == 1 + -(-(LARGEST_ENTRY + 1) // PART_BYTES)
+    assert len(store.held) == 1 + -(-(MAX_ENTRY + 1) // PART_BYTES)
     assert max(len(str(item.value)) for item in store.held) < MAX_ENTRY_BYTES
     assert all(item.namespace[:2] == ("coatcheck", "v1") for item in store.held), "something lies outside"
-    assert [(listed.key, listed.size) for listed in bridge.entries("")] == [(larger.key, LARGEST_ENTRY + 1)]
+    assert [(listed.key, listed.size) for listed in bridge.entries("")] == [(larger.key, MAX_ENTRY + 1)]
     check_holds(bridge, larger, "in parts")
 
 
 def test_a_range_reads_only_its_parts(bridge: LangGraphStoreBridge, store: MortalStore) -> None:
-    large = make_entry(noise(LARGEST_ENTRY + 1))
+    large = make_entry(noise(MAX_ENTRY + 1))
     save(bridge, large)
     store.bytes_read = 0
 
@@ -156,7 +156,7 @@ def test_a_range_reads_only_its_parts(bridge: LangGraphStoreBridge, store: Morta
         store.bytes_read = 0
         found = bridge.load_range(large.key, start=start, length=length)
         assert found is not None
-        assert (found.content, found.size) == (large.content[start : start + length], LARGEST_ENTRY + 1)
+        assert (found.content, found.size) == (large.content[start : start + length], MAX_ENTRY + 1)
         assert store.bytes_read <= parts * (PART_BYTES + 2) * 4 / 3
 
 

@@ -17,8 +17,8 @@ from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
 from coatcheck_mcp import link as link_module
 from coatcheck_mcp import proxy as proxy_module
-from coatcheck_mcp.client import MOST_EARLY, MOST_EARLY_BYTES, Client, Identified
-from coatcheck_mcp.link import MOST_ASKED, MOST_UNREAD
+from coatcheck_mcp.client import MAX_EARLY, MAX_EARLY_BYTES, Client, Identified
+from coatcheck_mcp.link import MAX_ASKED, MAX_UNREAD
 from tests.adapters.mcp.servers import Everything, client_of, wire
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ async def test_a_server_that_asks_and_does_not_read_waits(capabilities: Any) -> 
     async with client.served_by(Proxy(server.upstream(), InMemoryStorage()), capabilities):
         await client.to_proxy.send(request(1, "tools/call", {"name": "talk", "arguments": {}}))
         await anyio.wait_all_tasks_blocked()
-        assert 0 < server.said <= MOST_UNREAD + (MOST_ASKED if capabilities else 0) + SLACK
+        assert 0 < server.said <= MAX_UNREAD + (MAX_ASKED if capabilities else 0) + SLACK
 
 
 @pytest.mark.parametrize(("method", "params"), NOTES, ids=[method for method, _ in NOTES])
@@ -126,7 +126,7 @@ async def test_a_server_that_talks_waits_for_a_client_that_does_not_read(method:
     async with client.served_by(Proxy(server.upstream(), InMemoryStorage())):
         await client.to_proxy.send(request(1, "tools/call", call))
         await anyio.wait_all_tasks_blocked()
-        assert 0 < server.said <= MOST_UNREAD + SLACK
+        assert 0 < server.said <= MAX_UNREAD + SLACK
         with anyio.fail_after(60):
             while not isinstance((await client.from_proxy.receive()).message, types.JSONRPCResponse):
                 pass  # as soon as it reads, all of it comes
@@ -134,7 +134,7 @@ async def test_a_server_that_talks_waits_for_a_client_that_does_not_read(method:
 
 
 async def test_a_client_that_does_not_read_its_answers_is_not_read_either(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy_module, "MOST_UNREAD", 100)
+    monkeypatch.setattr(proxy_module, "MAX_UNREAD", 100)
     client, sent = Pipes(), 0
 
     async def ask() -> None:
@@ -155,7 +155,7 @@ async def test_a_client_that_does_not_read_its_answers_is_not_read_either(monkey
 
 
 async def test_more_requests_than_a_server_could_ever_answer_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "MOST_IN_FLIGHT", 3)
+    monkeypatch.setattr(link_module, "MAX_IN_FLIGHT", 3)
     server = Everything()
     async with client_of(server) as client, anyio.create_task_group() as tasks:
         for _ in range(3):
@@ -177,12 +177,12 @@ class Front:
         self.told.append(message)
 
 
-@pytest.mark.parametrize(("size", "kept"), [(1, MOST_EARLY), (MOST_EARLY_BYTES // 4, 3)])
+@pytest.mark.parametrize(("size", "kept"), [(1, MAX_EARLY), (MAX_EARLY_BYTES // 4, 3)])
 async def test_what_is_said_to_a_client_that_is_not_ready_is_kept_up_to_a_limit(size: int, kept: int) -> None:
     who = Identified(key="", info=None, capabilities={}, modern=False, version="2025-11-25")
     client, front = Client(who), Front()
     said = types.LoggingMessageNotificationParams(level="info", data="x" * size)
-    for _ in range(10 * MOST_EARLY):
+    for _ in range(10 * MAX_EARLY):
         await client.tell(types.LoggingMessageNotification(params=said))
     await client.get_ready(front)  # type: ignore[arg-type]
     assert len(front.told) == kept

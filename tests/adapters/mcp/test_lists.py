@@ -114,7 +114,7 @@ async def test_a_list_of_500_pages_is_known_whole() -> None:
 
 
 async def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_module, "_MOST_PAGES", 10)
+    monkeypatch.setattr(link_module, "_MAX_PAGES", 10)
     server = Listing(lambda page: page + 1)
     assert await called(server) == "few"
     assert server.asked == 10

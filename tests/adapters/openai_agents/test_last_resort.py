@@ -14,7 +14,7 @@ from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from coatcheck_openai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
-from tests.adapters.odd import ENCODED, LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.openai_agents.agents import call, reading, returning, run
 from tests.adapters.openai_agents.servers import Serving
 
@@ -130,7 +130,7 @@ async def shown_by(output: object, offload: ToolOffloader) -> str:
     ids=repr,
 )
 async def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
-    offload = ToolOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+    offload = ToolOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
 
     for part in odd_forms(shape):
         for output in (part, [part], [TEXT, part], {"inside": part}):

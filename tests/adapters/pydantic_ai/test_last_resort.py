@@ -14,7 +14,7 @@ from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader
 from coatcheck_pydantic_ai import convert as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
-from tests.adapters.odd import LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import call, reading
 
@@ -121,7 +121,7 @@ async def test_no_odd_result_raises_or_is_above_the_limit(server: ScriptedServer
     tools = [returning(result, f"fetch_{number}") for number, result in enumerate(results)]
 
     script, _ = await run(
-        server, ToolOffloader(max_inline_tokens=MOST_TOKENS), [(tool.name, {}) for tool in tools], tools=tools
+        server, ToolOffloader(max_inline_tokens=MAX_TOKENS), [(tool.name, {}) for tool in tools], tools=tools
     )
 
     assert len(script.shown[-1]) == len(results)

@@ -11,7 +11,7 @@ from coatcheck import InMemoryStorage, Offloader
 from coatcheck_strands import ContextOffloader, offloaded_references
 from coatcheck_strands import hook as module
 from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
-from tests.adapters.odd import LIMIT, MOST_TOKENS, odd_forms
+from tests.adapters.odd import LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.strands.agents import agent, reading, results, returning, run, text_of
 
 CUT = "Tool result cut."
@@ -96,7 +96,7 @@ MEDIUM = b"a medium"
     ids=repr,
 )
 def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
-    plugin = ContextOffloader(scope="mine", max_inline_tokens=MOST_TOKENS)
+    plugin = ContextOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
     # What is next to the bytes of a medium is not measured.
     parts = [form for form in odd_forms(shape) if isinstance(form, dict) and repr(MEDIUM) not in repr(form)]
     tools = [returning(part, "and a text", name=f"fetch_{number}") for number, part in enumerate(parts)]

@@ -142,7 +142,7 @@ def test_after_a_restart_the_host_gives_the_scope(tmp_path: Path) -> None:
 
 
 def test_no_more_scopes_are_remembered_than_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coatcheck_strands.compat.storing.MOST_SCOPES", 2)
+    monkeypatch.setattr("coatcheck_strands.compat.storing.MAX_SCOPES", 2)
     storage = InMemoryStorage()
     _, make = asking(storage=storage, scope=lambda one: one.invocation_state["tenant"])
     found = []

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from langchain_mcp_adapters.sessions import Connection
     from mcp import ClientSession
 
-MOST_STEPS = 2_000
+MAX_STEPS = 2_000
 """A model that reads page after page makes many steps."""
 
 
@@ -44,7 +44,7 @@ async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
             middleware=[after_model(partial(cancel, job["cancelled"]))] if job["cancelled"] else [],
         )
         question = {"messages": [("user", "Find out.")]}
-        state = await agent.ainvoke(question, {"recursion_limit": MOST_STEPS})
+        state = await agent.ainvoke(question, {"recursion_limit": MAX_STEPS})
     last = state["messages"][-1]
     return {"answer": last.content if isinstance(last, ToolMessage) else None}
 

@@ -27,9 +27,9 @@ __all__ = ("DELIMITED_TYPES", "DELIMITERS", "delimiter_of", "preview_delimited",
 DELIMITED_TYPES = frozenset({"application/csv", "text/csv", "text/tab-separated-values", "text/tsv"})
 
 DELIMITERS = "\t,;|"
-_LEAST_ROWS = 5
-_LEAST_COLUMNS = 2
-_LEAST_CELLS = 20
+_MIN_ROWS = 5
+_MIN_COLUMNS = 2
+_MIN_CELLS = 20
 """Few lines with one comma each may be prose."""
 
 _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d{4})\s*")
@@ -62,7 +62,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     what = "; ".join(filter(None, (f"{size}, the header is line 1", found.odd.what, unseen)))
     odd = {position + 2: content.text[start:end] for position, (start, end) in found.places.items()}
     # An odd row before the first one: there may be room for one of them only.
-    usual = islice(ends(content.lines - 1), budget // _LEAST_COLUMNS)  # a cell takes a token at least
+    usual = islice(ends(content.lines - 1), budget // _MIN_COLUMNS)  # a cell takes a token at least
     wanted = chain([1], islice(odd, 1), [2], odd, (position + 2 for position in usual))
     looked_at = ((number, odd.get(number) or lines.get(number, "")) for number in wanted)
     rows = {number: line.rstrip("\r") for number, line in looked_at if 0 < len(line) <= _LONGEST_ROW}
@@ -122,14 +122,14 @@ def delimiter_of(content: Previewed) -> str | None:
     """
     sample = sample_of(content)
     declared = content.declared in DELIMITED_TYPES
-    if len(sample) < (_LEAST_COLUMNS if declared else _LEAST_ROWS):
+    if len(sample) < (_MIN_COLUMNS if declared else _MIN_ROWS):
         return None
     for delimiter in DELIMITERS:
         header = _cells(sample[0], delimiter)
         if (
-            len(header) >= _LEAST_COLUMNS
+            len(header) >= _MIN_COLUMNS
             and len(set(header)) == len(header)
-            and (declared or len(header) * len(sample) >= _LEAST_CELLS)
+            and (declared or len(header) * len(sample) >= _MIN_CELLS)
             and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
             and all(len(_cells(line, delimiter)) == len(header) for line in sample)
             # Sentences have a blank after every comma; data seldom has.

@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 __all__ = ("Output", "json_in", "output_in", "unescaped_text", "unwrapped")
 
-_MOST_CHARACTERS = 4_000_000
-_MOST_LEVELS = 4
-_LEAST_SHARE = 0.8
+_MAX_CHARACTERS = 4_000_000
+_MAX_LEVELS = 4
+_MIN_SHARE = 0.8
 """The share of the characters that the text inside must have."""
 
-_LEAST_CHARACTERS = 200
-_LEAST_ESCAPES = 3
+_MIN_CHARACTERS = 200
+_MIN_ESCAPES = 3
 _SEARCHED = 4_096
 """Characters in which the text inside begins."""
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
-_MOST_ESCAPES = 100_000
+_MAX_ESCAPES = 100_000
 """Escapes in the text inside that take a match each: with more of them it is not an envelope."""
 
 _KNOWN = re.compile(
@@ -52,15 +52,15 @@ _ELEMENTS = r"(?:\s*<(?:[a-z_]+)>[^<]{0,300}</[a-z_]+>){0,4}"
 _OUTPUT_BEGINS = re.compile(rf"(?P<around>{_ELEMENTS})\s*<(?P<name>output|stdout)>(?:\r?\n)?")
 _OUTPUT_ENDS = re.compile(rf"(?:\r?\n)?</(?:output|stdout)>(?P<around>{_ELEMENTS})\s*\Z")
 _RETURN_CODE = re.compile(r"<(?:return|exit)_?(?:code|status)>")
-_MOST_AROUND = 1_500
+_MAX_AROUND = 1_500
 """Characters before and behind the output."""
 
 
 _JSON_BEGINS = re.compile(r"^([\[{])", re.MULTILINE)
-_MOST_BEGINNINGS = 3
+_MAX_BEGINNINGS = 3
 """Lines that open a bracket, such as ``[INFO]``, of which one may begin the JSON."""
 
-_MOST_ENDS = 2
+_MAX_ENDS = 2
 """Lines that end with its bracket, since words behind it may have one, too: ``[next]``."""
 
 _JSON_ENDS = {"[": re.compile(r"(\])\s*$", re.MULTILINE), "{": re.compile(r"(\})\s*$", re.MULTILINE)}
@@ -79,10 +79,10 @@ class Output(NamedTuple):
 
 def output_in(text: str) -> Output | None:
     """Return where the output of a command is; None if ``text`` is not that with a return code."""
-    begins = _OUTPUT_BEGINS.match(text, 0, _MOST_AROUND)
+    begins = _OUTPUT_BEGINS.match(text, 0, _MAX_AROUND)
     if begins is None:
         return None
-    closing = text.rfind(f"</{begins['name']}>", max(begins.end(), len(text) - _MOST_AROUND))
+    closing = text.rfind(f"</{begins['name']}>", max(begins.end(), len(text) - _MAX_AROUND))
     ends = _OUTPUT_ENDS.search(text, max(begins.end(), closing - 2)) if closing >= 0 else None
     around = " ".join(f"{begins['around']} {ends['around'] if ends else ''}".split())
     if not _RETURN_CODE.search(around):
@@ -92,16 +92,16 @@ def output_in(text: str) -> Output | None:
 
 def json_in(text: str) -> Iterator[tuple[int, int]]:
     """Yield where JSON may begin and end that most of ``text`` is, with a few words before it or behind it."""
-    behind, whole = max(0, len(text) - _MOST_AROUND), len(text.strip())
-    for opening in islice(_JSON_BEGINS.finditer(text, 0, _MOST_AROUND), _MOST_BEGINNINGS):
+    behind, whole = max(0, len(text) - _MAX_AROUND), len(text.strip())
+    for opening in islice(_JSON_BEGINS.finditer(text, 0, _MAX_AROUND), _MAX_BEGINNINGS):
         start, ends = opening.start(1), [found.end(1) for found in _JSON_ENDS[opening[1]].finditer(text, behind)]
-        yield from ((start, end) for end in ends[-_MOST_ENDS:] if _LEAST_SHARE * len(text) <= end - start < whole)
+        yield from ((start, end) for end in ends[-_MAX_ENDS:] if _MIN_SHARE * len(text) <= end - start < whole)
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:
     """Return the text inside and what else there is, or None if ``text`` is not an envelope."""
     inside, rest = text, ""
-    for _ in range(_MOST_LEVELS):
+    for _ in range(_MAX_LEVELS):
         found = _inside(inside)
         if found is None:
             break
@@ -130,21 +130,21 @@ def unescaped_text(written: str) -> str:
 
 def _inside(text: str) -> tuple[int, int] | None:
     """Return where the text in quotes begins and ends that most of ``text`` is."""
-    if not _LEAST_CHARACTERS <= len(text) <= _MOST_CHARACTERS:
+    if not _MIN_CHARACTERS <= len(text) <= _MAX_CHARACTERS:
         return None
     # What is in the middle of the whole is in the middle of the text inside.
-    middle = text[int(len(text) * (1 - _LEAST_SHARE)) : int(len(text) * _LEAST_SHARE)]
+    middle = text[int(len(text) * (1 - _MIN_SHARE)) : int(len(text) * _MIN_SHARE)]
     if _is_bare("\n", middle) or (_is_bare("'", middle) and _is_bare('"', middle)):
         return None
-    at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _LEAST_SHARE)) + 1)
+    at, searched = 0, min(_SEARCHED, int(len(text) * (1 - _MIN_SHARE)) + 1)
     hidden: dict[str, str] = {}
     while (opening := _OPENING.search(text, at, searched)) is not None:
         end = _end_of_quoted(text, opening.end(), opening[0], hidden)
         at = end + 1
-        if at - opening.end() >= _LEAST_SHARE * len(text):
+        if at - opening.end() >= _MIN_SHARE * len(text):
             escapes = text.count("\\", opening.end(), end)
-            is_text = escapes >= _LEAST_ESCAPES or text[opening.end()] in "[{<"
-            takes_long = escapes > _MOST_ESCAPES and _rare_escapes(text[opening.end() : end]) > _MOST_ESCAPES
+            is_text = escapes >= _MIN_ESCAPES or text[opening.end()] in "[{<"
+            takes_long = escapes > _MAX_ESCAPES and _rare_escapes(text[opening.end() : end]) > _MAX_ESCAPES
             return (opening.end(), end) if is_text and not takes_long else None
     return None
 

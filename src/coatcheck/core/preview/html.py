@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_html",)
 
-_MOST_CHARACTERS = 1_000_000
-_MOST_TAGS = 60_000
+_MAX_CHARACTERS = 1_000_000
+_MAX_TAGS = 60_000
 """What is read of a page, from its beginning: so many tags take some 0.1 s."""
 
-_MOST_OF = {b"&": 15_000, b"\n": 100_000}
+_MAX_OF = {b"&": 15_000, b"\n": 100_000}
 """Character references and line ends in what is read: a reference takes up to 8 microseconds, a line up to one."""
 
 _TOKEN = re.compile(
@@ -176,14 +176,14 @@ def _lines(page: _Page) -> Iterator[str]:
 
 def _read(markup: str) -> _Page:
     """Read the tags of a page one after the other."""
-    whole = markup[:_MOST_CHARACTERS].encode("utf-8", "replace")
+    whole = markup[:_MAX_CHARACTERS].encode("utf-8", "replace")
     data = whole
-    while any(data.count(sign) > most for sign, most in _MOST_OF.items()):
+    while any(data.count(sign) > most for sign, most in _MAX_OF.items()):
         data = data[: len(data) * 3 // 4]
-    is_part = len(data) < len(whole) or len(markup) > _MOST_CHARACTERS
+    is_part = len(data) < len(whole) or len(markup) > _MAX_CHARACTERS
     page = _Page(read=len(data.decode("utf-8", "ignore")) if is_part else None)
     at = 0
-    for _ in range(_MOST_TAGS):
+    for _ in range(_MAX_TAGS):
         found = _TOKEN.search(data, at)
         page.add(data[at : len(data) if found is None else found.start()])
         if found is None:

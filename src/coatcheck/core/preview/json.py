@@ -28,7 +28,7 @@ __all__ = ("parse_json", "preview_json")
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
 
-_MOST_VALUES = 500_000
+_MAX_VALUES = 500_000
 """Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
 
 _MAYBE_ROUNDED = re.compile(r"\de\+\d")
@@ -94,4 +94,4 @@ def _has_repeated_keys(text: str, value: JsonValue) -> bool:
 def _is_parsed(content: Previewed) -> bool:
     """Return whether to parse a large text in full: not if the search has found records of another kind."""
     is_other = content.found is not None and content.found.by is not search_json
-    return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MOST_VALUES
+    return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MAX_VALUES

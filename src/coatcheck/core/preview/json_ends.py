@@ -41,19 +41,19 @@ __all__ = ("LARGE", "preview_json_ends", "search_json")
 LARGE = 1_000_000
 """In longer texts, in characters, only the ends of a list of records are shown, and the list is searched in pieces."""
 
-_LEAST_WINDOW = 16 * 1024
+_MIN_WINDOW = 16 * 1024
 """Characters read at each end, at least."""
 
 _READ_FOR_A_TOKEN = 16
 """Characters read at each end for each token of the preview. A table shows at most a quarter of them."""
 
-_MOST_TRIES = 8
-_LEAST_RECORDS = 2
+_MAX_TRIES = 8
+_MIN_RECORDS = 2
 _LONGEST_MEMBER = 300
-_MOST_SEARCHED = 30_000_000
+_MAX_SEARCHED = 30_000_000
 """Characters between both ends of an object that are searched for another member, 1 to 3 ms for each million."""
 
-_MOST_CLOSED = 4_000_000
+_MAX_CLOSED = 4_000_000
 """Lists that end there: each costs as much as ten other characters."""
 
 _STEP = 1_000_000
@@ -91,7 +91,7 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
     text = content.text
     found = found_in(content, search_json)
     try:
-        ends = _read(text, min(max(_LEAST_WINDOW, budget * _READ_FOR_A_TOKEN), len(text) // 2), found)
+        ends = _read(text, min(max(_MIN_WINDOW, budget * _READ_FOR_A_TOKEN), len(text) // 2), found)
     except NotRead:
         return None
     rows = Rows.of(_records(text, ends, found), counter)
@@ -164,7 +164,7 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
     start, end = ends.first[-1][1], ends.last[0][0]
     if not ends.path:
         return True
-    if end - start > _MOST_SEARCHED or text.count("]", start, end) > _MOST_CLOSED:
+    if end - start > _MAX_SEARCHED or text.count("]", start, end) > _MAX_CLOSED:
         return False
     another = _ANOTHER_MEMBER if len(ends.path) == 1 else _ANOTHER_AROUND
     while start < end:
@@ -196,7 +196,7 @@ def _read(text: str, window: int, found: Found) -> _Ends:
     start_of_list, path, before = opened(text)
     head = text[: start_of_list + window]
     first, at = items_in(head, start_of_list)
-    if len(first) < _LEAST_RECORDS or head[at - 1] == "]":  # a list that ends here is not the large one
+    if len(first) < _MIN_RECORDS or head[at - 1] == "]":  # a list that ends here is not the large one
         raise NotRead
     if _is_whole(text, found) and len(text) - found.end < window:
         try:
@@ -212,7 +212,7 @@ def _read(text: str, window: int, found: Found) -> _Ends:
     # The characters between the first two records, blanks and all, may also part records at the end.
     parting = parting_of(head, first)
     start = -1
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         start = tail.find(parting, start + 1)
         if start < 0:
             break

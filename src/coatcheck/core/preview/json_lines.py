@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("MOST_OTHER_LINES", "preview_json_lines", "search_json_lines")
+__all__ = ("MAX_OTHER_LINES", "preview_json_lines", "search_json_lines")
 
-MOST_OTHER_LINES = 0.2
+MAX_OTHER_LINES = 0.2
 """The share of the lines that may be something else."""
 
-_MOST_CHARACTERS_OF_A_TOKEN = 8
+_MAX_CHARACTERS_OF_A_TOKEN = 8
 """Of records whose rows may fit, which are shorter than their lines."""
 
 _SHARE_OF_OTHERS = 0.25
@@ -60,7 +60,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             values[number - 1] = value
         else:
             others[number - 1] = line
-            if len(others) > MOST_OTHER_LINES * len(lines):
+            if len(others) > MAX_OTHER_LINES * len(lines):
                 return None
     odd, unseen = _odd_lines(content, values, counter)
     others = {position: line for position, line in others.items() if position not in values}  # those are odd ones
@@ -83,7 +83,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
         without_notation(content.text, ESCAPE),
         budget,
         counter,
-        may_fit=len(content.text) <= budget * _MOST_CHARACTERS_OF_A_TOKEN,
+        may_fit=len(content.text) <= budget * _MAX_CHARACTERS_OF_A_TOKEN,
         or_alone=bool(odd.positions or unseen),
     )
     return shown or text_below(count, odd, content, budget, counter)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ("NotRead", "Opened", "items_in", "members_after", "opened", "parting_of", "read_list", "split_list")
 
-_MOST_MEMBERS = 40
-_MOST_LEVELS = 4
-_MOST_TRIES = 3
+_MAX_MEMBERS = 40
+_MAX_LEVELS = 4
+_MAX_TRIES = 3
 
 _BLANKS = " \t\r\n"
 _BLANK = re.compile(f"[{_BLANKS}]*")
@@ -69,7 +69,7 @@ def opened(text: str) -> Opened:
     before: dict[str, JsonValue] = {}
     path: tuple[str, ...] = ()
     at = _skip(head, 0)
-    while head[at : at + 1] == "{" and len(path) < _MOST_LEVELS:
+    while head[at : at + 1] == "{" and len(path) < _MAX_LEVELS:
         name, at = _members_before(head, at + 1, before, path)
         path = (*path, name)
     if head[at : at + 1] != "[":
@@ -121,7 +121,7 @@ def _quickly(window: str, parting: str) -> tuple[list[JsonValue], int]:
     ``window`` begins with a record: what is valid JSON up to here in brackets cannot end within a text or a record.
     """
     stop = len(window)
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         stop = window.rfind(parting, 0, stop)
         if stop < 0:
             break
@@ -153,7 +153,7 @@ def items_in(window: str, at: int) -> tuple[list[Item], int]:
 
 def _members_before(head: str, at: int, members: dict[str, JsonValue], path: tuple[str, ...]) -> tuple[str, int]:
     """Read members up to one that does not end in this window; return its name and where it begins."""
-    while len(members) < _MOST_MEMBERS:
+    while len(members) < _MAX_MEMBERS:
         name, at = _name(head, at)
         written = key_of(name)
         try:
@@ -178,7 +178,7 @@ def members_after(tail: str, at: int, path: tuple[str, ...]) -> dict[str, JsonVa
     members: dict[str, JsonValue] = {}
     at = _skip(tail, at)
     for depth in range(len(path) - 1, -1, -1):
-        while tail[at : at + 1] == "," and len(members) < _MOST_MEMBERS:
+        while tail[at : at + 1] == "," and len(members) < _MAX_MEMBERS:
             name, at = _name(tail, at + 1)
             members[".".join((*path[:depth], key_of(name)))], at = _value(tail, at)
             at = _skip(tail, at)

@@ -16,7 +16,7 @@ from coatcheck.core.preview.envelope import json_in, output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
-from coatcheck.core.preview.json_lines import MOST_OTHER_LINES, preview_json_lines, search_json_lines
+from coatcheck.core.preview.json_lines import MAX_OTHER_LINES, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
@@ -72,7 +72,7 @@ _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 _INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
 
 _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
-_LEAST_SHARE_INSIDE = 0.5
+_MIN_SHARE_INSIDE = 0.5
 """The share of the budget that words before and behind JSON must leave for it."""
 
 _FEW_TOKENS = 160
@@ -125,8 +125,8 @@ _AROUND = 62
 """Characters on either side of the middle. In noise, this window holds one line end at most, with 60 digits before or
 after it."""
 
-_LEAST_RECORDS = 2
-_LEAST_LINES_OF_A_LOG = 8
+_MIN_RECORDS = 2
+_MIN_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
 _BOM = "\ufeff"
 _HEAD, _TAIL = 4_096, 4_096
@@ -243,14 +243,14 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
-        preview_json_lines: of_json >= max(_LEAST_RECORDS, (1 - MOST_OTHER_LINES) * len(lines)),
+        preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines)),
         preview_json_in_words: opens_a_bracket and any(json_in(content.text)),
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
         preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
-        preview_log: content.lines >= _LEAST_LINES_OF_A_LOG
+        preview_log: content.lines >= _MIN_LINES_OF_A_LOG
         and (
             is_declared_log
             or (lines and stamped >= _STAMPED_SHARE * len(lines))
@@ -305,7 +305,7 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
         heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
         ending = f"\n{after}" if after else ""
         left = budget - count_parts(counter, heading, ending)
-        if left > budget * _LEAST_SHARE_INSIDE:
+        if left > budget * _MIN_SHARE_INSIDE:
             shown = preview_json(Previewed.of(text[start:end]), left, counter)
             if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
                 return f"{heading}{shown}{ending}"

@@ -122,17 +122,17 @@ in_forked_child(_signs.renew)
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
 
-MOST_SEARCHED = 32_000_000
+MAX_SEARCHED = 32_000_000
 """Characters of a text that are searched for trouble, 2 to 5 ms for each million; of a longer one, the beginning."""
 
 _COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
 """Between a level and the blank or bracket that it would be told by."""
 
 _PIECE = 250_000
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Lines of each level that are counted, some 5 microseconds each."""
 
-_MOST_MENTIONS = 16
+_MAX_MENTIONS = 16
 """Mentions that are taken out of a line, some 5 microseconds each."""
 
 _KEPT = 200
@@ -153,7 +153,7 @@ _TROUBLE_SHARE = 0.6
 Head and tail tell what ran and how it ended.
 """
 
-_LEAST_FOR_TROUBLE = 80
+_MIN_FOR_TROUBLE = 80
 """Tokens: a line and the gaps around it."""
 
 _LAST_LINES = 2
@@ -162,10 +162,10 @@ _TAIL_EVERY = 4
 _AROUND = (60, 120)
 """Characters of a long line that are shown before the sign of trouble in it and behind, where there is room."""
 
-_LARGEST_SHARE = 0.35
+_MAX_SHARE = 0.35
 """The share of what all may take that a line of trouble is shown whole in."""
 
-_MOST_NAMED = 6
+_MAX_NAMED = 6
 _BEGINS_A_GAP = "[… "
 _NOT_SEARCHED = "not searched for trouble"
 _WORD = re.compile(r"\w+")
@@ -182,7 +182,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
     With ``rare``, add only lines with sure signs of an error, none that only mentions one. Stop at that many lines of
     either sort: then errors are not rare.
     """
-    at, end = 0, min(len(text), MOST_SEARCHED)
+    at, end = 0, min(len(text), MAX_SEARCHED)
     mentions: dict[bytes, bool] = {}
     while at < end:
         stop = min(at + _PIECE, end)
@@ -192,7 +192,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         if b"\x1b" in data:  # one byte is found in a tenth of the time
             data = _COLOURS.sub(b"", data)
         # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
-        full = [level for level, count in trouble.counts.items() if count >= MOST_COUNTED] if stop < end else []
+        full = [level for level, count in trouble.counts.items() if count >= MAX_COUNTED] if stop < end else []
         worst = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
         signs = _signs.searched_for[worst] if rare is None else _signs.errors
         number, before = trouble.searched + 1, 0
@@ -215,7 +215,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
             )
-            trouble.counts[level] = min(trouble.counts[level] + 1, MOST_COUNTED)
+            trouble.counts[level] = min(trouble.counts[level] + 1, MAX_COUNTED)
             groups = trouble.groups[level]
             group = groups.setdefault(line.translate(None, IN_NUMBERS), LineGroup())
             group.count += 1
@@ -233,7 +233,7 @@ def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
     """Return whether ``line`` mentions errors, and its rest tells of none; ``known`` has the answer for others."""
     kind = line.translate(None, IN_NUMBERS)
     if kind not in known:
-        rest, mentions = _signs.mention.subn(b" ", line, _MOST_MENTIONS)
+        rest, mentions = _signs.mention.subn(b" ", line, _MAX_MENTIONS)
         known[kind] = mentions > 0 and not _signs.errors.search(rest)
     return known[kind]
 
@@ -248,12 +248,12 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     trouble = content.trouble or Trouble()
     for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
         pass
-    share = max(_LEAST_FOR_TROUBLE, int(budget * _TROUBLE_SHARE))
+    share = max(_MIN_FOR_TROUBLE, int(budget * _TROUBLE_SHARE))
     summary, suspects = _summarize(trouble, content)
 
     def line(number: int) -> str:
         text, alike = suspects.get(number) or (plain(raw[number]), "")
-        if number in suspects and counter.count(text) > share * _LARGEST_SHARE:
+        if number in suspects and counter.count(text) > share * _MAX_SHARE:
             text = _around_sign(text, share)
         return text + alike
 
@@ -280,7 +280,7 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     before the second of any: of each level the first group, the last, the second, and so on. With the first line that
     is shown of a group is said how many there are.
     """
-    more = {level: "+" if count >= MOST_COUNTED else "" for level, count in trouble.counts.items()}
+    more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
@@ -319,8 +319,8 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
         return []
     summary, suspects = _summarize(trouble, content)
     lines = [summary]
-    left = max(int(budget * _SHARE), min(_LEAST_FOR_TROUBLE, budget // 2)) - counter.count(summary)
-    for number, (line, alike) in islice(suspects.items(), _MOST_NAMED):
+    left = max(int(budget * _SHARE), min(_MIN_FOR_TROUBLE, budget // 2)) - counter.count(summary)
+    for number, (line, alike) in islice(suspects.items(), _MAX_NAMED):
         named = f"[line {number:,}] {_around_sign(line.strip(), sum(_AROUND))}{alike}\n"
         left -= counter.count(named)
         if left < 0:

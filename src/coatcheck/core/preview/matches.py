@@ -25,7 +25,7 @@ it is a name such as ``Makefile``. The minutes of a time are not the number of a
 _AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+-.*", re.DOTALL)
 """A line that ``-C`` shows around a match, or what is between two groups of lines."""
 
-_LEAST_LINES, _MOST_LINES_OF_A_MATCH = 5, 12
+_MIN_LINES, _MAX_LINES_OF_A_MATCH = 5, 12
 _HEADING_TOKENS = 48
 
 
@@ -33,9 +33,9 @@ def are_matches(lines: Sequence[str]) -> bool:
     """Return whether ``lines`` are matches and lines around them, and some file has a dot or a slash in its path."""
     found = [*map(_MATCH.fullmatch, lines)]
     return (
-        len(lines) >= _LEAST_LINES
+        len(lines) >= _MIN_LINES
         and any(match and re.search(r"[./\\]", match[1]) for match in found)
-        and len(lines) <= _MOST_LINES_OF_A_MATCH * sum(match is not None for match in found)
+        and len(lines) <= _MAX_LINES_OF_A_MATCH * sum(match is not None for match in found)
         and all(match or _AROUND.fullmatch(line) for match, line in zip(found, lines, strict=True))
     )
 

@@ -19,10 +19,10 @@ __all__ = ("CLOSING_TAG", "ENOUGH", "ESCAPE", "names_in", "next_to_names", "with
 ENOUGH = 0.93
 """Share of the budget. A preview that takes that much is not made again for the rest."""
 
-_LEAST_FOR_NAMES = 90
+_MIN_FOR_NAMES = 90
 """Tokens: a smaller budget has no room for names."""
 
-_SHARE_OF_NAMES, _MOST_FOR_NAMES = 0.5, 400
+_SHARE_OF_NAMES, _MAX_FOR_NAMES = 0.5, 400
 """The share of the budget for the names in what is not shown, and the most tokens. Found on one half of the
 conversations of ``docs/quality.md``, and confirmed on the other."""
 
@@ -45,7 +45,7 @@ _LONGEST_TOKEN = 6
 _DENSE = 0.6
 """Share of the characters. Text with a larger share of names gets hardly shorter without the rest."""
 
-_LEAST_ROOM = 8
+_MIN_ROOM = 8
 """Tokens."""
 
 _SIGNS = "_./~@:+-"
@@ -100,12 +100,12 @@ def next_to_names(
             head and tail, with names from between, keep more.
 
     """
-    has_names = text and budget >= _LEAST_FOR_NAMES
+    has_names = text and budget >= _MIN_FOR_NAMES
     if may_fit or not has_names:
         shown, is_whole = fit(budget)
         if is_whole or not has_names:
             return shown
-    for_names = min(int(budget * _SHARE_OF_NAMES), _MOST_FOR_NAMES)
+    for_names = min(int(budget * _SHARE_OF_NAMES), _MAX_FOR_NAMES)
     best, most = "", -1
     among: str | None = None
     for _ in range(2):
@@ -133,7 +133,7 @@ def _with_names(
     """Return that, and all names of ``text`` if none was left out; ``among`` has them, if they are known."""
     opening, closing = _IN_THE_REST
     room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
-    if room < _LEAST_ROOM:
+    if room < _MIN_ROOM:
         return shown, among
     if among is None:
         names, has_all = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)

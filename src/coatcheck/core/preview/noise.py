@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_noise",)
 
-_LEAST_CHARACTERS = 512
+_MIN_CHARACTERS = 512
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=\r\n"
 _STEP = 1_048_576
 """Characters looked at in one piece, a few milliseconds: other threads get the interpreter in between."""
@@ -19,7 +19,7 @@ _STEP = 1_048_576
 _SAMPLE = 4_096
 _BASE64 = re.compile(r"(?:data:[\w./+-]+;base64,)?(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
 _HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-fA-F]+\s*")
-_LEAST_OF_EACH = 0.05
+_MIN_OF_EACH = 0.05
 """The share that upper case, lower case and digits must each have. In base64 they have about 40%, 40% and 16%."""
 
 _BEGINS_DATA = "base64,"
@@ -36,7 +36,7 @@ def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str
     Also None where the text is more than base64 or hexadecimal digits, or its lines are not full as far as sampled.
     """
     text, total = content.text, len(content.text)
-    if total < _LEAST_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
+    if total < _MIN_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
         return None
     digits = text[:_SAMPLE].partition(_BEGINS_DATA)[2] or text[:_SAMPLE]
     base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
@@ -69,4 +69,4 @@ def _is_base64(text: str) -> bool:
     if not _BASE64.fullmatch(text.partition("\n")[2] if "\n" in text[:100] else text):
         return False
     kinds = (sum(map(str.isupper, text)), sum(map(str.islower, text)), sum(map(str.isdigit, text)))
-    return min(kinds) >= _LEAST_OF_EACH * len(text)
+    return min(kinds) >= _MIN_OF_EACH * len(text)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import JsonValue
 
-__all__ = ("LEAST_CUT", "Verbatim", "brief", "count_of", "key_of", "named", "parts_of", "scalar")
+__all__ = ("MIN_CUT", "Verbatim", "brief", "count_of", "key_of", "named", "parts_of", "scalar")
 
 _BARE = re.compile(
     r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
@@ -24,7 +24,7 @@ _BARE = re.compile(
 )
 """Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
 
-LEAST_CUT = 40
+MIN_CUT = 40
 """Characters that are left out of a text at least: that there are more takes as much room as some 30 of them."""
 
 _DEEPEST = 12
@@ -56,7 +56,7 @@ def scalar(value: JsonValue, longest: int) -> str:
     if type(value) is Verbatim and len(value) <= longest:
         return value
     if isinstance(value, str):
-        if len(value) > longest + LEAST_CUT:
+        if len(value) > longest + MIN_CUT:
             return f"{encode_basestring(value[:longest])}… ({len(value):,} characters)"
         return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else encode_basestring(value)
     if type(value) is int:

@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("MOST_OTHERS", "NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_odd")
+__all__ = ("MAX_OTHERS", "NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_odd")
 
-_LEAST_RECORDS = 20
+_MIN_RECORDS = 20
 _RARE = 200
 """Records for each odd one: at most one in 200, or a single one."""
 
 _FEW_VALUES = 8
 """A field with more values in the first records has no rare ones."""
 
-_MOST_VALUES = 1_000
+_MAX_VALUES = 1_000
 """Values of a field that are counted: a field with more has many."""
 
 _SAMPLE = 100
 _LONGEST_NAMED = 40
 """Characters of a value that is named whole."""
 
-_MOST_FIELDS = 200
+_MAX_FIELDS = 200
 """Of all levels together; more are not looked at."""
 
-_MOST_LEVELS = 5
+_MAX_LEVELS = 5
 """Levels of fields: those of records, those of objects in records, and so on."""
 
-_MOST_KINDS = 6
+_MAX_KINDS = 6
 _CELLS_OF_A_UNIT = 4
 _SPARSE = 8
 """Of a field that less than one record in so many has, only the records that have it are looked at."""
 
-MOST_OTHERS = 0.2
+MAX_OTHERS = 0.2
 """The share of the items that may be no objects."""
 
-_MOST_ODD = 0.2
+_MAX_ODD = 0.2
 """The share of the records with a field, or with an object, that may have a rare value or a rare field there. If more
 have one, the values or the names are data, and none is odd."""
 
@@ -86,7 +86,7 @@ NOTHING_ODD: Final = Odd((), ())
 
 def most_odd(total: int) -> int:
     """Return how many of so many records may be odd: of few records none."""
-    return max(1, total // _RARE) if total >= _LEAST_RECORDS else 0
+    return max(1, total // _RARE) if total >= _MIN_RECORDS else 0
 
 
 def find_odd(items: Sequence[JsonValue], counter: TokenCounter) -> Odd:
@@ -104,7 +104,7 @@ class OddSearch:
     def __init__(self, counter: TokenCounter | None = None) -> None:
         self._counter = counter
         self._fields: dict[str, _Field] = {}
-        self._room = _MOST_FIELDS
+        self._room = _MAX_FIELDS
         self._types = _Types()
         """Objects, and items that are none."""
         self.total = 0
@@ -126,14 +126,14 @@ class OddSearch:
         end = self.total + len(items)
         here: Sequence[int] = range(self.total, end)
         if len(records) < len(items):
-            if end - self._types.counts.get(_OBJECT, 0) - len(records) > max(1, MOST_OTHERS * end):
+            if end - self._types.counts.get(_OBJECT, 0) - len(records) > max(1, MAX_OTHERS * end):
                 return False
             for place, item in zip(here, items, strict=True):
                 if not isinstance(item, dict):
                     self._types.note(_NOUNS.get(type(item), "non-JSON value"), 1, place, place)
             here = [place for place, item in zip(here, items, strict=True) if isinstance(item, dict)]
         level: list[_Level] = [(self._fields, here, records, None)]
-        for _ in range(_MOST_LEVELS):
+        for _ in range(_MAX_LEVELS):
             level = [deeper for one in level for deeper in self._add(here, *one)]
         if records:
             self._types.note(_OBJECT, len(records), here[0], here[-1])
@@ -168,7 +168,7 @@ class OddSearch:
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
         """Count the cells of further records that have every field, one record after the other."""
         here = range(self.total, self.total + len(cells) // len(names))
-        for column, name in enumerate(names[:_MOST_FIELDS]):
+        for column, name in enumerate(names[:_MAX_FIELDS]):
             field = self._field(self._fields, name)
             if field.has_few:
                 self._count(field, here, cells[column :: len(names)])
@@ -182,9 +182,9 @@ class OddSearch:
         if not most:
             return NOTHING_ODD
         groups = (self._types.others(), *_rare([(self.total, self._fields.values())], most))
-        ranked = [one for group in groups for one in enumerate(islice(group, _MOST_KINDS))]
+        ranked = [one for group in groups for one in enumerate(islice(group, _MAX_KINDS))]
         # The first of each field come first: one field with many rare values hides no other.
-        places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MOST_KINDS]
+        places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MAX_KINDS]
         kinds = [ranked[place][1] for place in sorted(places)]
         positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in kinds))
         return Odd(tuple(positions), tuple(what for _, _, what in kinds))
@@ -276,7 +276,7 @@ class _Field(_Tally):
             backwards = values[::-1]
             for value, count in counts.items():
                 self.note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
-        if len(self.counts) > _MOST_VALUES:
+        if len(self.counts) > _MAX_VALUES:
             self._give_up()
 
     def add_present(self, places: Sequence[int]) -> None:
@@ -318,7 +318,7 @@ class _Field(_Tally):
         elif self.has_few:
             rare = [value for value, count in self.counts.items() if count <= most and value is not _ABSENT]
             seldom = sum(map(self.counts.__getitem__, rare))
-            if len(self.counts) - len(rare) > _FEW_VALUES or seldom > min(2 * most, _MOST_ODD * self.present):
+            if len(self.counts) - len(rare) > _FEW_VALUES or seldom > min(2 * most, _MAX_ODD * self.present):
                 return
             for value in rare:
                 written = scalar(value, _LONGEST_NAMED)  # type: ignore[arg-type]  # hashable values of JSON are scalars
@@ -343,7 +343,7 @@ def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterato
             # Fields of the same records count once: an error comes with its code and its text.
             seldom = {(field.present, field.span) for field in fields if field.present <= most}
             rare = sum(present for present, _ in seldom)
-            are_data = len(seldom) > _FEW_NAMES or rare > _MOST_ODD * having
+            are_data = len(seldom) > _FEW_NAMES or rare > _MAX_ODD * having
             yield from (field.rare(most) for field in fields if not (are_data and field.present <= most))
         above = (field for _, fields in level for field in fields if field.present > most)
         level = [(field.present, field.fields.values()) for field in above]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import counted
 from coatcheck.core.preview.names import ENOUGH, next_to_names
-from coatcheck.core.preview.notation import LEAST_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
+from coatcheck.core.preview.notation import MIN_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd, most_odd
 from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
 from coatcheck.core.preview.work import characters_of_a_token, spend
@@ -47,12 +47,12 @@ _ONE_LINE = 300
 
 _LONGEST_KEY = 160
 _DEEPEST = 12
-_LEAST_RECORDS = 2
+_MIN_RECORDS = 2
 _FEW_CELLS = 24
 _TOKENS_OF_A_CELL = 2
 """At least: itself, and what parts it from the next one."""
 
-_MOST_NAMES = 200
+_MAX_NAMES = 200
 _LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
 """Levels of detail: a row shown by its name only, a container by its size only, and the first that shows content."""
@@ -280,13 +280,13 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
     Such an object is a map from ids to records.
     """
     items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
-    first = next((one for one in items[:_LEAST_RECORDS] if one and isinstance(one, (dict, list))), None)
-    if len(items) < _LEAST_RECORDS or not first:
+    first = next((one for one in items[:_MIN_RECORDS] if one and isinstance(one, (dict, list))), None)
+    if len(items) < _MIN_RECORDS or not first:
         return NOTHING_ODD, None
     if keys is not None and sum(not isinstance(one, dict) or not one for one in items) > most_odd(len(items)):
         return NOTHING_ODD, None
     most = max(_FEW_CELLS, budget // (_TOKENS_OF_A_CELL * len(first)))
-    are_objects = any(isinstance(one, dict) for one in items[:_LEAST_RECORDS])
+    are_objects = any(isinstance(one, dict) for one in items[:_MIN_RECORDS])
     odd = find_odd(items, counter) if are_objects else NOTHING_ODD
     records = Records(
         what=_what(value, odd),
@@ -354,7 +354,7 @@ class _Scalar(_Part):
         return before + min(len(self._value), _CUTS[level - 1])
 
     def follow(self, rank: float, level: int) -> Iterable[Step]:
-        is_cut = isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + LEAST_CUT
+        is_cut = isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + MIN_CUT
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut and level < len(_CUTS) else ()
 
     def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
@@ -462,7 +462,7 @@ class _Table:
     def __init__(self, rows: Rows, total: int) -> None:
         self._rows = rows
         self._total = total
-        self._column, self._names = rows.names() if total <= _MOST_NAMES else ("", {})
+        self._column, self._names = rows.names() if total <= _MAX_NAMES else ("", {})
         names = self._names
         self.parts = {one: _Row(rows, one, len(names.get(one, ""))) for one in rows.positions}
 
@@ -507,7 +507,7 @@ class _Row(_Part):
             if self._rows.is_plain and len(self._written[0]) <= _CUTS[0]:
                 return ()  # where no value is cut
             self._widest = self._rows.widest(self._position)
-        is_cut = self._widest > _CUTS[cut] + LEAST_CUT and cut + 1 < len(_CUTS)
+        is_cut = self._widest > _CUTS[cut] + MIN_CUT and cut + 1 < len(_CUTS)
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
 
     def line(self, level: int) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed, Search
 
 __all__ = (
-    "MOST_SEARCHED",
+    "MAX_SEARCHED",
     "PIECE",
     "found_in",
     "line_pieces",
@@ -27,7 +27,7 @@ __all__ = (
     "unsearched_lines",
 )
 
-MOST_SEARCHED = 8_000_000
+MAX_SEARCHED = 8_000_000
 """Characters of a text that is searched for odd records, some 20 ms for each million. A longer one is not."""
 
 PIECE = 65_536
@@ -36,7 +36,7 @@ PIECE = 65_536
 _LONGEST_LINE = 1_000_000
 """Characters of a line that is a piece of its own."""
 
-_MOST_CELLS = 6_000_000
+_MAX_CELLS = 6_000_000
 """Values that are looked at, some 0.3 s: records that have hardly a field in common take that."""
 
 
@@ -65,12 +65,12 @@ def search_pieces(
     pieces: list[tuple[int, int]] = []
     firsts: list[int] = []
     before = 0
-    for piece in read(search) if len(text) <= MOST_SEARCHED else ():
+    for piece in read(search) if len(text) <= MAX_SEARCHED else ():
         pieces.append(piece)
         firsts.append(before)
         before, found.tail, found.end = search.total, pieces[-2:][0][0], piece[1]
         yield
-        if search.cells > _MOST_CELLS:
+        if search.cells > _MAX_CELLS:
             break
     odd = search.found()
     for position in odd.positions:

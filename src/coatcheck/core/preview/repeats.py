@@ -11,7 +11,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.names import with_names
-from coatcheck.core.preview.pieces import MOST_SEARCHED, found_in, line_pieces
+from coatcheck.core.preview.pieces import MAX_SEARCHED, found_in, line_pieces
 from coatcheck.core.preview.source import IN_NUMBERS, Found, LineGroup, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_repeats", "search_repeats")
 
-_LEAST_LINES = 20
-_LEAST_ALIKE = 4
-_LEAST_SHARE = 2 / 3
+_MIN_LINES = 20
+_MIN_ALIKE = 4
+_MIN_SHARE = 2 / 3
 """The share of the lines that must be of a group, blank ones aside. Otherwise head and tail of the text say more."""
 
-_MOST_DIGITS = 0.25
+_MAX_DIGITS = 0.25
 """The share of a line that may be digits: in a line of figures, these are what the agent needs."""
 
-_LEAST_WORDS = 2
+_MIN_WORDS = 2
 _SHARE_BEFORE_NAMES = 0.75
 """The share of the budget that lines get at least. Names and numbers in lines of rare groups get the rest, if any."""
 
 _RARE = 0.1
 """The share of the lines below which a group is rare."""
 
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 """Sorts in the heading, those with the most lines."""
 
-_MOST_GROUPS = 20_000
+_MAX_GROUPS = 20_000
 """With more groups of lines than this, a text is not treated as repetitive."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -50,19 +50,19 @@ _NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
 def search_repeats(found: Found, content: Previewed) -> Iterator[None]:
     """Count the lines of each group; yield after each piece. Stops where few lines are alike."""
     text, number = content.text, 1
-    for start, end in line_pieces(text, 0) if len(text) <= MOST_SEARCHED else ():
+    for start, end in line_pieces(text, 0) if len(text) <= MAX_SEARCHED else ():
         lines = text[start:end].removesuffix("\n").split("\n")
         keys = _keys(lines)
         counts = Counter(keys)
-        alike = sum(count for count in counts.values() if count >= _LEAST_ALIKE)
-        if alike < _LEAST_SHARE * len(keys) and not found.groups:
+        alike = sum(count for count in counts.values() if count >= _MIN_ALIKE)
+        if alike < _MIN_SHARE * len(keys) and not found.groups:
             return
         firsts = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
         for key, count in counts.items():
             if key not in found.groups:
                 found.groups[key] = LineGroup(lines={number + firsts[key]: lines[firsts[key]]})
             found.groups[key].count += count
-        if len(found.groups) > _MOST_GROUPS:
+        if len(found.groups) > _MAX_GROUPS:
             return
         number += len(lines)
         found.end = end
@@ -74,15 +74,13 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
 
     Names and numbers in lines of the rarer groups follow: what is rare is what the agent asks for.
     """
-    found = found_in(content, search_repeats) if content.lines >= _LEAST_LINES else Found()
+    found = found_in(content, search_repeats) if content.lines >= _MIN_LINES else Found()
     if found.end < len(content.text):
         return None
     firsts = {number: (line, group.count) for group in found.groups.values() for number, line in group.lines.items()}
-    alike = {
-        number: count for number, (line, count) in firsts.items() if count >= _LEAST_ALIKE and _is_of_a_group(line)
-    }
+    alike = {number: count for number, (line, count) in firsts.items() if count >= _MIN_ALIKE and _is_of_a_group(line)}
     others = {number: count for number, (line, count) in firsts.items() if number not in alike and line.strip()}
-    if sum(alike.values()) < _LEAST_SHARE * (sum(alike.values()) + sum(others.values())):
+    if sum(alike.values()) < _MIN_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
     heading = _heading(alike)
@@ -109,7 +107,7 @@ def _heading(alike: Mapping[int, int]) -> str:
 
     Not behind the line itself, where it would read as part of what the tool returned.
     """
-    most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MOST_NAMED])
+    most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
     named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)
     return f"[lines alike but for their numbers: {named}]\n"
 
@@ -121,8 +119,8 @@ def _keys(lines: Iterable[str]) -> list[bytes]:
 
 def _is_of_a_group(line: str) -> bool:
     """Return whether a line says the same as one with other digits."""
-    has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _LEAST_WORDS
-    return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MOST_DIGITS * len(line)
+    has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _MIN_WORDS
+    return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MAX_DIGITS * len(line)
 
 
 def _from_both_ends(numbers: list[int]) -> Iterator[int]:

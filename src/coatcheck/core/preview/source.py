@@ -46,7 +46,7 @@ _WINDOW = 32 * 1024
 _SAMPLE_CHARACTERS = 8_192
 _SAMPLE_LINES = 60
 
-_MOST_MISSES = 16
+_MAX_MISSES = 16
 """Lines that did not fit, until no more are tried."""
 
 LONGEST_LINE = 600
@@ -248,7 +248,7 @@ def pick(
         cost = counter.count(f"{text}\n") + gap * apart
         if cost > left:
             misses += 1
-            if misses > _MOST_MISSES:
+            if misses > _MAX_MISSES:
                 break
             continue
         chosen[number] = text

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import Verbatim, brief, count_of, key_of, named
-from coatcheck.core.preview.odd import MOST_OTHERS
+from coatcheck.core.preview.odd import MAX_OTHERS
 from coatcheck.core.preview.work import spend
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ _DETAILS = (100_000, 600, 160, 60)
 """Characters of a value that is written whole; the first is taken that shows enough rows."""
 
 _ENOUGH_ROWS = 3
-_LEAST_ROWS = 2
+_MIN_ROWS = 2
 _DEEPEST = 3
-_MOST_COLUMNS = 80
-_LEAST_FILLED = 0.4
+_MAX_COLUMNS = 80
+_MIN_FILLED = 0.4
 """The share of the cells that must be filled, but for one in each column, which always is: records that have less in
 common are not a table."""
 
@@ -63,7 +63,7 @@ _SHARE_OF_NAMES = 0.5
 """The share of the room for rows that names may take. If all records can be named in it, those that do not fit are."""
 
 _OTHER = "not an object: "
-_LEAST_FOR_SAME = 3
+_MIN_FOR_SAME = 3
 _PART = " ; "
 
 
@@ -104,7 +104,7 @@ def table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
     for longest in _DETAILS:
         made = (_filled(way, names, longest, budget, counter) for way, names in named)
         _, rows, lines = max(made, key=itemgetter(0, 1))
-        if rows > most and rows >= min(_LEAST_ROWS, total):
+        if rows > most and rows >= min(_MIN_ROWS, total):
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, total):
             break
@@ -186,13 +186,13 @@ class Rows:
             for position, rows_of in objects.items():
                 cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
                 seen.update(*flat)
-                if len(seen) > _MOST_COLUMNS:
+                if len(seen) > _MAX_COLUMNS:
                     break
             spend(counter, _UNITS_OF_A_CELL * sum(map(len, chain.from_iterable(cells.values()))))
             columns = Counter(chain.from_iterable(chain.from_iterable(cells.values())))
             rows = sum(map(len, cells.values()))
             filled = sum(columns.values()) - len(columns)
-            if len(columns) <= _MOST_COLUMNS and filled >= _LEAST_FILLED * len(columns) * (rows - 1):
+            if len(columns) <= _MAX_COLUMNS and filled >= _MIN_FILLED * len(columns) * (rows - 1):
                 same = _same(cells, columns, rows)
                 key = _key(cells, columns, records.keys)
                 names = [column for column in columns if column not in same and column != key]
@@ -318,7 +318,7 @@ def _named(
 def _rows_of(items: Mapping[int, JsonValue], odd: Sequence[int]) -> dict[int, list[Record]] | None:
     """Return the rows of each record, none of the few items that are no objects among objects; None for other items."""
     usual = [item for position, item in items.items() if position not in odd] or list(items.values())
-    if sum(isinstance(item, dict) for item in usual) > (1 - MOST_OTHERS) * len(usual):
+    if sum(isinstance(item, dict) for item in usual) > (1 - MAX_OTHERS) * len(usual):
         return {position: [item] if isinstance(item, dict) else [] for position, item in items.items()}
     rows = {position: _objects(item) for position, item in items.items()}
     return rows if all(rows.values()) else None
@@ -331,14 +331,14 @@ def _objects(item: JsonValue) -> list[Record]:
     if not isinstance(item, list):
         return []
     # Of more scalars than a table has columns, none are worth a cell: there may be a million.
-    if _ARE_CONTAINERS.isdisjoint(map(type, item[: _MOST_COLUMNS + 1])):
-        is_row = len(item) <= _MOST_COLUMNS
+    if _ARE_CONTAINERS.isdisjoint(map(type, item[: _MAX_COLUMNS + 1])):
+        is_row = len(item) <= _MAX_COLUMNS
         return [dict(zip(_CELLS, item, strict=False))] if is_row else []
     objects = [one for one in item if isinstance(one, dict)]
     return objects if len(objects) == len(item) else []
 
 
-_CELLS = [Verbatim(f"[{index}]") for index in range(_MOST_COLUMNS + 1)]
+_CELLS = [Verbatim(f"[{index}]") for index in range(_MAX_COLUMNS + 1)]
 """The names of cells that have none."""
 
 _NO_CELL = Verbatim("")
@@ -362,9 +362,9 @@ def _flat(record: Record, deepest: int, names: _Names) -> Record:
     flat: Record = {}
     left = [("", record, deepest)]
     for prefix, one, depth in left:
-        if len(flat) > _MOST_COLUMNS:
+        if len(flat) > _MAX_COLUMNS:
             break  # more than a table has, and each further key is at least one more
-        for key, child in islice(one.items(), _MOST_COLUMNS + 1):
+        for key, child in islice(one.items(), _MAX_COLUMNS + 1):
             name = f"{prefix}{key if isinstance(key, Verbatim) else names[key]}"
             if depth and child and isinstance(child, dict):
                 left.append((f"{name}.", child, depth - 1))
@@ -385,7 +385,7 @@ def _grouped(columns: Sequence[str]) -> Iterator[str]:
 
 def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) -> Record:
     """Return the columns that have one value in every row."""
-    if rows < _LEAST_FOR_SAME:
+    if rows < _MIN_FOR_SAME:
         return {}
     first = next(filter(None, cells.values()))[0]
     return {

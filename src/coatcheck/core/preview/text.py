@@ -35,7 +35,7 @@ on one half of the conversations of ``docs/quality.md``, and confirmed on the ot
 
 _WORTH_THE_ROOM = 0.85
 
-_LEAST_OF_A_CUT = 0.5
+_MIN_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
 
 
@@ -126,9 +126,9 @@ def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
 
 def _end_at_a_line(piece: str) -> str:
     cut = piece.rfind("\n") + 1
-    return piece[:cut] if cut >= len(piece) * _LEAST_OF_A_CUT else piece
+    return piece[:cut] if cut >= len(piece) * _MIN_OF_A_CUT else piece
 
 
 def _start_at_a_line(piece: str) -> str:
     cut = piece.find("\n") + 1
-    return piece[cut:] if 0 < cut <= len(piece) * _LEAST_OF_A_CUT else piece
+    return piece[cut:] if 0 < cut <= len(piece) * _MIN_OF_A_CUT else piece

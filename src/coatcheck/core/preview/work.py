@@ -8,7 +8,7 @@ from coatcheck.core.tokens import CountedOnce, TokenCounter, beginning_of
 
 __all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
 
-MOST_UNITS = 1_500_000
+MAX_UNITS = 1_500_000
 """Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
 
 _UNITS_OF_A_COUNT = 60
@@ -31,7 +31,7 @@ class Metered(TokenCounter):
 
     counter: CountedOnce
 
-    left: int = MOST_UNITS
+    left: int = MAX_UNITS
     """Units of work."""
 
     @property

@@ -26,11 +26,11 @@ MAX_PARSED_CHARACTERS = 1_000_000
 """A longer text is shown as text."""
 
 _UNITS_OF_A_PIECE = 60
-_MOST_PIECES = 22_000
+_MAX_PIECES = 22_000
 """Tags and attributes: more would take all the work that a preview may, and leave none for a simpler one."""
 
 _DEEPEST = 50
-_LEAST_ELEMENTS = 2
+_MIN_ELEMENTS = 2
 _NAME = r"[^\W\d][\w.:-]*"
 _PIECE = re.compile(
     rf"(?:<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\]\s*)?>|<!\[CDATA\[(?P<verbatim>.*?)\]\]>"
@@ -48,7 +48,7 @@ _WHAT = "XML, its elements as fields (@ for attributes); search it with pattern:
 def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is not XML or nothing useful fits."""
     text = content.text
-    if len(text) > MAX_PARSED_CHARACTERS or sum(map(text.count, ("<", '="', "='"))) > _MOST_PIECES:
+    if len(text) > MAX_PARSED_CHARACTERS or sum(map(text.count, ("<", '="', "='"))) > _MAX_PIECES:
         return None
     try:
         value = _parsed(text, counter)
@@ -94,7 +94,7 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
             left[-1].add(closed, element.value())
         left[-1].text.append((verbatim or "") + unescaped(behind))
     roots = [(name, value) for name, values in top.fields.items() for value in values]
-    if len(left) > 1 or elements < _LEAST_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
+    if len(left) > 1 or elements < _MIN_ELEMENTS or len(roots) != 1 or "".join(top.text).strip():
         raise ValueError
     return dict(roots)
 

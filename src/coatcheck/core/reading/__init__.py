@@ -20,7 +20,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
 from coatcheck.core.reading.source import Answer, ByteRange, IndexNeeded, Reading, Source, is_text
-from coatcheck.core.settings import MAX_QUERY_BYTES, MINIMUM_BUDGET
+from coatcheck.core.settings import MAX_QUERY_BYTES, MIN_BUDGET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,12 +64,12 @@ def read(
 
     Raises:
         InvalidRequest: the request does not fit the content; the message says what would. Also a budget below
-            ``MINIMUM_BUDGET``.
+            ``MIN_BUDGET``.
         CorruptContent: the content ends before ``source.size``.
 
     """
-    if budget < MINIMUM_BUDGET:
-        raise InvalidRequest(wording.too_small(budget, MINIMUM_BUDGET))
+    if budget < MIN_BUDGET:
+        raise InvalidRequest(wording.too_small(budget, MIN_BUDGET))
     if not is_text(source.content_type):
         return _describe(source, request)
     if not source.size:

@@ -35,7 +35,7 @@ _CHARACTERS_PER_UNIT = 64
 """Text is copied and compared some hundred times as fast as it is interpreted."""
 
 _CHARACTERS_ORDERED_PER_UNIT = 1_024
-_MOST_ORDERINGS = 20
+_MAX_ORDERINGS = 20
 """How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
 which takes as long as a step only if they share a thousand characters."""
 
@@ -188,7 +188,7 @@ class _Functions(Functions):
 
     def _charge_ordering(self, item: object) -> None:
         if isinstance(item, str):
-            self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MOST_ORDERINGS)
+            self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MAX_ORDERINGS)
 
     def _charge_join(self, arguments: list[object]) -> None:
         """Charge the text that comes of it: arguments that share one long string hide how long that is."""

@@ -16,7 +16,7 @@ from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
 from coatcheck.core.reading.records import EMPTY, parse_json, parse_records, render, render_records
-from coatcheck.core.reading.source import LARGEST_PART, Answer, fetch, orient, resolve_offset
+from coatcheck.core.reading.source import MAX_PART, Answer, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,8 +41,8 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     if source.size > max_bytes:
         raise InvalidRequest(wording.too_large_to_query(source.size, max_bytes))
     data = b""
-    for start in range(0, source.size, LARGEST_PART):
-        data += yield from fetch(start, min(source.size, start + LARGEST_PART))
+    for start in range(0, source.size, MAX_PART):
+        data += yield from fetch(start, min(source.size, start + MAX_PART))
     items = (yield from orient(source)).items if source.has_items else ()
     try:
         result = _evaluate(evaluator, data, items)

@@ -4,7 +4,7 @@ r"""Finding matches in content that is fed in pieces: line by line, in long line
                     └─▶ a long line: one hit for each occurrence, in short looks that overlap
 
 The buffer always starts with a byte of context, so that ``^`` and ``\b`` see what is really before the piece. Costs
-are linear: a look is at most ``LOOK_MOST`` bytes, and a hit is found in the shortest look that shows it. ``Excerpts``
+are linear: a look is at most ``MAX_LOOK`` bytes, and a hit is found in the shortest look that shows it. ``Excerpts``
 keeps the bytes around each hit, so that showing it costs no second read.
 """
 
@@ -38,7 +38,7 @@ LOOK_FIRST = 4_096
 """Bytes ahead that an occurrence in a long line is first looked for. Short, because a pattern such as ``a.*b|a`` reads
 to the end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
 
-LOOK_MOST = 131_072
+MAX_LOOK = 131_072
 """Most bytes searched at once. Windows overlap by half, so a match of up to 64 KiB is found anywhere."""
 
 MARGIN = 4_096
@@ -201,11 +201,11 @@ class Scanner:
     def _search_occurrences(self, at: int, end: int, *, unfinished: bool) -> int:
         """Search a long line from ``at`` to ``end``; return the first byte that is not searched."""
         look = LOOK_FIRST
-        while self.next_character is None and (end - at > LOOK_MOST if unfinished else at <= end):
+        while self.next_character is None and (end - at > MAX_LOOK if unfinished else at <= end):
             edge = min(end, at + look)
             cut = unfinished or edge < end
             found = self._matcher.find(self._sight, at, edge)
-            if found is None or (cut and found[1] >= edge and (look < LOOK_MOST or found[0] > at)):
+            if found is None or (cut and found[1] >= edge and (look < MAX_LOOK or found[0] > at)):
                 if found is None and not cut:
                     return end
                 at, look = self._look_on(at, found, look)
@@ -220,9 +220,9 @@ class Scanner:
         """Return the next position and window size, after a miss or a match that touches the edge of the window."""
         if found is not None and found[0] > at:
             return found[0], LOOK_FIRST
-        if look < LOOK_MOST:
-            return at, min(LOOK_MOST, 2 * look)
-        return at + LOOK_MOST // 2, LOOK_MOST
+        if look < MAX_LOOK:
+            return at, min(MAX_LOOK, 2 * look)
+        return at + MAX_LOOK // 2, MAX_LOOK
 
     def _next_line(self, end: int) -> int:
         """Return where the line after the one that ends at ``end`` begins."""

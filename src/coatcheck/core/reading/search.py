@@ -17,7 +17,7 @@ from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
-from coatcheck.core.reading.source import LARGEST_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
+from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
     from coatcheck.core.arguments import Request
@@ -130,7 +130,7 @@ def _find(
 
 def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
     while at < stop and scanner.next_character is None:
-        data = memoryview((yield from fetch(at, min(stop, at + LARGEST_PART))))
+        data = memoryview((yield from fetch(at, min(stop, at + MAX_PART))))
         for start in range(0, len(data), scan.WINDOW):
             piece = data[start : start + scan.WINDOW]
             at += len(piece)

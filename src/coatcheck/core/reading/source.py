@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = (
-    "LARGEST_PART",
+    "MAX_PART",
     "Answer",
     "ByteRange",
     "IndexNeeded",
@@ -47,7 +47,7 @@ __all__ = (
 FIRST_PART = 65_536
 """Bytes of a walk's first request: what a page of text needs, and one round trip on a network storage."""
 
-LARGEST_PART = 2_097_152
+MAX_PART = 2_097_152
 """Bytes of any request: large enough that round trips do not count, small enough to hold a few."""
 
 _GROWTH = 4
@@ -242,7 +242,7 @@ class Walk:
     def read(self) -> Steps[None]:
         """Move the window on to what comes next."""
         self.skip(len(self.data))
-        self._size = min(LARGEST_PART, self._size * _GROWTH) or FIRST_PART
+        self._size = min(MAX_PART, self._size * _GROWTH) or FIRST_PART
         size = min(self.left, self._size)
         start = self.place.byte + len(self._held)
         data = self._held + (yield from fetch(start, start + size))
