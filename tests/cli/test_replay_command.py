@@ -193,6 +193,17 @@ def test_above_the_best_threshold_other_previews_are_tried(big: Path) -> None:
     assert "Above 2,500 tokens, by the tokens that a preview may have:" in said
 
 
+def test_a_preview_that_saves_little_more_is_named_and_not_recommended(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.json", [{"role": "user", "content": "word " * 60_000}, *openai(BIG)])
+    found, said = facts(path, "--threshold", "2500"), plainly(run("replay", path, "--threshold", "2500").output)
+
+    small, default = (each["saved"]["plain"] for each in found["previews"][:2])
+    assert 0.0005 < small - default < 0.005
+    assert found["best_settings"] == {"max_result_tokens": 2_500}
+    assert f"With preview_tokens=250 it would be {small - default:.1%} more: too little to change the default." in said
+    assert "To paste: max_result_tokens=2500 (the default, except in Strands and Haystack)" in said
+
+
 def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: Path) -> None:
     """The agent used what stands near the beginning, in a long conversation that a read-back sends once more."""
     rows = "\n".join(f"{number} {'word ' * 12}" for number in range(10_000, 10_400))

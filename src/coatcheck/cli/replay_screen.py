@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coatcheck.cli.printing import one_line
+from coatcheck.core.settings import MAX_RESULT_TOKENS
 from coatcheck.replay.billing import DEFINITION
 from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
 
@@ -27,6 +28,8 @@ __all__ = ("show_replay",)
 
 _MAX_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
+
+_DEFAULT = {"max_result_tokens": MAX_RESULT_TOKENS}
 
 _LAST_ROWS = 5
 """Of conversations, among these rows: they cost most more, or save least."""
@@ -47,7 +50,8 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(Text(result_in_words(report), "bold green" if report.best else "bold yellow"))
     console.print(Text(details(report)))
     if line := knobs(report):
-        console.print(Text(f"To paste: {line}"), soft_wrap=True)
+        default = " (the default, except in Strands and Haystack)" if report.settings == _DEFAULT else ""
+        console.print(Text(f"To paste: {line}{default}"), soft_wrap=True)
     console.print()
     at_price = " with a prompt cache" if given.decides_with_cache else ""
     previews = " and the default preview" if report.previews else ""

@@ -325,15 +325,22 @@ class ReplayReport:
         return tuple(sorted((self, *self.previews), key=lambda report: report.assumptions.preview_at(shown)))
 
     @cached_property
-    def chosen(self) -> ReplayReport:
-        """The one of ``by_preview`` to recommend: that which costs least, unless this one costs about the same."""
+    def cheapest(self) -> ReplayReport:
+        """The one of ``by_preview`` that costs least."""
         weight, shown = self.assumptions.weight, self.shown
+        return min((self, *self.previews), key=lambda report: weight(report.total.at(shown).billed))
 
-        def cost(report: ReplayReport) -> float:
-            return weight(report.total.at(shown).billed)
+    @property
+    def gained(self) -> float:
+        """The share of the cost that ``cheapest`` saves on top of this one."""
+        price, shown = self.assumptions.deciding, self.shown
+        saved, most = (each.total.saved(each.total.at(shown).billed, price) for each in (self, self.cheapest))
+        return most - saved
 
-        least = min((self, *self.previews), key=cost)
-        return least if cost(self) - cost(least) >= _WORTH * weight(self.total.without) else self
+    @property
+    def chosen(self) -> ReplayReport:
+        """The one of ``by_preview`` to recommend: ``cheapest``, unless this one costs about the same."""
+        return self.cheapest if self.gained >= _WORTH else self
 
     @property
     def best(self) -> Amount | None:

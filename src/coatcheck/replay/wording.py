@@ -86,6 +86,10 @@ def details(report: ReplayReport) -> str:
         said += " Most cost more: a few large results pay for all."
     if pays and report.shown == min(given.thresholds) < max(given.thresholds):
         said += " This is the lowest threshold that was tried: lower ones may save more."
+    gained = share_text(report.gained)
+    if pays and chosen is not report.cheapest and gained != share_text(0):
+        other = report.cheapest.assumptions.preview_tokens
+        said += f" With preview_tokens={other} it would be {gained} more: too little to change the default."
     return said if given.prefix_tokens else f"{_NO_PREFIX}{said}"
 
 
