@@ -11,6 +11,7 @@ from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offl
 from coatcheck.core.references import Key, scope_part
 from coatcheck.engine import cleanup
 from coatcheck.engine.cleanup import SweepLimits
+from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage
 
 
@@ -106,6 +107,22 @@ def test_an_index_of_lines_whose_content_was_lost_is_swept_after_an_hour() -> No
     assert _offloader(storage).sweep(max_bytes=10**9) == 1
 
     assert set(storage.listed) == {f"{YOUNGER}-lines"}
+
+
+def test_an_index_of_lines_is_as_young_as_its_content_which_may_be_read_without_it() -> None:
+    storage = _Aged({OLDER: (1_000, 10), f"{OLDER}-lines": (10, 90_000)})
+
+    assert _offloader(storage).sweep(max_age_seconds=50_000) == 0
+
+
+def test_an_index_of_lines_stays_if_its_content_was_used_since_the_sweep_listed_it() -> None:
+    storage = _Aged({OLDER: (1_000, 90_000), f"{OLDER}-lines": (10, 90_000)})
+    past = list(storage.entries(""))
+    storage.listed[OLDER] = Listed(key=OLDER, size=1_000, modified=time.time())
+
+    removing = cleanup.remove_unused(StorageAccess(storage), past, now=time.time())
+
+    assert run(removing) == 0
 
 
 class _SavedAgainMeanwhile(DictStorage):

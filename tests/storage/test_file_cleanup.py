@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -172,6 +173,19 @@ def test_links_in_the_place_of_all_files_of_an_entry_are_swept_and_not_followed(
 
     assert files(folder) == set()
     assert stranger.read_text() == "mine"
+
+
+def test_a_line_index_is_not_swept_while_its_content_is_read_without_it(storage: FileStorage, entry: Entry) -> None:
+    index = replace(entry, key=f"{entry.key}-lines")
+    for each in (entry, index):
+        save(storage, each)
+        make_old(content_path(storage, each))
+    load(storage, entry)
+
+    assert storage.sweep([index.key], before=an_hour_ago()) == 0
+
+    make_old(content_path(storage, entry))
+    assert storage.sweep([index.key], before=an_hour_ago()) == 1
 
 
 def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "DEFAULT_SCOPE",
+    "INDEX_SUFFIX",
     "Key",
     "Scope",
     "begin_digest",
@@ -77,6 +78,10 @@ MAX_SCOPE_PARTS = 8
 """How many parts a tuple may have. With nine tags a scope part has 144 characters: file systems take names of 255."""
 
 _LINES = "lines"
+
+INDEX_SUFFIX = f"-{_LINES}"
+"""What the key of a line index has behind that of its content."""
+
 _MAX_SLUG_LENGTH = 32
 
 _SCOPE_PART = re.compile(rf"(?:[0-9a-f]{{{DIGEST_LENGTH}}}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)

@@ -7,6 +7,7 @@ else: they are neither checked nor deleted.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -318,9 +319,9 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
     deleted = 0
     for entry in past:
         # Somebody may use an entry after this look, but only for a moment, and not for as long as the whole sweep.
-        listed_now = yield from entries(storage, entry.key)
-        unused = [found for found in listed_now if found.key == entry.key and found.modified < before]
-        deleted += yield from _delete(storage, unused)
+        family = yield from entries(storage, str(Key.parse(entry.key).content))
+        if all(found.modified < before for found in family):
+            deleted += yield from _delete(storage, [found for found in family if found.key == entry.key])
     return deleted
 
 
@@ -328,16 +329,20 @@ def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Itera
     """Yield what to delete, oldest first, until the rest is within the limits; never an entry of the last hour."""
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
+    used: dict[str, float] = {}  # by content: its line index, which not every reading reads, is as old as it is
     for entry in listed:
-        of_scope[Key.parse(entry.key).scope] += entry.size
+        key = Key.parse(entry.key)
+        of_scope[key.scope] += entry.size
+        used[str(key.content)] = max(entry.modified, used.get(str(key.content), -math.inf))
     staying = {entry.key for entry in listed}
-    for entry in sorted(listed, key=lambda entry: entry.modified):
-        key, age = Key.parse(entry.key), now - entry.modified
+    for entry in sorted(listed, key=lambda entry: (used[str(Key.parse(entry.key).content)], entry.key)):
+        key = Key.parse(entry.key)
+        age = now - used[str(key.content)]
         is_past = (
             _exceeds(age, limits.max_age_seconds)
             or _exceeds(total, limits.max_bytes)
             or _exceeds(of_scope[key.scope], limits.max_scope_bytes)
-            or str(key.content) not in staying  # a line index is younger than its content, and goes with it
+            or str(key.content) not in staying  # a line index comes after its content, and goes with it
         )
         if age > GRACE_SECONDS and is_past:
             yield entry

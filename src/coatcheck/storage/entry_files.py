@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.forks import loading
-from coatcheck.core.references import is_storage_key
+from coatcheck.core.references import INDEX_SUFFIX, is_storage_key
 from coatcheck.storage.folder import extension
 from coatcheck.storage.protocol import Listed, refuse_other_content
 
@@ -135,10 +135,15 @@ def remove(folder: Folder, stem: str, names: Iterable[str]) -> int:
 
 
 def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
-    """Remove an entry if it was last used before then; return whether it was. The folder is locked."""
+    """Remove an entry if it was last used before then; return whether it was. The folder is locked.
+
+    Using a content uses its line index too.
+    """
     names = content_names(folder, stem)
     used = times(folder, names) or times(folder, [stem + ENTRY_SUFFIX])
-    if not (names or used) or max(used, default=0.0) >= before:
+    content = stem.removesuffix(INDEX_SUFFIX)
+    of_content = times(folder, content_names(folder, content)) if content != stem else []
+    if not (names or used) or max([*used, *of_content], default=0.0) >= before:
         return False
     remove(folder, stem, names)
     return True

@@ -178,8 +178,8 @@ class Lists(Protocol):
         """Return the entries that have a key with this ``prefix``, in any order; ``""`` means all.
 
         Other prefixes are: a scope, up to its ``/``; the first digits of scopes, a multiple of 16, for all scopes below
-        the first parts of a tuple; and a whole key. A sweep asks once with ``""``, and then with each key that it is
-        about to delete, so that should cost little.
+        the first parts of a tuple; and a whole key. A sweep asks once with ``""``, and then with the key of each
+        content that it is about to delete, or whose index, so that should cost little.
         """
         ...
 
