@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -78,6 +79,19 @@ def test_reading_a_part_counts_as_use() -> None:
     save(storage, third)
 
     assert held(storage) == [first.key, third.key]
+
+
+def test_a_line_index_never_leaves_before_its_content_which_may_be_read_without_it() -> None:
+    storage = InMemoryStorage(max_entries=3, clock=iter(range(6)).__next__)
+    first, second, third = entries(3)
+    index = replace(first, key=f"{first.key}-lines")
+    for entry in (first, index, second):
+        save(storage, entry)
+    storage.load(first.key)
+
+    save(storage, third)
+
+    assert {listed.key: listed.modified for listed in storage.entries("")} == {first.key: 3, index.key: 3, third.key: 4}
 
 
 def test_saving_again_counts_as_use_and_as_no_more_bytes() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.errors import StorageError
 from coatcheck.core.forks import in_forked_child
 from coatcheck.core.policy import require_positive
+from coatcheck.core.references import INDEX_SUFFIX
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
@@ -75,8 +76,7 @@ class InMemoryStorage:
             if existing is not None:
                 refuse_other_content(key, existing[0].metadata, metadata)
                 self._bytes -= existing[0].size
-            self._entries[key] = (entry, self._clock())
-            self._entries.move_to_end(key)
+            self._use(key, entry)
             self._bytes += entry.size
             while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
                 _, (oldest, _) = self._entries.popitem(last=False)
@@ -88,8 +88,7 @@ class InMemoryStorage:
             found = self._entries.get(key)
             if found is None:
                 return None
-            self._entries[key] = (found[0], self._clock())
-            self._entries.move_to_end(key)
+            self._use(key, found[0])
             return found[0]
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
@@ -142,6 +141,15 @@ class InMemoryStorage:
         """Repair what a fork interrupted: another thread may have held the lock and counted only half."""
         self._lock = threading.Lock()
         self._bytes = sum(entry.size for entry, _ in self._entries.values())
+
+    def _use(self, key: str, entry: Stored) -> None:
+        """Put an entry last and, behind it, its line index: not every reading of a content reads that."""
+        now, index = self._clock(), f"{key}{INDEX_SUFFIX}"
+        self._entries[key] = (entry, now)
+        self._entries.move_to_end(key)
+        if index in self._entries:
+            self._entries[index] = (self._entries[index][0], now)
+            self._entries.move_to_end(index)
 
     def _remove(self, key: str) -> None:
         removed = self._entries.pop(key, None)
