@@ -78,14 +78,17 @@ async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int
 
 
 async def _let_go(storage: EvictsFrom, cycles: Cycles, agent: Agent, *, key: str) -> None:
-    entry = await _off_loop(partial(storage.load, key))
-    if entry is None or entry.metadata.get(_OWNER, cycles.owner) != cycles.owner:
+    family = {name: await _off_loop(partial(storage.load, name)) for name in (key, f"{key}{INDEX}")}
+    content = family[key]
+    if content is None or content.metadata.get(_OWNER, cycles.owner) != cycles.owner:
         return
-    for name in (key, f"{key}{INDEX}"):
+    for name in family:
         await _off_loop(partial(storage.delete, name))
-    if cycles.is_used_by_another(agent, key):  # another agent saved it while it was being deleted
-        again = partial(storage.save, key, entry.content, content_type=entry.content_type, metadata=entry.metadata)
-        await _off_loop(again)
+    if cycles.is_used_by_another(agent, key):  # another agent saved them while they were being deleted
+        for name, entry in family.items():
+            if entry is not None:
+                again = partial(storage.save, content_type=entry.content_type, metadata=entry.metadata)
+                await _off_loop(partial(again, name, entry.content))
 
 
 async def _off_loop(call: Callable[[], Awaitable[Result] | Result]) -> Result:

@@ -284,15 +284,15 @@ def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptur
 
 
 class Slow(Custom):
-    """While it deletes for the first time, something else happens."""
+    """Before it deletes, something else happens: at each deletion the next thing."""
 
     def __init__(self) -> None:
         super().__init__()
         self.meanwhile: list[Callable[[], object]] = []
 
     async def delete(self, key: str) -> None:
-        while self.meanwhile:
-            await asyncio.to_thread(self.meanwhile.pop())
+        if self.meanwhile:
+            await asyncio.to_thread(self.meanwhile.pop(0))
         await super().delete(key)
 
 
@@ -308,6 +308,22 @@ def test_what_another_agent_saves_while_it_is_evicted_stays() -> None:
     busy("and on")
 
     assert ">  7| line 7 of" in text_of(results(busy)[-1])
+
+
+@pytest.mark.parametrize("deleted", [0, 1])
+def test_what_another_agent_saves_while_it_is_evicted_keeps_where_its_items_begin(deleted: int) -> None:
+    storage = Slow()
+    items = [f"item {number} " + "word " * 900 for number in range(20)]
+    tools = [returning(*items), returning("small", name="small")]
+    plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
+    idle = agent(plugin, turns=(call(), *[call("small")] * 6), tools=tools)
+    busy = agent(plugin, turns=(call(), "x"), tools=tools)
+    storage.meanwhile += [lambda: None] * deleted + [lambda: busy("go")]
+
+    idle("go")
+
+    assert sum(key.endswith("-lines") for key in storage.held) == 1
+    assert len(storage.held) == 2
 
 
 def test_ours_lets_go_of_agents_that_are_gone() -> None:
