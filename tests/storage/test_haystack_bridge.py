@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 from dataclasses import dataclass, field
 
@@ -79,6 +80,15 @@ def test_the_stores_own_reference_is_shown_and_accepted_verbatim() -> None:
     assert any(reference in block.text for block in outcome.blocks if isinstance(block, TextBlock))
     assert offloader.load(reference, scope="a").text == BIG.text
     assert "line 7 of 400" in offloader.retrieve(reference, scope="a", line_range="7-7").text
+
+
+def test_a_deep_copy_is_the_bridge_itself_since_pipelines_copy_what_they_pass() -> None:
+    store = Store()
+
+    copied = copy.deepcopy({"tool_result_store": ToolResultStoreBridge(store)})["tool_result_store"]
+    copied.save_named("name", b"content", content_type="text/plain")
+
+    assert len(store.kept) == 1
 
 
 class Utf8Store(Store):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import threading
 from typing import TYPE_CHECKING
@@ -187,6 +188,11 @@ class AsyncShelf:
 
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
         return self.sync.retrieve(reference)
+
+
+@pytest.mark.parametrize("bridge", [StrandsStorageBridge(Unified()), StrandsOffloaderStorageBridge(Shelf())])
+def test_a_deep_copy_is_the_bridge_itself_as_the_copy_of_its_storage_would_be_dropped(bridge: object) -> None:
+    assert copy.deepcopy([bridge])[0] is bridge
 
 
 @pytest.fixture(params=[Shelf, AsyncShelf])

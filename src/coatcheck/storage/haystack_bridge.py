@@ -91,6 +91,10 @@ class ToolResultStoreBridge:
         """The store, as it was given."""
         return self._store
 
+    def __deepcopy__(self, memo: object) -> ToolResultStoreBridge:
+        """Return the bridge itself: a copy of its store would not hold what is saved from now on."""
+        return self
+
     def __repr__(self) -> str:
         return f"ToolResultStoreBridge({self._store!r})"
 

@@ -138,6 +138,10 @@ class LangGraphStoreBridge:
         self._store = store
         self._namespace = namespace
 
+    def __deepcopy__(self, memo: object) -> LangGraphStoreBridge:
+        """Return the bridge itself: a copy of its store would not hold what is saved from now on."""
+        return self
+
     def __repr__(self) -> str:
         return f"LangGraphStoreBridge({type(self._store).__name__}, {self._namespace!r})"
 

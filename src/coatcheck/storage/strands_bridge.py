@@ -81,6 +81,10 @@ class StrandsStorageBridge:
         self._prefix = prefix
         self._clock = clock
 
+    def __deepcopy__(self, memo: object) -> StrandsStorageBridge:
+        """Return the bridge itself: a copy of its storage would not hold what is saved from now on."""
+        return self
+
     def __repr__(self) -> str:
         return f"StrandsStorageBridge({self._storage!r}, prefix={self._prefix!r})"
 
@@ -158,6 +162,10 @@ class StrandsOffloaderStorageBridge:
 
     def __init__(self, storage: OffloaderStorage) -> None:
         self._storage = storage
+
+    def __deepcopy__(self, memo: object) -> StrandsOffloaderStorageBridge:
+        """Return the bridge itself: a copy of its storage would not hold what is saved from now on."""
+        return self
 
     def __repr__(self) -> str:
         return f"StrandsOffloaderStorageBridge({self._storage!r})"

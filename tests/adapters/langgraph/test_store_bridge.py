@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
 import random
 import re
@@ -505,6 +506,14 @@ def test_what_a_store_refuses_stays_and_the_log_says_why(
 
     assert outcome == Kept(blocks=(block,), reason="storage failed")
     assert f"saving {len(BIG):,} bytes (LangGraphStoreBridge) failed: ProgrammingError\n" in caplog.text
+
+
+def test_a_deep_copy_holds_what_is_saved_through_it_for_all_others_too(store: InMemoryStore, entry: Entry) -> None:
+    bridge = LangGraphStoreBridge(store)
+
+    save(copy.deepcopy([bridge])[0], entry)
+
+    check_holds(bridge, entry, "that a copy saved, as a Haystack pipeline makes one")
 
 
 def test_another_scope_finds_nothing(store: InMemoryStore) -> None:
