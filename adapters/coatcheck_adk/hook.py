@@ -99,10 +99,11 @@ class Result(Delivery[Any]):
 def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
     """Return the app, the user and the session of a call: ADK's ids of sessions are unique for one user only.
 
-    An agent that runs inside a tool, for the same user, has the conversation of that tool.
+    An agent that runs inside a tool, for the same user, has the conversation of that tool. None where nobody named the
+    user or the session, or one of the three is empty: no part of a scope may be.
     """
     found = _conversation_of(context)
-    return None if found[1:] == _UNKNOWN else found
+    return found if all(found) and found[1:] != _UNKNOWN else None
 
 
 def _is_of_no_agent(context: ToolContext) -> bool:

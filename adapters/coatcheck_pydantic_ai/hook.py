@@ -110,8 +110,11 @@ def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: Tool
 
 
 def identity_of(context: RunContext[Any]) -> str | None:
-    """Return the id of the conversation: the one that the host gave, or that of the history, or one of this run."""
-    return context.conversation_id
+    """Return the id of the conversation: the one that the host gave, or that of the history, or one of this run.
+
+    None where the host gave an empty one.
+    """
+    return context.conversation_id or None
 
 
 def said_by(error: Any) -> Any:  # noqa: ANN401 - one of FAILURES says a text, or what is wrong with each argument

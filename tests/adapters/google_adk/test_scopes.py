@@ -118,6 +118,15 @@ async def test_the_session_that_all_debugging_runs_share_is_no_scope(server: Gem
     assert plugin.offloader.load(reference, scope="default").text == BIG
 
 
+async def test_a_user_without_a_name_has_no_scope_but_is_stored_for(server: GeminiServer) -> None:
+    plugin = OffloadPlugin()
+
+    reference, found = await stored_and_read(server, plugin, then={"user": ""}, user="")
+
+    assert MIDDLE in found
+    assert plugin.offloader.load(reference, scope="default").text == BIG
+
+
 async def test_runs_one_after_another_in_one_task_have_scopes_of_their_own(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
 

@@ -55,6 +55,15 @@ async def test_runs_without_an_id_share_nothing_and_nothing_is_in_the_default_sc
     assert not offload.offloader.delete_scope("default")
 
 
+async def test_an_empty_id_is_none_and_what_a_tool_returns_is_stored(server: ScriptedServer) -> None:
+    offload = ToolOffloader()
+
+    reference, found = await stored_and_read(server, offload, conversation_id="", then={"conversation_id": ""})
+
+    assert MIDDLE in found
+    assert offload.offloader.load(reference, scope="default").text == BIG
+
+
 async def test_a_restored_history_is_the_same_conversation_also_where_the_host_gives_no_id(
     server: ScriptedServer,
 ) -> None:
