@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import threading
@@ -154,6 +155,16 @@ def test_content_as_large_as_the_storage_fits() -> None:
     save(storage, make_entry(noise(150)))
 
     assert len(held(storage)) == 1
+
+
+def test_bytes_are_bounded_also_through_a_copy() -> None:
+    storage = InMemoryStorage(max_bytes=150)
+    first, second = entries(2)
+
+    for each, entry in ((copy.copy(storage), first), (storage, second)):
+        save(each, entry)
+
+    assert held(storage) == [second.key]
 
 
 def test_deleted_bytes_are_free_again() -> None:

@@ -53,6 +53,10 @@ class InMemoryStorage:
         self._bytes = 0
         _storages.add(self)
 
+    def __copy__(self) -> InMemoryStorage:
+        """Return the storage itself: a copy would share the entries, and count their bytes alone."""
+        return self
+
     def __deepcopy__(self, memo: object) -> InMemoryStorage:
         """Return the storage itself: a copy would not hold what is saved from now on, and a lock cannot be copied."""
         return self
