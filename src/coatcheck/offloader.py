@@ -269,8 +269,8 @@ class Offloader:
     ) -> Offloaded | Truncated | None:
         """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
 
-        For the guard of an adapter, after its own code or ``offload`` raised. It makes no preview by kind, counts no
-        tokens and asks no policy, so what failed before does not fail here again.
+        For the guard of an adapter, after its own code or ``offload`` raised. It makes no preview by kind and
+        asks no policy, and counts bytes where the token counter fails, so what failed before does not fail here again.
 
         Args:
             blocks: the result, converted in the simplest way: text parts as ``TextBlock``, all else as ``OpaqueBlock``.
@@ -281,22 +281,20 @@ class Offloader:
             retrieval_tool: as for ``offload``.
 
         Returns:
-            None if the result may stay: it comes from the retrieval tool, or its texts together have at most 4 times
-            ``max_inline_tokens`` UTF-8 bytes, and no other block alone has more. ``Offloaded`` if everything above
-            that was stored, so nothing is lost. ``Truncated`` if storing failed: head and tail of the texts stay, up
-            to that limit, with a notice that the rest is lost, and why.
+            None if the result may stay: it comes from the retrieval tool, or its texts together have at most
+            ``max_inline_tokens`` tokens and 4 times as many UTF-8 bytes, and no other block alone has more bytes.
+            ``Offloaded`` if everything above that was stored, so nothing is lost. ``Truncated`` if storing failed:
+            head and tail of the texts stay, up to that limit, with a notice that the rest is lost, and why.
 
         """
-        if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
+        if tool_name == retrieval_tool or not self._last_resort.may_be_needed(blocks):
             return None
         chosen = self._scope_or_error(scope, identity)
+        settling = self._last_resort.settle(blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool)
         try:
-            stored: Reference | Exception = run(self._last_resort.store(blocks, chosen, tool_name=tool_name))
+            return run(settling)
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
-            stored = error
-        return self._last_resort.outcome(
-            blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
-        )
+            return self._last_resort.cut(blocks, error, scope=chosen, tool_name=tool_name)
 
     async def alast_resort(
         self,
@@ -308,16 +306,14 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Offloaded | Truncated | None:
         """Do what ``last_resort`` does, without blocking the event loop."""
-        if tool_name == retrieval_tool or not self._last_resort.is_needed(blocks):
+        if tool_name == retrieval_tool or not self._last_resort.may_be_needed(blocks):
             return None
         chosen = self._scope_or_error(scope, identity)
+        settling = self._last_resort.settle(blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool)
         try:
-            stored: Reference | Exception = await arun(self._last_resort.store(blocks, chosen, tool_name=tool_name))
+            return await arun(settling)
         except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
-            stored = error
-        return self._last_resort.outcome(
-            blocks, stored, scope=chosen, tool_name=tool_name, retrieval_tool=retrieval_tool
-        )
+            return self._last_resort.cut(blocks, error, scope=chosen, tool_name=tool_name)
 
     # From the storage back.
 

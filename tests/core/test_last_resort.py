@@ -8,6 +8,7 @@ import asyncio
 import errno
 import json
 import logging
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ import pytest
 
 import coatcheck
 from coatcheck import (
+    ByteCounter,
     InMemoryStorage,
     InvalidRequest,
     JsonBlock,
@@ -23,6 +25,8 @@ from coatcheck import (
     Offloader,
     OpaqueBlock,
     TextBlock,
+    TiktokenCounter,
+    TokenCounter,
     Truncated,
 )
 from coatcheck.engine import last_resort as module
@@ -90,7 +94,7 @@ def test_what_is_too_large_is_stored_as_it_is_and_can_be_read_back(way: str, sto
 @WAYS
 @pytest.mark.parametrize("text", ["x" * LIMIT, "é" * (LIMIT // 2), "漢" * (LIMIT // 3), "\ud800" * (LIMIT // 3)])
 def test_what_is_within_the_limit_stays(way: str, text: str) -> None:
-    offloader = offloader_on()
+    offloader = offloader_on(token_counter=ByteCounter())
 
     assert settle(offloader, [TextBlock(text)], way) is None
     assert settle(offloader, [TextBlock(text), TextBlock("漢")], way) is not None
@@ -114,16 +118,68 @@ def test_where_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what
 ) -> None:
     text = f"BEGIN {character * 30_000} END"
 
-    outcome = settle(offloader_on(Raising(error)), [TextBlock(text)], way)
+    outcome = settle(offloader_on(Raising(error), token_counter=ByteCounter()), [TextBlock(text)], way)
 
     assert isinstance(outcome, Truncated)
     shown = text_of(outcome)
-    assert shown.startswith("Tool result cut. [Of ~7,500 tokens only the parts below are kept]")
+    assert shown.startswith("Tool result cut. [Of ~")
     assert f"could not be stored ({said})" in shown
     assert "secret" not in shown
     assert "\n\nBEGIN " in shown
     assert shown.endswith(" END")
     assert LIMIT - 20 < len(shown.encode()) <= LIMIT  # raises where a character was cut
+
+
+DENSE = "".join(f"job {number}: ok\n" for number in range(14_000))
+"""More tokens than a quarter of its bytes: 97,001 of 184,889 bytes."""
+
+
+@WAYS
+@pytest.mark.parametrize("texts", [[DENSE], DENSE.splitlines(), [DENSE * 8]], ids=["one", "many", "huge"])
+def test_the_limit_is_in_tokens_where_few_bytes_are_many_of_them(way: str, texts: list[str]) -> None:
+    offloader = Offloader(require_scope=True)
+
+    outcome = settle(offloader, list(map(TextBlock, texts)), way, scope=None)
+
+    assert isinstance(outcome, Truncated)
+    shown = text_of(outcome)
+    assert "job 0: ok" in shown
+    assert shown.rstrip().endswith("job 13999: ok")
+    assert 25_000 < TiktokenCounter().count(shown) <= offloader.settings.max_inline_tokens
+
+
+@WAYS
+def test_few_tokens_of_many_bytes_stay(way: str) -> None:
+    assert settle(offloader_on(), [TextBlock("x" * LIMIT)], way) is None
+
+
+class FailingCounter(TokenCounter):
+    """Counts nothing, and notes on which threads it was asked."""
+
+    def __init__(self) -> None:
+        self.threads: set[threading.Thread] = set()
+
+    def count(self, text: str) -> int:
+        self.threads.add(threading.current_thread())
+        raise RuntimeError(text)
+
+
+@WAYS
+def test_bytes_decide_and_cut_where_the_token_counter_fails(way: str) -> None:
+    offloader = offloader_on(Raising(OSError(5, "no")), token_counter=FailingCounter())
+
+    assert settle(offloader, [TextBlock("x" * LIMIT)], way) is None
+    assert len(text_of(settle(offloader, [TextBlock("x" * (LIMIT + 1))], way))) <= LIMIT
+
+
+@pytest.mark.parametrize("text", ["x" * LIMIT, HUGE], ids=["to decide", "to cut"])
+def test_no_token_is_counted_on_the_event_loop(text: str) -> None:
+    counter = FailingCounter()
+
+    settle(offloader_on(Raising(OSError(5, "no")), token_counter=counter), [TextBlock(text)], "async")
+
+    assert counter.threads
+    assert threading.current_thread() not in counter.threads
 
 
 def test_no_scope_where_one_is_required_stores_nothing() -> None:
@@ -271,7 +327,7 @@ def test_a_thread_that_cannot_be_started_only_keeps_it_from_being_stored(
     assert "line 0 is" in text_of(outcome)
 
 
-def test_it_needs_no_preview_no_tokenizer_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> object:
         raise AssertionError
 

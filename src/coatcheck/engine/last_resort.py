@@ -1,7 +1,8 @@
 """The hard limit that holds where everything else failed: no result above it enters a conversation whole.
 
 An adapter comes here from its guard, after whatever went wrong in its conversions, in the engine or in a storage. So
-it has few parts: no preview by kind, no tokenizer, no policy, no line index. Sizes are counted in bytes.
+it has few parts: no preview by kind, no policy, no line index. Bytes decide about what is far too large; about what may
+be within the limit the token counter decides, and bytes alone where the counter fails.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from coatcheck.core.notice import (
     reference_line,
     truncation_notice,
 )
-from coatcheck.core.tokens import ends_of
+from coatcheck.core.tokens import CountedOnce, ends_of
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.events import About
 from coatcheck.engine.failures import cause_for_model
@@ -53,29 +54,57 @@ if TYPE_CHECKING:
 __all__ = ("LastResort", "all_known")
 
 BYTES_PER_TOKEN = 4
-"""The usual estimate: ordinary English text has about four. Nothing here may count tokens."""
+"""The usual estimate: ordinary English text has about four. More than that is above the limit without counting, so that
+little is left to count, whatever the size."""
 
 _ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
 """A medium in a ``str``. Text of any length has blanks or punctuation."""
 
 
 class LastResort:
-    """Stores the text of a result as it is, or cuts it. Only ``store`` raises."""
+    """Stores the text of a result as it is, or cuts it. Nothing of it raises."""
 
     def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._contents = Contents(storage)
         self._recorder = recorder
+        self._counter = settings.counter
+        self._tokens = settings.max_inline_tokens
         self._limit = BYTES_PER_TOKEN * settings.max_inline_tokens
-        self._preview = BYTES_PER_TOKEN * settings.preview_limit
+        self._preview = min(settings.preview_limit, settings.max_inline_tokens)
 
-    def is_needed(self, blocks: Sequence[Block]) -> bool:
+    def may_be_needed(self, blocks: Sequence[Block]) -> bool:
+        """Return whether ``blocks`` may exceed the limit, without counting a token."""
+        most = self._tokens if self._counter.bytewise else 0
+        return _has_more(_texts(blocks), most) or any(self._exceeds_limit(block) for block in blocks)
+
+    def settle(
+        self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str, retrieval_tool: str | None
+    ) -> Effects[Offloaded | Truncated | None]:
+        """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays."""
+        if not self._is_needed(blocks):
+            return None
+        try:
+            stored: Reference | Exception = yield from self._store(blocks, scope, tool_name=tool_name)
+        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            stored = error
+        return self._outcome(blocks, stored, scope=scope, tool_name=tool_name, retrieval_tool=retrieval_tool)
+
+    def cut(
+        self, blocks: Sequence[Block], error: Exception, *, scope: Scope | Exception, tool_name: str
+    ) -> Truncated | Offloaded | None:
+        """Do what ``settle`` does where ``error`` kept it from running: store nothing."""
+        if not self._is_needed(blocks):
+            return None
+        return self._outcome(blocks, error, scope=scope, tool_name=tool_name, retrieval_tool=None)
+
+    def _is_needed(self, blocks: Sequence[Block]) -> bool:
         """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""
         texts = _texts(blocks)
-        if sum(map(len, texts)) > self._limit or sum(map(utf8_length, texts)) > self._limit:
+        if _has_more(texts, self._limit) or any(self._exceeds_limit(block) for block in blocks):
             return True
-        return any(self._exceeds_limit(block) for block in blocks)
+        return self._exceeds("\n".join(texts), self._tokens)
 
-    def store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
+    def _store(self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str) -> Effects[Reference]:
         """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
@@ -95,7 +124,7 @@ class LastResort:
             raise StorageError(msg)
         return saved
 
-    def outcome(
+    def _outcome(
         self,
         blocks: Sequence[Block],
         stored: Reference | Exception,
@@ -105,21 +134,17 @@ class LastResort:
         retrieval_tool: str | None,
     ) -> Offloaded | Truncated:
         """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
-        others = [block for block in blocks if not isinstance(block, TextBlock)]
-        heavy = [block for block in others if self._exceeds_limit(block)]
-        rest = [block for block in others if not self._exceeds_limit(block)]
+        heavy = [block for block in blocks if self._exceeds_limit(block)]
+        rest = [block for block in blocks if not (isinstance(block, TextBlock) or self._exceeds_limit(block))]
         tokens: Estimate | None = None
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
-            size = sum(map(len, _texts(blocks))) + sum(map(_size_of, heavy))
-            about = -(-size // BYTES_PER_TOKEN)
+            about = self._count(_texts(blocks)) + -(-sum(map(_size_of, heavy)) // BYTES_PER_TOKEN)
             tokens = Estimate(round(about, 2 - len(str(about))), exact=False)
             if isinstance(stored, Exception):
                 error = _ours(stored)
                 head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=cause_for_model(error))
-                head = f"{head}\n\n"
-                shown = head + _ends(texts, self._limit - utf8_length(head))
-                text = shown if utf8_length(shown) <= self._limit else head.rstrip()
+                text = self._with_ends(f"{head}\n\n", texts, self._tokens)
                 outcome: Offloaded | Truncated = Truncated(blocks=(TextBlock(text), *rest), error=error)
             else:
                 head = notice(
@@ -129,7 +154,7 @@ class LastResort:
                     retrieval_tool=retrieval_tool,
                     selectors=PROPOSED,
                 )
-                text = f"{head}\n\n{ends_shown()}\n{_ends(texts, min(self._preview, self._limit))}"
+                text = f"{head}\n\n{ends_shown()}\n{self._with_ends('', texts, self._preview)}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
@@ -137,6 +162,29 @@ class LastResort:
         known = None if tokens is None else tokens.tokens
         self._recorder.record_outcome(outcome, call, tokens=known, tokens_saved=0)
         return outcome
+
+    def _with_ends(self, head: str, texts: Sequence[str], limit: int) -> str:
+        """Return ``head``, and as much of both ends of the texts as fits into ``limit`` tokens with it."""
+        room = BYTES_PER_TOKEN * limit - utf8_length(head)
+        while ends := _ends(texts, room):
+            if not self._exceeds(head + ends, limit):
+                return head + ends
+            room = room * 3 // 4  # a token has one byte at least, so few tries are left
+        return head.rstrip()
+
+    def _count(self, texts: Sequence[str]) -> int:
+        """Return about how many tokens the texts have, by their bytes if the counter fails."""
+        try:
+            return CountedOnce(self._counter).estimate("\n".join(texts), exact_up_to=self._tokens).tokens
+        except Exception:  # noqa: BLE001 - it may be what failed before
+            return -(-sum(map(utf8_length, texts)) // BYTES_PER_TOKEN)
+
+    def _exceeds(self, text: str, limit: int) -> bool:
+        """Return whether a text has more tokens than ``limit``, by its bytes if the counter fails."""
+        try:
+            return self._counter.exceeds(text, limit)
+        except Exception:  # noqa: BLE001 - it may be what failed before
+            return utf8_length(text) > BYTES_PER_TOKEN * limit
 
     def _exceeds_limit(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
@@ -212,6 +260,11 @@ def _held_by(block: Block) -> object:
 
 def _as_json(block: Block) -> str:
     return json.dumps(_held_by(block), ensure_ascii=False, default=lambda held: _fields_of(held) or repr(held))
+
+
+def _has_more(texts: Sequence[str], limit: int) -> bool:
+    """Return whether the texts together have more than ``limit`` UTF-8 bytes."""
+    return sum(map(len, texts)) > limit or sum(map(utf8_length, texts)) > limit
 
 
 def _texts(blocks: Sequence[Block]) -> list[str]:
