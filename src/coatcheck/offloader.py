@@ -606,7 +606,9 @@ class Offloader:
             require_result(result.blocks, name)
             policy = policy_of(name, self._settings) if override is None else require_policy(name, override)
             about = About(scope=chosen, tool_name=name, references=())
-            calls.append(OffloadRequest(result=result, about=about, policy=policy, retrieval_tool=retrieval_tool))
+            calls.append(
+                OffloadRequest(result=result, scope=chosen, about=about, policy=policy, retrieval_tool=retrieval_tool)
+            )
         return calls
 
     def _make_request(
@@ -641,6 +643,7 @@ class Offloader:
             return Kept(blocks=content, reason=keep.reason)
         return OffloadRequest(
             result=ToolResult(blocks=content, tool_name=tool_name, tool_args=tool_args or {}, is_error=is_error),
+            scope=chosen,
             about=About(scope=chosen, tool_name=tool_name, references=()),
             policy=governing,
             retrieval_tool=retrieval_tool,

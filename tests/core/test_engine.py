@@ -131,6 +131,7 @@ def _engine(
 def _request(blocks: Sequence[Block], *, asks: str = "") -> OffloadRequest:
     return OffloadRequest(
         result=ToolResult(blocks=tuple(blocks), tool_name="read_log", tool_args={}, is_error=False),
+        scope="s",
         about=About(scope="s", tool_name="read_log", references=()),
         policy=_ask if "policy" in asks else Always(),
         measured_tokens=_ask if "measured" in asks else None,

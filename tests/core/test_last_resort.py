@@ -183,11 +183,13 @@ def test_no_token_is_counted_on_the_event_loop(text: str) -> None:
 
 
 def test_no_scope_where_one_is_required_stores_nothing() -> None:
-    storage = InMemoryStorage()
+    storage, events = InMemoryStorage(), list[coatcheck.Event]()
+    offloader = offloader_on(storage, require_scope=True, on_event=events.append)
 
-    outcome = settle(offloader_on(storage, require_scope=True), [TextBlock(HUGE)], "sync", scope=None)
+    outcome = settle(offloader, [TextBlock(HUGE)], "sync", scope=None)
 
     assert isinstance(outcome, Truncated)
+    assert events[-1].scope is None
     assert isinstance(outcome.error, InvalidRequest)
     assert "the host's settings refused it" in text_of(outcome)
     assert list(storage.entries("")) == []

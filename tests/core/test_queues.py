@@ -210,7 +210,7 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     megabytes = len(text) // PIECE_BYTES
     result = ToolResult(blocks=(TextBlock(text),), tool_name="t")
     about = About(scope="s", tool_name="t", references=())
-    request = OffloadRequest(result=result, about=about, policy=Always(), retrieval_tool=None)
+    request = OffloadRequest(result=result, scope="s", about=about, policy=Always(), retrieval_tool=None)
     pauses = _pauses(offloader._engine.offload(request))
     [reference] = offloader.offload([TextBlock(text)], tool_name="t", scope="s").references
     arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read"}

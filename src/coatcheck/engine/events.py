@@ -58,8 +58,8 @@ class Event:
     """What happened: a result was offloaded, kept or truncated; a reference was read, unknown or expired; or something
     failed and the agent went on without it."""
 
-    scope: Scope
-    """The scope of the call."""
+    scope: Scope | None
+    """The scope of the call; None if none could be chosen."""
 
     tool_name: str | None = None
     """The tool that returned the result; None for reads."""
@@ -117,7 +117,7 @@ class About:
     They have no defaults here, so that a type checker names each place that lacks a new one.
     """
 
-    scope: Scope
+    scope: Scope | None
     tool_name: str | None
     references: tuple[str, ...]
 

@@ -158,7 +158,7 @@ class LastResort:
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
-        call = About(scope="" if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
+        call = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
         known = None if tokens is None else tokens.tokens
         self._recorder.record_outcome(outcome, call, tokens=known, tokens_saved=0)
         return outcome

@@ -110,7 +110,7 @@ class Offloading:
                 self._record_nonsense(request, answer)
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
-            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.about.scope)
+            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
         ):
             return measure, Keep(reason="exempt")
         decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
@@ -156,7 +156,7 @@ class Offloading:
         for slot in slots:
             if slot.content is not None and slot.content.failures:
                 _log_failures(request, slot.content.failures)
-        if self._contents.evicts and (yield from self._contents.missing(references, request.about.scope)):
+        if self._contents.evicts and (yield from self._contents.missing(references, request.scope)):
             return self._give_up(departure, StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
@@ -199,7 +199,7 @@ class Offloading:
             data,
             part.content_type,
             digest=digest,
-            scope=request.about.scope,
+            scope=request.scope,
             tool_name=request.result.tool_name,
             arguments=request.result.tool_args if self._settings.list_arguments else None,
             encoded=encoded,
@@ -208,7 +208,7 @@ class Offloading:
         )
         if isinstance(reference, CoatcheckError):
             return reference
-        path = self._contents.path_of(reference, request.about.scope) if self._settings.show_path else None
+        path = self._contents.path_of(reference, request.scope) if self._settings.show_path else None
         return Slot(block=block, content=content or _previewed(part), preview=ready, reference=reference, path=path)
 
     def _save_list(
@@ -222,7 +222,7 @@ class Offloading:
             yield from self._contents.save(
                 data,
                 "text/plain",
-                scope=request.about.scope,
+                scope=request.scope,
                 tool_name=request.result.tool_name,
                 encoded=encoded,
             )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import ToolResult
     from coatcheck.core.plan import Keep
     from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.references import Scope
     from coatcheck.engine.events import About
 
 __all__ = ("OffloadRequest",)
@@ -24,6 +25,7 @@ class OffloadRequest:
     """One tool result on its way through the engine."""
 
     result: ToolResult
+    scope: Scope
     about: About
     """What every event of this call has in common, its scope included."""
     policy: Policy
