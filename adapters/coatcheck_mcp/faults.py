@@ -21,11 +21,12 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import id_in
 from coatcheck_mcp.limits import broken_off, refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "messages_in", "refuse")
 
@@ -40,6 +41,9 @@ _MARK = "\ufeff"
 
 _NAME_OF_MESSAGE = 2
 """Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
+
+MAX_BATCH = 1_000
+"""Messages in one line. Each takes far longer than its bytes: 40 kB of small ones held up the proxy for seconds."""
 
 _LONE = 6
 """Characters of the escape of a surrogate without its other half."""
@@ -89,12 +93,12 @@ def in_our_words(error: MCPError) -> MCPError:
     return MCPError(code=INTERNAL_ERROR, message=broken_off(error.message)) if is_lost else error
 
 
-def messages_in(fault: Exception) -> list[SessionMessage | Exception]:
-    """Return the messages of a line that is none itself; the fault alone if it is none but that.
+def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
+    """Return the messages of a line that is none itself, each read when it is asked for; else the fault alone.
 
-    A batch, which one version of the protocol has, holds several; one of them that cannot be read is a fault again. A
-    line may begin with a byte order mark, and a text that was cut within an emoji has half a surrogate pair, which
-    becomes U+FFFD.
+    A batch, which one version of the protocol has, holds several; one of them that cannot be read is a fault again, and
+    what is no object is nothing. One of more than ``MAX_BATCH`` is not read. A line may begin with a byte order mark,
+    and a text that was cut within an emoji has half a surrogate pair, which becomes U+FFFD.
     """
     if not isinstance(fault, ValidationError):
         return [fault]
@@ -103,9 +107,13 @@ def messages_in(fault: Exception) -> list[SessionMessage | Exception]:
         try:
             return [SessionMessage(jsonrpc_message_adapter.validate_json(mended, by_name=False))]
         except ValidationError as still:
-            batch = _input(still)
-            return _each(batch) if isinstance(batch, list) else [fault]
-    return _each(line) if isinstance(line, list) else [fault]
+            line = _input(still)
+    if not isinstance(line, list):
+        return [fault]
+    if len(line) > MAX_BATCH:
+        logger.warning("a batch of %s messages was dropped: more than %s are not read", f"{len(line):,}", MAX_BATCH)
+        return [fault]
+    return _each(line)
 
 
 def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
@@ -114,14 +122,13 @@ def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
     return error["input"] if len(error["loc"]) < _NAME_OF_MESSAGE else None
 
 
-def _each(batch: Sequence[Any]) -> list[SessionMessage | Exception]:
-    found: list[SessionMessage | Exception] = []
+def _each(batch: Sequence[Any]) -> Iterator[SessionMessage | Exception]:
     for each in batch:
-        try:
-            found.append(SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False)))
-        except ValidationError as fault:  # noqa: PERF203 - the others are messages all the same
-            found.append(fault)
-    return found
+        if isinstance(each, dict):
+            try:
+                yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
+            except ValidationError as fault:
+                yield fault
 
 
 def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:

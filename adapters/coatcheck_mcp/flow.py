@@ -6,7 +6,6 @@ client that does not read would let a server that talks fill the memory. Here re
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCResponse
 from coatcheck_mcp.faults import messages_in, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
@@ -114,8 +113,8 @@ class PacedReads(_Closing):
         """
         super().__init__(stream)
         self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
-        self._parts: deque[Any] = deque()
-        """What a line held that has not been received yet."""
+        self._parts: Iterator[Any] = iter(())
+        """What the line holds that came last and is none itself; each is read when it is received."""
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
@@ -125,10 +124,11 @@ class PacedReads(_Closing):
     async def receive(self) -> Any:  # noqa: ANN401 - the library's messages
         """Return the next message."""
         await self._gate.passed()
-        while not self._parts:  # a batch may be empty
+        while (item := next(self._parts, None)) is None:  # a batch may be empty
             item = await self._next()
-            self._parts += messages_in(item) if isinstance(item, Exception) else [item]
-        item = self._parts.popleft()
+            if not isinstance(item, Exception):
+                break
+            self._parts = iter(messages_in(item))
         if isinstance(item, Exception):
             return await self._answered(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):

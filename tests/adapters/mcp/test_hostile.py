@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from coatcheck import RETRIEVAL_TOOL
+from coatcheck_mcp.faults import MAX_BATCH, messages_in
 from tests.adapters.mcp.test_stdio import PATIENCE, Process
 
 if TYPE_CHECKING:
@@ -110,6 +113,22 @@ BATCHES = {
 def test_an_answer_in_a_batch_or_behind_a_byte_order_mark_arrives(client: Process, line: str) -> None:
     assert client.said(say(client, line)) == "fine"
     assert client.said(say(client, GOOD)) == "fine"
+
+
+@pytest.mark.parametrize(("size", "said"), [(MAX_BATCH, "first"), (MAX_BATCH + 1, "second")])
+def test_a_batch_of_too_many_messages_is_not_read(client: Process, size: int, said: str) -> None:
+    batch = "[" + ",".join([text("first"), *["{}"] * (size - 1)]) + "]"
+    assert client.said(say(client, batch, text("second"))) == said
+    assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_what_is_no_object_in_a_batch_takes_no_time_and_a_message_is_read_when_it_is_asked_for() -> None:
+    batch = "[" + "0," * 900 + '{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]'
+    with pytest.raises(ValidationError) as raised:
+        jsonrpc_message_adapter.validate_json(batch, by_name=False)
+    messages = messages_in(raised.value)
+    assert iter(messages) is messages
+    assert [each.message.method for each in messages] == ["a", "b"]  # type: ignore[union-attr]
 
 
 WRONG = {
