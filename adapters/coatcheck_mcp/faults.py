@@ -6,6 +6,7 @@ It drops such a line, and whoever waits for an answer in it would wait without e
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
@@ -24,6 +25,7 @@ from pydantic import ValidationError
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import id_in
 from coatcheck_mcp.limits import broken_off, refusal
+from coatcheck_mcp.surrogates import mended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,20 +35,11 @@ __all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", 
 _WHY = 200
 """Characters of the parser's reason."""
 
-_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|.)")
-"""A backslash and what it escapes; a pair of surrogates is one."""
-
-_MARK = "\ufeff"
-"""A byte order mark, which some programs write before their first line."""
-
 _NAME_OF_MESSAGE = 2
 """Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
 
 MAX_BATCH = 1_000
 """Messages in one line. Each takes far longer than its bytes: 40 kB of small ones held up the proxy for seconds."""
-
-_LONE = 6
-"""Characters of the escape of a surrogate without its other half."""
 
 
 def innermost(error: BaseException) -> BaseException:
@@ -103,9 +96,9 @@ def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
     if not isinstance(fault, ValidationError):
         return [fault]
     line = _input(fault)
-    if isinstance(line, str) and (mended := _ESCAPE.sub(_whole, line.removeprefix(_MARK))) != line:
+    if isinstance(line, str) and (mend := mended((raw := line.encode()).removeprefix(BOM_UTF8))) != raw:
         try:
-            return [SessionMessage(jsonrpc_message_adapter.validate_json(mended, by_name=False))]
+            return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
         except ValidationError as still:
             line = _input(still)
     if not isinstance(line, list):
@@ -159,8 +152,3 @@ def _id_of(errors: Sequence[Any], *, asks: bool) -> int | str | None:
             return identifier if ("method" in others) == asks else None
         case _:
             return None
-
-
-def _whole(escape: re.Match[str]) -> str:
-    is_lone = len(escape[0]) == _LONE and escape[0][2] in "dD" and escape[0][3] in "89abcdefABCDEF"
-    return "\\ufffd" if is_lone else escape[0]

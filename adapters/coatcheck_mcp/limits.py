@@ -17,6 +17,7 @@ from mcp_types import INTERNAL_ERROR
 
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import EDGE, id_in
+from coatcheck_mcp.surrogates import mended
 
 __all__ = ("FIRST_ERROR", "MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "lines_codec", "refusal")
 
@@ -31,13 +32,7 @@ FIRST_ERROR = 400
 
 _NAME = "coatcheck_lines_"
 
-_HIGH, _LOW = rb"\\u[dD][89abAB][\da-fA-F]{2}", rb"\\u[dD][c-fC-F][\da-fA-F]{2}"
-_SUSPECT = re.compile(_HIGH + rb"(?!" + _LOW + rb")|(?<!" + _HIGH + rb")" + _LOW)
-"""What may be half a pair, if its backslash is not itself escaped."""
-
-_ESCAPE = re.compile(_HIGH + _LOW + rb"|" + _HIGH + rb"|" + _LOW + rb"|\\.", re.DOTALL)
-"""A backslash and what it escapes; a pair of surrogates is one."""
-
+_HIGH = rb"\\u[dD][89abAB][\da-fA-F]{2}"
 _OPEN = re.compile(rb"(?:" + _HIGH + rb")?(\\(?:u[\da-fA-F]{0,3})?)\Z|" + _HIGH + rb"\Z")
 """The end of a piece within an escape, or within a pair."""
 
@@ -208,9 +203,7 @@ class _Mender:
         data = self._held + piece
         cut = len(data) if final else _whole_up_to(data)
         data, self._held = data[:cut], data[cut:]
-        if not (b"\\ud" in data or b"\\uD" in data) or _SUSPECT.search(data) is None:  # the first is ten times as fast
-            return data
-        return _ESCAPE.sub(_whole, data)
+        return mended(data)
 
 
 def _whole_up_to(data: bytes) -> int:
@@ -224,8 +217,3 @@ def _whole_up_to(data: bytes) -> int:
     if (found.start() - start) % 2 == 0:
         return found.start()
     return found.start(1) if found.start(1) > found.start() else len(data)  # the first backslash is itself escaped
-
-
-def _whole(escape: re.Match[bytes]) -> bytes:
-    is_lone = len(escape[0]) == _PAIR // 2 and escape[0][1:3].lower() == b"ud" and escape[0][3:4] in b"89abcdefABCDEF"
-    return rb"\ufffd" if is_lone else escape[0]

@@ -323,6 +323,7 @@ async def test_a_stream_of_notifications_that_is_cut_again_and_again_is_opened_a
         ("\\ude00\\ud83d", "\\ufffd\\ufffd"),
         ("\\ud83d\\ude00 \\UD83D \\u00e9", "\\ud83d\\ude00 \\UD83D \\u00e9"),
         ("\\\\ud83d \\\\\\ud83d \\\\\\\\ude00", "\\\\ud83d \\\\\\ufffd \\\\\\\\ude00"),
+        ("\\\\ud83d\\ude00", "\\\\ud83d\\ufffd"),
         ("\\" * 40 + "ud83d", "\\" * 40 + "ud83d"),
         ("\\" * 41 + "ud83d", "\\" * 40 + "\\ufffd"),
         ("é\U0001f600\\ud83d", "é\U0001f600\\ufffd"),
