@@ -157,6 +157,8 @@ def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
         ('{"url": "u", "type": "sse"}', 'its type is none of "http", "streamable-http"'),
         ('{"url": "unix:///tmp/x.sock"}', "its url begins with unix://"),
         ('{"url": "PIPE:///pipe/x"}', "the proxy reaches http:// and https:// only"),
+        ('{"url": "https://h/mcp/?apiKey=s3cret"}', "its url has a query or a login, which others would see"),
+        ('{"url": "https://user:s3cret@h/mcp"}', "name it in a coatcheck.toml as [servers.NAME]"),
         ('{"url": "u", "oauth": {}}', "the client logs in with its oauth"),
         ('{"url": "u", "headersHelper": "x"}', "the client logs in with its headersHelper"),
         ('{"url": "u", "headers": []}', "its headers are not an object of strings"),
