@@ -11,6 +11,7 @@ import codecs
 import json
 import re
 from functools import partial
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 from mcp_types import INTERNAL_ERROR
@@ -115,8 +116,29 @@ class _Lines(codecs.IncrementalDecoder):
         return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": error})
 
 
-_DIRECT = ("127.0.0.1", "localhost", "[::1]")
+_DIRECT = ("127.0.0.1", "localhost", "::1")
 """This machine: no proxy of the environment reaches it, whatever ``NO_PROXY`` says."""
+
+_PROXIED = frozenset({"http", "https", "all"})
+"""Schemes for which the environment may name a proxy."""
+
+
+def _wrong_proxy() -> str:
+    """Return what is wrong with a proxy of the environment, for which httpx2 makes no client; empty if nothing is."""
+    for scheme, address in getproxies().items():
+        if scheme not in _PROXIED:
+            continue
+        try:
+            httpx2.AsyncHTTPTransport(proxy=address if "://" in address else f"http://{address}")
+        except (ImportError, ValueError, httpx2.InvalidURL) as error:
+            why = error if isinstance(error, ImportError) else "it must be like http://host:3128"
+            return f"{scheme.upper()}_PROXY names a proxy that cannot be used, so change it or unset it: {why}"
+    return ""
+
+
+def _is_direct(host: str) -> bool:
+    """Return whether no proxy of the environment stands before a host."""
+    return host in _DIRECT or bool(proxy_bypass(host))
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
@@ -129,11 +151,15 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._client = httpx2.AsyncClient(mounts={f"all://{host}": None for host in _DIRECT})
+        self._wrong = _wrong_proxy()
+        direct = {f"all://[{host}]" if ":" in host else f"all://{host}": None for host in _DIRECT}
+        self._client = httpx2.AsyncClient(mounts=direct, trust_env=not self._wrong)
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
+        if self._wrong and not _is_direct(request.url.host):
+            raise httpx2.ConnectError(self._wrong, request=request)
         # Who asks has said how to log in; for this client, a user in the URL would go before that.
         response = await self._client.send(request, stream=True, auth=httpx2.Auth())
         kind, status = response.headers.get("content-type", "").lower(), response.status_code

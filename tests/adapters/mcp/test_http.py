@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -510,6 +511,22 @@ async def test_a_server_on_this_machine_is_reached_without_it(
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
         assert (await client.call_tool("small")).content[0].text == "few"
+
+
+@pytest.mark.usefixtures("proxied")
+@pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks4"])
+async def test_a_proxy_that_cannot_be_used_is_no_matter_on_this_machine_and_else_named_in_the_error(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", f"{scheme}://user:s3cret@127.0.0.1:1080")
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
+        assert (await client.call_tool("small")).content[0].text == "few"
+    said = "ALL_PROXY names a proxy that cannot be used, so change it or unset it: (?!.*s3cret).* at http://far.invalid/mcp$"
+    with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+        async with client_of(url_upstream("http://far.invalid/mcp")):
+            pass
 
 
 @pytest.mark.usefixtures("proxied")
