@@ -119,6 +119,9 @@ class _Lines(codecs.IncrementalDecoder):
 _DIRECT = ("127.0.0.1", "localhost", "::1")
 """This machine: no proxy of the environment reaches it, whatever ``NO_PROXY`` says."""
 
+_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
+"""A call holds a connection until it is answered, and must not wait for another one's; ``link`` limits how many run."""
+
 _PROXIED = frozenset({"http", "https", "all"})
 """Schemes for which the environment may name a proxy."""
 
@@ -153,7 +156,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
     def __init__(self, max_bytes: int) -> None:
         self._wrong = _wrong_proxy()
         direct = {f"all://[{host}]" if ":" in host else f"all://{host}": None for host in _DIRECT}
-        self._client = httpx2.AsyncClient(mounts=direct, trust_env=not self._wrong)
+        self._client = httpx2.AsyncClient(mounts=direct, trust_env=not self._wrong, limits=_LIMITS)
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

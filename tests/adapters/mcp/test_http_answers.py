@@ -181,10 +181,10 @@ async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_to_pass
 
 
 class Brittle:
-    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds the one to ``slow``."""
+    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds those to ``slow``."""
 
-    def __init__(self, odd: bytes) -> None:
-        self._odd = odd
+    def __init__(self, odd: bytes, *, crowd: int | None = None) -> None:
+        self._odd, self._missing = odd, crowd
         self.called, self.goes_on = anyio.Event(), anyio.Event()
         self.heard: list[str] = []
 
@@ -213,6 +213,10 @@ class Brittle:
                 return self._odd, False
             case {"method": "tools/call", "params": {"name": "slow"}}:
                 self.called.set()
+                if self._missing is not None:
+                    self._missing -= 1
+                    if not self._missing:
+                        self.goes_on.set()
                 await self.goes_on.wait()
                 result = {"content": [{"type": "text", "text": "fine"}]}
             case {"method": "notifications/roots/list_changed"}:
@@ -265,6 +269,18 @@ async def test_an_answer_that_breaks_off_is_an_error_for_its_call_alone(odd: byt
         server.goes_on.set()
     assert answers == ["fine"]
     assert server.heard.count("initialize") == 1
+
+
+async def test_calls_at_once_do_not_wait_for_each_other() -> None:
+    server, answers = Brittle(b"", crowd=150), list[str]()
+
+    async def wait(client: Any) -> None:
+        answers.append((await client.call_tool("slow")).content[0].text)
+
+    async with server.client() as client, anyio.create_task_group() as tasks:
+        for _ in range(150):
+            tasks.start_soon(wait, client)
+    assert answers == ["fine"] * 150
 
 
 async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: pytest.LogCaptureFixture) -> None:
