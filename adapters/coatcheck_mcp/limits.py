@@ -20,7 +20,15 @@ from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import EDGE, id_in
 from coatcheck_mcp.surrogates import mended
 
-__all__ = ("FIRST_ERROR", "MAX_MESSAGE_BYTES", "LimitedTransport", "broken_off", "lines_codec", "refusal")
+__all__ = (
+    "FIRST_ERROR",
+    "MAX_MESSAGE_BYTES",
+    "LimitedTransport",
+    "broken_off",
+    "lines_codec",
+    "proxy_before",
+    "refusal",
+)
 
 MAX_MESSAGE_BYTES = 64 * 2**20
 """Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""
@@ -142,6 +150,13 @@ def _wrong_proxy() -> str:
 def _is_direct(host: str) -> bool:
     """Return whether no proxy of the environment stands before a host."""
     return host in _DIRECT or bool(proxy_bypass(host))
+
+
+def proxy_before(url: httpx2.URL) -> str:
+    """Return the address of the proxy of the environment through which a URL is reached; empty if there is none."""
+    proxies = getproxies()
+    address = proxies.get(url.scheme) or proxies.get("all")
+    return "" if address is None or _is_direct(url.host) else address.rpartition("@")[2].rpartition("//")[2]
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):

@@ -523,7 +523,20 @@ async def test_a_proxy_that_cannot_be_used_is_no_matter_on_this_machine_and_else
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
         assert (await client.call_tool("small")).content[0].text == "few"
-    said = "ALL_PROXY names a proxy that cannot be used, so change it or unset it: (?!.*s3cret).* at http://far.invalid/mcp$"
+    said = "ALL_PROXY names a proxy that cannot be used, so change it or unset it: (?!.*s3cret).* at http://far.invalid/mcp"
+    with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
+        async with client_of(url_upstream("http://far.invalid/mcp")):
+            pass
+
+
+@pytest.mark.usefixtures("proxied")
+async def test_a_proxy_that_is_down_is_named_in_the_error_without_its_secrets(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port = listener.getsockname()[1]
+    listener.close()
+    monkeypatch.setenv("http_proxy", f"http://user:s3cret@127.0.0.1:{port}")
+    said = f": connection refused at http://far.invalid/mcp, through the proxy 127.0.0.1:{port} that the environment"
     with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
         async with client_of(url_upstream("http://far.invalid/mcp")):
             pass
@@ -549,7 +562,7 @@ async def test_a_proxy_of_the_environment_that_refuses_is_named_in_the_error(lis
         await send({"type": "http.response.start", "status": 407, "headers": []})
         await send({"type": "http.response.body"})
 
-    said = "the HTTP proxy that the environment names answered 407 .* at https://far.invalid/mcp$"
+    said = "the HTTP proxy answered 407 .* at https://far.invalid/mcp, through the proxy 127.0.0.1:"
     async with serving(refuse, listener):
         with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
             async with client_of(url_upstream("https://far.invalid/mcp")):
