@@ -430,10 +430,21 @@ def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> Non
 
 
 def _say_on_stderr() -> None:
-    """Let people see what left, and what failed."""
+    """Let people see what left, and what failed.
+
+    What other packages log goes the same way: Python would write it on the event loop, and wait for whoever reads it.
+    """
     handler = BackgroundLog(_STANDARD_ERROR)
-    for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO)):
+    handler.addFilter(_without_traceback)
+    for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO), (None, logging.WARNING)):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(level)
         logger.propagate = False
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Take away the traceback of what the ``mcp`` package logs: it has one for each line that is no message."""
+    if record.name.startswith("mcp."):
+        record.exc_info = None
+    return True

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -268,6 +269,22 @@ def test_a_large_result_with_odd_characters_leaves_and_is_read_back(client: Proc
 def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
     assert client.said(say(client, GOOD, stderr=19_000_000)) == "fine"
     client.wait_for_stderr("x" * 1_000)
+
+
+def test_a_server_that_logs_on_its_output_holds_up_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    process = Process(tmp_path, *RAW, stderr=writing)
+    os.close(writing)
+    try:
+        process.shake_hands()
+        assert process.said(say(process, *["a line of a log"] * 300, GOOD)) == "fine"
+        assert process.leave() == 0
+    finally:
+        process.end()
+        said = os.read(reading, 1_000_000).decode()
+        os.close(reading)
+    assert "coatcheck: Failed to parse JSONRPC message from server\n" in said
+    assert "Traceback" not in said
 
 
 def test_a_server_that_closes_its_input_has_ended_and_is_started_again(client: Process) -> None:
