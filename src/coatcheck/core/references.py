@@ -84,28 +84,32 @@ INDEX_SUFFIX = f"-{_LINES}"
 
 _MAX_SLUG_LENGTH = 32
 
-_SCOPE_PART = re.compile(rf"(?:[0-9a-f]{{{DIGEST_LENGTH}}}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
+_HEX = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
+_END = rf"-{_HEX}-[0-9a-f]{{{CHECK_LENGTH}}}"
+
+_SCOPE_PART = re.compile(rf"(?:{_HEX}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
 """It has only hex digits, so that it is harmless as the name of a folder: no device is called so."""
 
-_KEY = re.compile(
-    rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>[0-9a-f]{{{DIGEST_LENGTH}}})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII
-)
+_KEY = re.compile(rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>{_HEX})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII)
 
 _MALFORMED = "malformed storage key {!r}"
 
-_REFERENCE = re.compile(r"(?<![\w-])(?:[\w.-]{0,64}-)?([0-9A-Fa-f]{16})-([0-9A-Fa-f]{4})(?![\w-])", re.ASCII)
+_REFERENCE = re.compile(
+    rf"(?<![\w-])(?:[\w.-]{{0,64}}-)?([0-9A-Fa-f]{{{DIGEST_LENGTH}}})-([0-9A-Fa-f]{{{CHECK_LENGTH}}})(?![\w-])",
+    re.ASCII,
+)
 """What a model gives back: the slug may have become anything."""
 
-_EXACT_REFERENCE = re.compile(r"(?<![0-9a-z_-])[0-9a-z_]{1,32}-[0-9a-f]{16}-[0-9a-f]{4}(?![\w-])", re.ASCII)
+_EXACT_REFERENCE = re.compile(rf"(?<![0-9a-z_-])[0-9a-z_]{{1,{_MAX_SLUG_LENGTH}}}{_END}(?![\w-])", re.ASCII)
 """What ``make_reference`` made, anywhere in a ``str``."""
 
-_EXACT_END = re.compile(r"-[0-9a-f]{16}-[0-9a-f]{4}")
+_EXACT_END = re.compile(_END)
 """How each of them ends. It is found a hundred times faster, because it begins with a character that never varies."""
 
 _PART = re.compile(r"[0-9A-Fa-f]{12}")
 """Most of a digest: what has it was a reference before it was cut or copied wrongly."""
 
-_SCOPE_IN_NAME = re.compile(r"[0-9a-f]{16}_scope_([0-9a-f]{16})", re.ASCII | re.IGNORECASE)
+_SCOPE_IN_NAME = re.compile(rf"{_HEX}_scope_({_HEX})", re.ASCII | re.IGNORECASE)
 """Finds the tag of a scope in what ``suggested_name`` makes. No tool's slug matches: the digest is too long for one."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
