@@ -6,6 +6,7 @@ reading what Strands' own offloader wrote into the same folder. New content goes
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -15,7 +16,7 @@ from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvi
 from coatcheck import FileStorage as CoreStorage
 from coatcheck_strands.compat.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
 from coatcheck_strands.compat.sandbox import SandboxFileStorage
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop, shipped
+from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, shipped
 
 if TYPE_CHECKING:
     from strands.sandbox import Sandbox
@@ -86,7 +87,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         try:
             return await super().retrieve_named(reference)
         except KeyError:
-            return await off_loop(lambda: self._old(reference))
+            return await asyncio.to_thread(self._old, reference)
 
     def _shown(self, name: str, *, content_type: str) -> str:
         return name + self.local_path(f"{FOLDER}/{FOLDER}", content_type=content_type).suffix

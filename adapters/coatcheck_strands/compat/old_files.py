@@ -17,7 +17,7 @@ from coatcheck_strands.compat.storing import FOLDER
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ("SIDECAR", "UNTYPED", "bare_name", "old_name", "types_in", "within")
+__all__ = ("OLD_NAME", "SIDECAR", "UNTYPED", "bare_name", "old_name", "types_in", "within")
 
 SIDECAR = ".metadata.json"
 """The file that holds the types of all files of Strands' own offloader, by name."""
@@ -25,7 +25,8 @@ SIDECAR = ".metadata.json"
 UNTYPED = "application/octet-stream"
 """The type of a file that the sidecar does not know, because it was lost."""
 
-_OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
+OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
+"""How that offloader names a file, or an object: by time, counter and call. Nothing else can be named."""
 
 
 def within(folder: PurePath) -> tuple[PurePath, PurePath]:
@@ -42,7 +43,7 @@ def bare_name(reference: str, folders: Collection[PurePath]) -> str:
 def old_name(name: str, types: Mapping[str, str]) -> str | None:
     """Return the name of the old file that ``name`` means, with or without its extension."""
     found = [name] if name in types else [known for known in types if PurePath(known).stem == name]
-    if not found and _OLD_NAME.fullmatch(name):
+    if not found and OLD_NAME.fullmatch(name):
         found = [name]
     return found[0] if len(found) == 1 and PurePath(found[0]).name == found[0] else None
 

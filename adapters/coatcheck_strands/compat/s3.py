@@ -6,20 +6,18 @@ offloader wrote under the same prefix. New content goes to ``v1`` below it. boto
 
 from __future__ import annotations
 
-import re
+import asyncio
 from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, off_loop
+from coatcheck_strands.compat.old_files import OLD_NAME
+from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing
 
 if TYPE_CHECKING:
     from boto3.session import Session
     from botocore.config import Config
 
 __all__ = ("S3Storage",)
-
-_OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
-"""How Strands' own offloader names an object: by time, counter and call. Nothing else can be named."""
 
 
 class S3Storage(StoresAndRetrieves, CoreStorage):
@@ -58,7 +56,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         try:
             return await super().retrieve_named(reference)
         except KeyError:
-            return await off_loop(lambda: self._old(reference))
+            return await asyncio.to_thread(self._old, reference)
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
@@ -73,7 +71,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
     def _old(self, reference: str) -> tuple[bytes, str]:
         prefix = f"{self._prefix}/".lstrip("/")
         key = reference.removeprefix(f"s3://{self._bucket}/")
-        if not key.startswith(prefix) or not _OLD_NAME.fullmatch(key.removeprefix(prefix)):
+        if not key.startswith(prefix) or not OLD_NAME.fullmatch(key.removeprefix(prefix)):
             raise missing(reference)
         client = self._client()
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Scope, Storage, Stored
 
-__all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "off_loop", "shipped")
+__all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "shipped")
 
 MAX_SCOPES = 256
 """Scopes that one storage object remembers. Each costs one check of a reference, and no access to the storage."""
@@ -41,7 +41,6 @@ _REFERENCE = re.compile(r"(?:.*_)?([0-9a-f]{16})(?:\.\w+)?")
 _LONGEST_NAME = 128
 """Characters. What the core asks for, which names a scope at its end, has 73 at most and must stay whole."""
 
-Result = TypeVar("Result")
 Method = TypeVar("Method", bound="Callable[..., Any]")
 
 _shipped: set[object] = set()
@@ -103,7 +102,7 @@ class StoresAndRetrieves:
             digits, metadata = digest.hexdigest()[:16], {"sha256": digest.hexdigest()}
             return digits, self.save(f"{FOLDER}/{digits}", content, content_type=content_type, metadata=metadata)
 
-        digits, saved = await off_loop(save)
+        digits, saved = await asyncio.to_thread(save)
         if inspect.isawaitable(saved):
             await saved
         name = re.sub(r"[^\w-]+", "_", key)[:_LONGEST_NAME]
@@ -157,7 +156,7 @@ class StoresAndRetrieves:
         named = _REFERENCE.fullmatch(self._file_in(reference))
         if named is None:
             raise missing(reference)
-        found: Stored | None = await off_loop(lambda: self.load(f"{FOLDER}/{named[1]}"))
+        found: Stored | None = await asyncio.to_thread(self.load, f"{FOLDER}/{named[1]}")
         if inspect.isawaitable(found):
             found = await found
         if found is None:
@@ -193,8 +192,3 @@ def _own_error(error: StorageError) -> BaseException:
 def missing(reference: str) -> KeyError:
     """Return what is raised for a reference that leads nowhere."""
     return KeyError(f"Reference not found: {reference}")
-
-
-async def off_loop(work: Callable[[], Result]) -> Result:
-    """Run ``work`` on a thread and await it."""
-    return await asyncio.to_thread(work)
