@@ -99,7 +99,7 @@ def test_a_refusal_names_only_arguments_that_were_given(
 
 
 @pytest.mark.parametrize(
-    ("refusal", "named"), [(wording.too_much_work(), {"query"}), (too_slow(10.0), set())], ids=["a query", "a pattern"]
+    ("refusal", "named"), [(wording.TOO_MUCH_WORK, {"query"}), (too_slow(10.0), set())], ids=["a query", "a pattern"]
 )
 def test_a_refusal_of_what_takes_too_long_names_no_other_argument(refusal: str, named: set[str]) -> None:
     assert named_as_wrong(refusal) == named

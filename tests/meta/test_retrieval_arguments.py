@@ -176,7 +176,7 @@ def test_only_options_that_select_by_themselves_are_proposed() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", [wording.not_json(), wording.number_too_long(), wording.too_deep(), wording.too_large_to_query(2, 1)]
+    "refusal", [wording.NOT_JSON, wording.NUMBER_TOO_LONG, wording.TOO_DEEP, wording.too_large_to_query(2, 1)]
 )
 def test_where_a_query_is_refused_every_other_option_that_is_proposed_is_named(refusal: str) -> None:
     named = re.findall(r"\w+", refusal.rpartition("use ")[2])

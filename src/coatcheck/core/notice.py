@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 __all__ = (
     "ALL_LOST",
     "CHARACTERS_KEPT",
+    "ENDS_SHOWN",
     "INTERNAL_ERROR",
+    "LEFT_OUT",
     "LIST_READ_INSTEAD",
     "MAX_KEPT",
     "MAX_LISTED",
@@ -40,11 +42,9 @@ __all__ = (
     "UNREADABLE",
     "block_heading",
     "block_left_out",
-    "ends_shown",
     "is_placeholder",
     "kept_in",
     "kept_references",
-    "left_out",
     "list_line",
     "list_row",
     "listed_in",
@@ -205,14 +205,11 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
     )
 
 
-def ends_shown() -> str:
-    """Return the line above head and tail of a stored result, if making a preview failed."""
-    return "[No preview could be made: these are its first and its last characters.]"
+ENDS_SHOWN = "[No preview could be made: these are its first and its last characters.]"
+"""The line above head and tail of a stored result, if making a preview failed."""
 
-
-def left_out() -> str:
-    """Return the line between head and tail where nothing was counted."""
-    return "[… not shown …]"
+LEFT_OUT = "[… not shown …]"
+"""The line between head and tail where nothing was counted."""
 
 
 def block_left_out(size: int) -> str:

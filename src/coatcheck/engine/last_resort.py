@@ -30,9 +30,9 @@ from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import (
     ALL_LOST,
+    ENDS_SHOWN,
+    LEFT_OUT,
     block_left_out,
-    ends_shown,
-    left_out,
     notice,
     reference_line,
     truncation_notice,
@@ -154,7 +154,7 @@ class LastResort:
                     retrieval_tool=retrieval_tool,
                     selectors=PROPOSED,
                 )
-                text = f"{head}\n\n{ends_shown()}\n{self._with_ends('', texts, self._preview)}"
+                text = f"{head}\n\n{ENDS_SHOWN}\n{self._with_ends('', texts, self._preview)}"
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
@@ -275,7 +275,7 @@ def _ends(texts: Sequence[str], room: int) -> str:
     """Return head and tail of the texts in about ``room`` bytes, cut between characters."""
     if sum(map(utf8_length, texts)) + len(texts) <= room:
         return to_valid_unicode("\n".join(texts))
-    mark = left_out()
+    mark = LEFT_OUT
     half = (room - utf8_length(mark) - 2) // 2  # two line ends
     if half <= 0:
         return ""

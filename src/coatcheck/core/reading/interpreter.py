@@ -68,7 +68,7 @@ class Evaluator:
         try:
             self._parsed: ParsedResult = jmespath.compile(_quote_bare_literals(query))
         except RecursionError:
-            raise InvalidRequest(wording.too_deep()) from None
+            raise InvalidRequest(wording.TOO_DEEP) from None
         except (JMESPathError, LookupError, TypeError, AttributeError) as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
         self.start_afresh()
@@ -90,7 +90,7 @@ class Evaluator:
         try:
             return self._interpreter.visit(self._parsed.parsed, value)
         except RecursionError:
-            raise InvalidRequest(wording.too_deep()) from None
+            raise InvalidRequest(wording.TOO_DEEP) from None
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
             mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
@@ -127,7 +127,7 @@ class _Meter:
     def charge(self, units: int) -> None:
         self.left -= units
         if self.left < 0:
-            raise TooMuchWork(wording.too_much_work())
+            raise TooMuchWork(wording.TOO_MUCH_WORK)
 
     def charge_text(self, characters: int) -> None:
         self.charge(characters // _CHARACTERS_PER_UNIT)

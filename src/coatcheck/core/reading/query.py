@@ -47,7 +47,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     try:
         result = _evaluate(evaluator, data, items)
     except RecursionError:
-        raise InvalidRequest(wording.too_deep()) from None
+        raise InvalidRequest(wording.TOO_DEEP) from None
     if result is None:
         return Answer(text=wording.nothing_selected(writer.selector(query)))
     return _page(result, query, request.offset or 0, writer)
@@ -63,7 +63,7 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
         what = "lines" if records is None else "items"
         records = records or parse_records(data, data.removesuffix(b"\n").split(b"\n"))
         if records is None:
-            raise InvalidRequest(wording.not_json()) from None
+            raise InvalidRequest(wording.NOT_JSON) from None
         return _evaluate_records(evaluator, records, what)
     return _whole(evaluator, content)
 

@@ -119,4 +119,4 @@ def _parse_standard(data: bytes) -> object:
     except json.JSONDecodeError:
         raise
     except ValueError:  # only int() raises it: it takes 4,300 digits, unless the host set another limit
-        raise InvalidRequest(wording.number_too_long()) from None
+        raise InvalidRequest(wording.NUMBER_TOO_LONG) from None

@@ -29,8 +29,12 @@ __all__ = (
     "MORE_STORED",
     "NOTHING_STORED",
     "NOT_DESCRIBED",
+    "NOT_JSON",
+    "NUMBER_TOO_LONG",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
+    "TOO_DEEP",
+    "TOO_MUCH_WORK",
     "binary",
     "binary_refused",
     "characters_header",
@@ -44,9 +48,7 @@ __all__ = (
     "more_in_short",
     "no_matches",
     "none_behind",
-    "not_json",
     "nothing_selected",
-    "number_too_long",
     "numbered",
     "numbered_window",
     "object_kind",
@@ -57,9 +59,7 @@ __all__ = (
     "searched_literally",
     "start_beyond",
     "too_complex",
-    "too_deep",
     "too_large_to_query",
-    "too_much_work",
     "too_small",
     "unsupported",
 )
@@ -279,24 +279,17 @@ def too_large_to_query(size: int, limit: int) -> str:
     return f"content of {size:,} bytes is too large for a query (limit {limit:,}): {_NOT_BY_QUERY}"
 
 
-def not_json() -> str:
-    """Refuse a query on text that does not parse."""
-    return f"content is neither JSON nor JSON Lines, so query cannot be used: {_NOT_BY_QUERY}"
+NOT_JSON = f"content is neither JSON nor JSON Lines, so query cannot be used: {_NOT_BY_QUERY}"
+"""Refuses a query on text that does not parse."""
 
+NUMBER_TOO_LONG = f"content holds a number of thousands of digits, which query cannot read: {_NOT_BY_QUERY}"
+"""Refuses a query on content with a number that cannot be read."""
 
-def number_too_long() -> str:
-    """Refuse a query on content with a number that cannot be read."""
-    return f"content holds a number of thousands of digits, which query cannot read: {_NOT_BY_QUERY}"
+TOO_MUCH_WORK = "the query needs too much work: put [0:10000] | before it to look at a part, or use pattern"
+"""Refuses a query that exceeds its budget."""
 
-
-def too_much_work() -> str:
-    """Refuse a query that exceeds its budget."""
-    return "the query needs too much work: put [0:10000] | before it to look at a part, or use pattern"
-
-
-def too_deep() -> str:
-    """Refuse a query or content that is nested too deeply."""
-    return f"the query or the content is nested too deeply: select a part, or {_NOT_BY_QUERY}"
+TOO_DEEP = f"the query or the content is nested too deeply: select a part, or {_NOT_BY_QUERY}"
+"""Refuses a query or content that is nested too deeply."""
 
 
 def invalid_query(reason: str) -> str:
