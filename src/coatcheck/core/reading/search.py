@@ -389,7 +389,7 @@ class _Report:
             part = found.origin.character
         elif shown and (found.before or shown < len(found.hits) or found.next_character is not None):
             part = found.before + 1, found.before + shown
-        head = wording.matches_header(count, pattern, found.lines, part)
+        head = wording.matches_header(count, pattern, lines=found.lines, shown=part)
         return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:

@@ -180,7 +180,9 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 # -- matches
 
 
-def matches_header(count: str, pattern: str, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None) -> str:
+def matches_header(
+    count: str, pattern: str, *, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None
+) -> str:
     """Head search results.
 
     ``shown`` is given if not all of them are shown: the numbers of the first and the last one or, after the last match
