@@ -174,7 +174,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return True",
         ("core/test_notice.py", *_OFFLOADER),
     ),
-    Mutation("engine/offloading.py", "if not departure.measure.exceeds(limit):", "if False:", _OFFLOADER),
+    Mutation("engine/offloading.py", "if not measure.exceeds(limit):", "if False:", _OFFLOADER),
     Mutation(
         "engine/offloading.py",
         "if is_count(answer) else None",

@@ -12,7 +12,7 @@ words and cuts belong to ``core``, places in a storage to ``contents``.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -49,18 +49,6 @@ __all__ = ("PLACEHOLDER_ROOM", "Offloading")
 PLACEHOLDER_ROOM = 1_500
 """Tokens that the notice, references and marks of a placeholder can take in addition to its preview. A longer result
 that begins like a placeholder was written by a tool, and is offloaded like any other."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Departure:
-    """A result that is being offloaded."""
-
-    request: OffloadRequest
-    measure: Measure
-    decision: Offload
-    parts: Sequence[Part]
-    tokens: Estimate
-    """What the result would have cost."""
 
 
 class Offloading:
@@ -134,12 +122,13 @@ class Offloading:
             return self._keep(request, decision)
         parts = join_texts(measure.parts) if len(measure.texts) > MAX_APART else measure.parts
         tokens = measure.estimate(exact_up_to=decision.exact_up_to)
-        departure = _Departure(request=request, measure=measure, decision=decision, parts=parts, tokens=tokens)
+        give_up = partial(self._give_up, request, measure=measure, parts=parts, tokens=tokens)
+        is_only_text = sum(1 for part in parts if part.text) == 1
         slots: list[Slot] = []
         for part in parts:
-            saved = yield from self._save(part, departure)
+            saved = yield from self._save(part, request, decision=decision, measure=measure, is_only_text=is_only_text)
             if isinstance(saved, CoatcheckError):
-                return self._give_up(departure, saved)
+                return give_up(saved)
             slots.append(saved)
         references = tuple(slot.reference for slot in slots if slot.reference is not None)
         tool = request.retrieval_tool
@@ -150,14 +139,14 @@ class Offloading:
         if placeholder is None:
             listed = yield from self._save_list(request, references)
             if isinstance(listed, CoatcheckError):
-                return self._give_up(departure, listed)
+                return give_up(listed)
             full_list, references = listed, (*references, listed)
             placeholder = build(full_list=full_list)
         for slot in slots:
             if slot.content is not None and slot.content.failures:
                 _log_failures(request, slot.content.failures)
         if self._contents.evicts and (yield from self._contents.missing(references, request.scope)):
-            return self._give_up(departure, StorageError("the storage is too small for all of this result"))
+            return give_up(StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
             decision.limit is not None and not measure.exceeds(placeholder.tokens, as_measured=False)
         ):
@@ -167,12 +156,14 @@ class Offloading:
         self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=saved_tokens)
         return outcome
 
-    def _save(self, part: Part, departure: _Departure) -> Effects[Slot | CoatcheckError]:
+    def _save(
+        self, part: Part, request: OffloadRequest, *, decision: Offload, measure: Measure, is_only_text: bool
+    ) -> Effects[Slot | CoatcheckError]:
         """Encode, hash, index, preview and save one part, if it is one that is stored; return its place.
 
         Several texts share the budget of the previews, so theirs are made when all are saved.
         """
-        block, request = part.block, departure.request
+        block = part.block
         encoded, content, ready, digest = None, None, None, None
         chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
@@ -187,12 +178,12 @@ class Offloading:
             try:  # What fails here is omitted, and the content is saved.
                 encoded = yield from index_text(part.text, data, chunks)
                 content = Previewed(text=part.text, content_type=part.content_type, lines=encoded.lines)
-                if sum(1 for each in departure.parts if each.text) == 1:
-                    content = replace(content, more_than=departure.measure.exceeded - departure.measure.media)
+                if is_only_text:
+                    content = replace(content, more_than=measure.exceeded - measure.media)
                     if len(content.text) > preview.LARGE_CHARACTERS:
                         content = yield from preview.search_for_odd(content)
-                    budget = departure.decision.preview_tokens
-                    ready = ReadyPreview(budget, preview.preview(content, departure.measure.counter, budget=budget))
+                    budget = decision.preview_tokens
+                    ready = ReadyPreview(budget, preview.preview(content, measure.counter, budget=budget))
             except Exception as error:  # noqa: BLE001 - such as a MemoryError, or an error of a host's counter
                 log_failure(logger, "a text is stored without its line index or its preview", error=error)
         reference = yield from self._contents.save(
@@ -228,17 +219,24 @@ class Offloading:
             )
         )
 
-    def _give_up(self, departure: _Departure, error: CoatcheckError) -> Outcome:
+    def _give_up(
+        self,
+        request: OffloadRequest,
+        error: CoatcheckError,
+        *,
+        measure: Measure,
+        parts: Sequence[Part],
+        tokens: Estimate,
+    ) -> Outcome:
         """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
-        request, tokens, tool_name = departure.request, departure.tokens, departure.request.result.tool_name
+        tool_name = request.result.tool_name
         self._recorder.record_failure(error, request.about, logged=f"failed to offload: {error}")
         limit = self._settings.max_inline_tokens
-        if not departure.measure.exceeds(limit):
+        if not measure.exceeds(limit):
             return self._keep(request, Keep(reason="storage failed"))
-        slots = [Slot(block=part.block, content=_previewed(part)) for part in departure.parts]
+        slots = [Slot(block=part.block, content=_previewed(part)) for part in parts]
         reason = cause_for_model(error)
-        counter = departure.measure.counter
-        blocks = cut_to(slots, limit, counter=counter, tool_name=tool_name, tokens=tokens, reason=reason)
+        blocks = cut_to(slots, limit, counter=measure.counter, tool_name=tool_name, tokens=tokens, reason=reason)
         for slot in slots:
             if slot.content is not None and slot.content.failures:
                 _log_failures(request, slot.content.failures)
