@@ -147,7 +147,7 @@ class Offloader:
             InvalidRequest: an argument is wrong, or no scope was given and ``require_scope`` is set.
 
         """
-        request = self._make_request(
+        arrived = self._arrive(
             blocks,
             tool_name,
             tool_args=tool_args,
@@ -159,7 +159,7 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        return request if isinstance(request, Kept) else run(self._engine.offload(request))
+        return arrived if isinstance(arrived, Kept) else run(self._engine.offload(arrived))
 
     async def aoffload(
         self,
@@ -176,7 +176,7 @@ class Offloader:
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop."""
-        request = self._make_request(
+        arrived = self._arrive(
             blocks,
             tool_name,
             tool_args=tool_args,
@@ -188,9 +188,9 @@ class Offloader:
             policy=policy,
             retrieval_tool=retrieval_tool,
         )
-        if isinstance(request, Kept):
-            return request
-        return await arun(self._engine.offload(request), short=certainly_within(request.result.blocks, SHORT_BYTES))
+        if isinstance(arrived, Kept):
+            return arrived
+        return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
 
     def keep_if_small(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Count a result made of ``texts`` alone and return True if it certainly stays: nothing is left to do then.
@@ -611,7 +611,7 @@ class Offloader:
             )
         return calls
 
-    def _make_request(
+    def _arrive(
         self,
         blocks: Sequence[Block],
         tool_name: str,
