@@ -5,6 +5,7 @@ Only checking and choosing belong here. A scope comes from the host or from the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,7 +15,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
-from coatcheck.engine.failures import logger
+from coatcheck.engine.failures import logger, write
 from coatcheck.engine.options import OtherOptions, check_options
 from coatcheck.scopes import choose_scope
 from coatcheck.scopes import scope as ambient_scope
@@ -131,7 +132,7 @@ def make_offloader(
         return Offloader(storage, **options)
     refuse_options(options)
     if no_steps is not None and storage.settings.max_step_tokens is not None:  # it may hold for others who share it
-        logger.warning("max_step_tokens of this Offloader does nothing here: %s", no_steps)
+        write(logger, logging.WARNING, "max_step_tokens of this Offloader does nothing here: %s", no_steps)
     return storage
 
 

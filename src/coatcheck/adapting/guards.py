@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from coatcheck.adapting.content import plain_blocks
+from coatcheck.adapting.content import MARK, plain_blocks
 from coatcheck.core.blocks import Kept, OpaqueBlock, TextBlock, ToolResult, require_result
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
@@ -424,7 +424,7 @@ def asks_to_keep(holder: object) -> bool:
     Not if it has the annotations of an MCP server's tool, as ``langchain-mcp-adapters`` puts them into a tool's
     metadata: the server may add any key to the hints of the protocol, which are always there.
     """
-    return isinstance(holder, Mapping) and holder.get("coatcheck") == "keep" and "readOnlyHint" not in holder
+    return isinstance(holder, Mapping) and holder.get(MARK) == "keep" and "readOnlyHint" not in holder
 
 
 def _is_code(name: object) -> bool:
