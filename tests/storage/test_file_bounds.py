@@ -66,8 +66,9 @@ def listed_bytes(root: Path, prefix: str = "") -> int:
 
 
 def counted_bytes(root: Path, name: str = TOTAL) -> int:
-    with open_folder(root, "v1") as folder:
-        count = ledger.read(folder, name)
+    with open_folder(root, "v1") as folder, folder.locked_file(name) as descriptor:
+        assert descriptor is not None
+        count = ledger._read(descriptor)
     assert count is not None
     return count.size
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from coatcheck.storage.folder import Folder
 
-__all__ = ("ANY_TIME", "Count", "add", "change", "read")
+__all__ = ("ANY_TIME", "Count", "add", "change")
 
 _RECORD = struct.Struct("<qqd")
 _CHECKSUM = struct.Struct("<I")
@@ -45,12 +45,6 @@ class Count(NamedTuple):
 
     looked: float = -math.inf
     """When somebody last looked through the folder, in seconds since the epoch."""
-
-
-def read(folder: Folder, name: str) -> Count | None:
-    """Return what the ledger says; None if there is none, or if it is damaged."""
-    with folder.locked_file(name) as descriptor:
-        return None if descriptor is None else _read(descriptor)
 
 
 def add(
