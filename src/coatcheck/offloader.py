@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import Kept, ToolResult, require_result, utf8_length
+from coatcheck.core.checks import is_count
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.plan import Keep, certain_limit, certainly_within, policy_of
-from coatcheck.core.policy import is_count, require_policy
+from coatcheck.core.policy import require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.engine.events import About, Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, StorageAccess, arun, run
@@ -31,11 +32,11 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
     from coatcheck.core.facts import Reference
-    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.policy import Policy
     from coatcheck.core.references import Scope
     from coatcheck.core.retrieved import Content, Listing, Retrieved
     from coatcheck.engine.options import OffloaderOptions
-    from coatcheck.storage.protocol import NamesReferences, Storage
+    from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
 
 __all__ = ("Offloader",)
 

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
-    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.policy import Policy
     from coatcheck.core.references import Scope
     from coatcheck.offloader import Offloader
+    from coatcheck.storage.protocol import MaybeAwaitable
 
 __all__ = (
     "FAILED",

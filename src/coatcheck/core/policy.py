@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from coatcheck.core.blocks import ToolResult
+from coatcheck.core.checks import require_positive
 from coatcheck.core.errors import InvalidRequest
 
 __all__ = (
     "Always",
-    "MaybeAwaitable",
     "Never",
     "OverChars",
     "OverShare",
@@ -24,46 +24,8 @@ __all__ = (
     "PolicyFunction",
     "Rule",
     "Verdict",
-    "is_count",
-    "require_flag",
     "require_policy",
-    "require_positive",
 )
-
-Result = TypeVar("Result")
-MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
-"""What a method or callback returns that may be plain or ``async``."""
-
-
-def is_count(value: object, *, least: int = 0) -> bool:
-    """Return whether ``value`` is a whole number of at least ``least``."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
-
-
-def require_positive(name: str, value: object) -> int:
-    """Return ``value`` if it is a whole number above zero.
-
-    Raises:
-        InvalidRequest: it is not; the message names the argument.
-
-    """
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        msg = f"{name} must be positive, a whole number above 0, not {value!r}"
-        raise InvalidRequest(msg)
-    return value
-
-
-def require_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False. A str such as ``"false"`` is neither, and would count as true.
-
-    Raises:
-        InvalidRequest: it is not; the message names the argument.
-
-    """
-    if not isinstance(value, bool):
-        msg = f"{name} must be True or False, not {value!r}"
-        raise InvalidRequest(msg)
-    return value
 
 
 def require_policy(name: object, policy: Policy) -> Policy:

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from coatcheck.core.checks import is_count, require_flag, require_positive
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.policy import OverTokens, is_count, require_flag, require_policy, require_positive
+from coatcheck.core.policy import OverTokens, require_policy
 from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode, utf8_length
+from coatcheck.core.checks import is_count
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.facts import Estimate
-from coatcheck.core.policy import is_count
 from coatcheck.core.vocabulary import (
     BUNDLED,
     Vocabulary,

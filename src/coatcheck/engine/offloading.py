@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, cast
 
 from coatcheck.core import preview
 from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
+from coatcheck.core.checks import is_count
 from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
 from coatcheck.core.items import MAX_APART, join_texts
 from coatcheck.core.notice import MAX_LISTED, is_placeholder, list_row
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step, rule_of
-from coatcheck.core.policy import Rule, is_count
+from coatcheck.core.policy import Rule
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
     from coatcheck.core.blocks import ToolResult
     from coatcheck.core.plan import Keep
-    from coatcheck.core.policy import MaybeAwaitable, Policy
+    from coatcheck.core.policy import Policy
     from coatcheck.core.references import Scope
     from coatcheck.engine.events import About
+    from coatcheck.storage.protocol import MaybeAwaitable
 
 __all__ = ("OffloadRequest",)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from coatcheck.core.checks import require_positive
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.policy import require_positive
 from coatcheck.core.references import DIGEST_LENGTH, is_scope_part
 from coatcheck.storage.entry_files import is_stem, remove, remove_leftovers, stem_of, times
 from coatcheck.storage.folder import open_folder

@@ -21,8 +21,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coatcheck.core.checks import require_flag
 from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError, describe_error
-from coatcheck.core.policy import require_flag
 from coatcheck.core.references import is_scope_part, split_key
 from coatcheck.storage.bounds import MAX_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
 from coatcheck.storage.entry_files import (

@@ -8,9 +8,9 @@ import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
+from coatcheck.core.checks import require_positive
 from coatcheck.core.errors import StorageError
 from coatcheck.core.forks import in_forked_child
-from coatcheck.core.policy import require_positive
 from coatcheck.core.references import INDEX_SUFFIX
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 

@@ -19,16 +19,15 @@ No method shows two things, so a storage sets them as attributes; the default is
 from __future__ import annotations
 
 import math
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from coatcheck.core.errors import InvalidRequest, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
-
-    from coatcheck.core.policy import MaybeAwaitable
 
 __all__ = (
     "Deletes",
@@ -37,6 +36,7 @@ __all__ = (
     "Lists",
     "ListsPages",
     "LocalPath",
+    "MaybeAwaitable",
     "NamesReferences",
     "Page",
     "ReadsRanges",
@@ -47,6 +47,10 @@ __all__ = (
     "parse_after",
     "refuse_other_content",
 )
+
+Result = TypeVar("Result")
+MaybeAwaitable: TypeAlias = Result | Awaitable[Result]
+"""What a method or callback returns that may be plain or ``async``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

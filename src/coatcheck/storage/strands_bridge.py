@@ -22,7 +22,7 @@ from coatcheck.storage.protocol import Listed, Stored, refuse_other_content
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from coatcheck.core.policy import MaybeAwaitable
+    from coatcheck.storage.protocol import MaybeAwaitable
 
 __all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
 

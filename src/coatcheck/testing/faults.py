@@ -13,8 +13,7 @@ from coatcheck.offloader import Offloader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from coatcheck.core.policy import MaybeAwaitable
-    from coatcheck.storage.protocol import Storage, Stored
+    from coatcheck.storage.protocol import MaybeAwaitable, Storage, Stored
     from coatcheck.testing.scenario import Fault
 
 __all__ = ("BrokenOnPurpose", "FailingOffloader", "FailingReader", "FaultyStorage", "WatchedStorage")

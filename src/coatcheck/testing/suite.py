@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from coatcheck.core.policy import MaybeAwaitable
+    from coatcheck.storage.protocol import MaybeAwaitable
+
 
 __all__ = ("Contract", "require_same", "wait_for", "words_of")
 
