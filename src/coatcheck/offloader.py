@@ -47,7 +47,8 @@ class Offloader:
     """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
 
     Every method that reaches the storage has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so
-    on. The sync methods do everything on the caller's thread; the async ones never block the event loop.
+    on. The sync methods return when the work is done; an async storage runs on a loop of ours, and large content is
+    hashed on a second thread. The async methods work on threads, so that the event loop stays free.
     """
 
     def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:

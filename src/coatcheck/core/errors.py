@@ -7,9 +7,9 @@
     └── StorageError        the operator: the storage failed; the tool result stayed in the conversation
         └── CorruptContent      the operator: stored bytes are not the bytes that were saved
 
-Each error has the values that its reader needs as attributes. Messages name the wrong value with ``!r`` and say what to
-do. Any other error that comes out of an ``Offloader`` is a bug. One place makes the errors of backends ours:
-``engine.execution``. A storage that is called directly raises what its backend raises, besides ours.
+``ReferenceNotFound`` carries the reference. Messages name what was wrong and say what to do. Any other error that comes
+out of an ``Offloader`` is a bug. One place makes the errors of backends ours: ``engine.execution``. A storage that is
+called directly raises what its backend raises, besides ours.
 """
 
 from __future__ import annotations

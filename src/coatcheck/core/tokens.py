@@ -1,8 +1,8 @@
 """Token counters: how much of the model's window text takes, and the exact slice that fits a budget.
 
 The size of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing here
-uses the network: the ranks of ``o200k_base`` ship with this package. Only counting, estimating and cutting belong here;
-``plan`` and ``preview`` decide what follows from the numbers.
+uses the network, except ``TiktokenCounter.download``, which the host calls: the ranks of ``o200k_base`` ship with this
+package. Only counting, estimating and cutting belong here; ``plan`` and ``preview`` decide what follows from them.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class TiktokenCounter(TokenCounter):
     def download(name: str) -> None:
         """Fetch the ranks of encoding ``name`` from tiktoken's publisher into tiktoken's cache on disk.
 
-        The one call of this package that uses the network, and only when the host makes it.
+        The only place where counting uses the network, and only if the host calls it.
 
         Raises:
             InvalidRequest: tiktoken knows no such encoding.

@@ -231,7 +231,7 @@ class _Done(Generic[Result]):
 
 
 def run(operation: Effects[Result]) -> Result:
-    """Run an operation on this thread, and make every call on it.
+    """Run an operation on this thread; only async calls run elsewhere, on ``_background_loop``.
 
     If an event loop runs on this thread, an async call is answered with ``InvalidRequest``: the caller must use the
     async method.
