@@ -91,7 +91,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         """Configure.
 
         Args:
-            storage: where content goes: a storage, or a ready ``Offloader``.
+            storage: where content goes: a storage, or a ready ``Offloader``. Required.
             scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
                 subject; else, for a server on stdio or in memory, one scope for its name and the directory in which it
                 was started. A server on HTTP without either, such as one with tokens that name no subject, stores

@@ -130,7 +130,7 @@ class Proxy:
         Args:
             upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``. Several servers are a
                 mapping of their names; tools and prompts are then called ``NAME_TOOL`` everywhere.
-            storage: where content goes: a storage, or a ready ``Offloader``.
+            storage: where content goes: a storage, or a ready ``Offloader``. Required.
             scope: who may read back. None: the ambient scope, else the identity.
             identity_of: returns the scope of a server's clients by the server's name. None: a digest of that name and
                 the working directory, so that references live across restarts and projects do not mix.

@@ -1,7 +1,6 @@
 """The demo's run: a real agent with ``OffloadMiddleware``, one conversation for each question.
 
 Only running belongs here. Questions come as cases, models from ``demo_model``; ``demo_report`` tells what happened.
-This is the one module of the library that imports an adapter, because the demo shows the real thing.
 """
 
 from __future__ import annotations
