@@ -29,9 +29,9 @@ _OF_THE_USER = "user:"
 class ArtifactServiceBridge(StrandsStorageBridge):
     """Keeps content in an artifact service of ADK, as artifacts of an app and a user of its own.
 
-    No user of your app sees them among his artifacts; scopes keep conversations apart, as in every storage. A service
-    keeps every version of an artifact, so content that is saved again is kept twice, until it is deleted. Listing
-    reads every entry of a scope.
+    No user of your app sees them among their own artifacts; scopes keep conversations apart, as in every storage. A
+    service keeps every version of an artifact, so content that is saved again is kept twice, until it is deleted.
+    Listing reads every entry of a scope.
     """
 
     def __init__(

@@ -43,7 +43,8 @@ class OffloadPlugin(BasePlugin):
     One serves all agents of an app, sub-agents and agents as tools among them:
     ``App(name="app", root_agent=agent, plugins=[OffloadPlugin()])``. Agents with tools are offered the retrieval tool;
     the agents themselves are never changed. Results with ``skip_summarization`` stay, because they are for the user.
-    Where our rewriting fails, a warning is logged and the raw result stays.
+    If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it is above
+    ``max_inline_tokens``.
 
     List it last: what a plugin returns in place of a result, ADK shows to no later plugin, nor to the
     ``after_tool_callback`` of the agent.
@@ -61,13 +62,14 @@ class OffloadPlugin(BasePlugin):
         """Configure.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+                process ends.
             name: the plugin's name in the app.
             scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
                 app, the user and the session, else ``"default"``.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: ADK shows one
-                call at a time.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, since ADK shows one call at a
+                time; only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

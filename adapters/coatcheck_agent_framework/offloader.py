@@ -31,7 +31,8 @@ class ToolOffloader(ContextProvider):
 
     One serves any number of agents: ``Agent(middleware=offload.middleware, context_providers=[offload])``. That covers
     the tools of MCP servers. The result of a call that ends the run (``MiddlewareTermination``) stays, and so does what
-    the framework asks the user. Where our rewriting fails, a warning is logged and the raw result stays.
+    the framework asks the user. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut
+    if it is above ``max_inline_tokens``.
     """
 
     def __init__(
@@ -45,12 +46,13 @@ class ToolOffloader(ContextProvider):
         """Configure.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+                process ends.
             scope: who may read back: a scope, or a callable on the ``FunctionInvocationContext``. Else the ambient
                 scope, else the ``session_id`` of the session that the run was given, else ``"default"``.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: the framework
-                shows one call at a time.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, since the framework shows one call at a
+                time; only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -82,6 +84,6 @@ class ToolOffloader(ContextProvider):
         """
         return list(self._middleware)
 
-    async def before_run(self, *, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - what this needs not
+    async def before_run(self, *, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
         """Add the retrieval tool to the tools of a run; the framework calls it."""
         context.extend_tools(self.source_id, [self.retrieval_tool])

@@ -98,7 +98,8 @@ class ToolResultOffloadHook:
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
             keep_meta: do not touch a message's ``meta`` even where a value in it is the very text that was stored;
                 else a small mark takes its place, and ``restore_meta`` gives it back.
-            **options: those of ``Offloader``, where ``store`` is not one; not ``policies``, which are the strategies.
+            **options: the options of ``Offloader``, except ``policies``, since the strategies are the policies; only if
+                ``store`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, both previews were given, or options came with a ready ``Offloader``.

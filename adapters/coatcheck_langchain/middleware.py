@@ -36,10 +36,10 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
     Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
-    messages are never changed: copies are. Where our rewriting fails, a warning is logged and the raw result stays. The
-    first middleware in the list is the outermost: its place decides whether this one sees results before or after
-    others change them. Tracers and callbacks see a tool's raw result before any middleware does; ``offload_tool`` keeps
-    it from them too.
+    messages are never changed: copies are. If rewriting fails, a warning is logged; the result stays as it is, or is
+    stored or cut if it is above ``max_inline_tokens``. The first middleware in the list is the outermost: its place
+    decides whether this one sees results before or after others change them. Tracers and callbacks see a tool's raw
+    result before any middleware does; ``offload_tool`` keeps it from them too.
     """
 
     def __init__(
@@ -58,7 +58,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
         """Configure.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+                process ends.
             scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
                 ``thread_id``, else ``"default"``.
             include_retrieval_tool: give the agent the tool to read back with.
@@ -72,8 +73,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             native_media: the retrieval tool returns images and files themselves instead of a description.
             keep_artifact: do not touch a message's ``artifact`` even where it is a copy of the text that was stored, as
                 MCP adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
-            **options: those of ``Offloader``, if ``storage`` is not one, except ``max_step_tokens``: a middleware sees
-                one call at a time.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, since a middleware sees one call at a
+                time; only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

@@ -73,7 +73,7 @@ def offload_tool(
             ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         keep_artifact: as for ``OffloadMiddleware``.
-        **options: those of ``Offloader``, if ``storage`` is a storage, except ``max_step_tokens``.
+        **options: the options of ``Offloader``, except ``max_step_tokens``; only if ``storage`` is not one.
 
     Raises:
         InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is

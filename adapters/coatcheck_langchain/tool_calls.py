@@ -62,7 +62,7 @@ def offload_tool_calls(
         exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: as for the ``ToolNode``: the key of the messages in a state update.
         keep_artifact: as for ``OffloadMiddleware``.
-        **options: those of ``Offloader``, if ``storage`` is a storage, except ``max_step_tokens``.
+        **options: the options of ``Offloader``, except ``max_step_tokens``; only if ``storage`` is not one.
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

@@ -120,7 +120,7 @@ def offload_tool_node(
         exempt: names of tools; their results stay, up to ``max_inline_tokens``.
         messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
-        **options: those of ``Offloader``, if ``storage`` is a storage.
+        **options: the options of ``Offloader``; only if ``storage`` is not an ``Offloader``.
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

@@ -171,7 +171,7 @@ def _takes_base_context(invoke: Callable[..., Any]) -> bool:
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
     """Return a copy of a tool with an output that is offloaded.
 
-    All else it has in common with the tool, but for the time limit, which ``Invoker`` applies.
+    It equals the tool in everything else, except the time limit, which ``Invoker`` applies.
     """
     copied = _copy_of(tool)
     limited = _copy_of(copied)

@@ -33,7 +33,8 @@ class ToolOffloader:
     One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
     ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final
     answers that ``tool_use_behavior`` names, results that code in the provider's container asked for, and results of
-    tools with an ``output_json_schema`` stay. Where our rewriting fails, a warning is logged and the raw result stays.
+    tools with an ``output_json_schema`` stay. If rewriting fails, a warning is logged; the result stays as it is, or is
+    stored or cut if it is above ``max_inline_tokens``.
     """
 
     def __init__(
@@ -47,12 +48,13 @@ class ToolOffloader:
         """Configure.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+                process ends.
             scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
                 ``group_id`` of the ``RunConfig``, else ``"default"``.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: the SDK shows
-                one call at a time.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, since the SDK shows one call at a
+                time; only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

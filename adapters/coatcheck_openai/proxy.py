@@ -1,4 +1,4 @@
-"""What takes the place of a callable or a server of the SDK, and is it in every way but for what it overrides.
+"""A stand-in for a callable or a server of the SDK that behaves like it except where it overrides something.
 
 The SDK asks for the class of a tool's invoker before it inspects the arguments of a call that may need an approval, and
 for private attributes of MCP servers. A wrapper that hides either would change who is asked for an approval.

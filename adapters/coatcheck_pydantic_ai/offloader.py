@@ -33,7 +33,8 @@ class ToolOffloader(AbstractCapability[Any]):
 
     One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees every tool, those of MCP
     servers too, after all other capabilities did what they do to a result. Results of output tools stay, and those
-    that code asked for. Where our rewriting fails, a warning is logged and the raw result stays.
+    that code asked for. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it
+    is above ``max_inline_tokens``.
     """
 
     def __init__(
@@ -47,12 +48,13 @@ class ToolOffloader(AbstractCapability[Any]):
         """Configure.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, gone with the process.
+            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+                process ends.
             scope: who may read back: a scope, or a callable on the ``RunContext``. Else the ambient scope, else the
                 ``conversation_id`` of the run.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: those of ``Offloader``, where ``storage`` is not one, but for ``max_step_tokens``: Pydantic AI
-                shows one call at a time.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, since Pydantic AI shows one call at a
+                time; only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.

@@ -1,4 +1,4 @@
-"""What exists because one changed import is to be enough: Haystack's own store, strategies, previews and dictionaries.
+"""Everything needed so that changing one import is enough: Haystack's own store, strategies, previews and dictionaries.
 
 ``coatcheck_haystack`` and ``haystack_integrations.hooks.coatcheck`` offer what users need of it.
 """

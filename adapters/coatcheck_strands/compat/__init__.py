@@ -1,4 +1,4 @@
-"""What exists because one changed import is to be enough: Strands' own storages, sandboxes, old sessions and eviction.
+"""Everything needed so that changing one import is enough: Strands' own storages, sandboxes, old sessions and eviction.
 
 ``coatcheck_strands`` offers what users need of it.
 """

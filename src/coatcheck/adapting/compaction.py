@@ -52,7 +52,7 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     A tool that returns the text of a placeholder can add up to 8 false references with each result. Only a mark next
-    to a result tells that it was offloaded, and only LangChain, but for ``offload_tool``, Haystack and Strands keep it.
+    to a result tells that it was offloaded; only LangChain (except ``offload_tool``), Haystack and Strands keep one.
 
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,

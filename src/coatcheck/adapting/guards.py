@@ -294,7 +294,7 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
         return delivery.raw
 
 
-async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - a verb
+async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - `heavy` reads like `if heavy`
     """Call ``function``: on a thread where it is ``heavy``, so that it does not block the event loop."""
     if not heavy:
         return function(*arguments)

@@ -300,7 +300,7 @@ class _Field(_Tally):
 
     @property
     def absent(self) -> int:
-        """How many records have it not."""
+        """How many records lack it."""
         return self.counts.get(_ABSENT, 0)
 
     @property
