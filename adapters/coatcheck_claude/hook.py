@@ -10,7 +10,7 @@ from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock, log_failure
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
-from coatcheck.hook import BYTES_PER_TOKEN, answer_with, leaving, replaced, without_copy
+from coatcheck.hook import BYTES_PER_TOKEN, answer_with, replaced, texts_to_offload, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class _Hook:
         limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
         try:
             response = without_copy(event.get("tool_response"))
-            texts = leaving(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
+            texts = texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
         except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
             tool = event.get("tool_name")
             log_failure(_log, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)

@@ -14,17 +14,26 @@ from typing import TYPE_CHECKING
 from coatcheck.core.lazy import lazily
 
 if TYPE_CHECKING:
-    from coatcheck.hook.answer import answer_with, leaving
+    from coatcheck.hook.answer import answer_with, texts_to_offload
     from coatcheck.hook.command import program, split_hook
     from coatcheck.hook.options import BYTES_PER_TOKEN
     from coatcheck.hook.shapes import Path, replaced, without_copy
 
-__all__ = ("BYTES_PER_TOKEN", "Path", "answer_with", "leaving", "program", "replaced", "split_hook", "without_copy")
+__all__ = (
+    "BYTES_PER_TOKEN",
+    "Path",
+    "answer_with",
+    "program",
+    "replaced",
+    "split_hook",
+    "texts_to_offload",
+    "without_copy",
+)
 
 __getattr__ = lazily(
     __name__,
     {
-        "answer": ("answer_with", "leaving"),
+        "answer": ("answer_with", "texts_to_offload"),
         "command": ("program", "split_hook"),
         "options": ("BYTES_PER_TOKEN",),
         "shapes": ("Path", "replaced", "without_copy"),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from coatcheck.hook.options import Options
     from coatcheck.hook.shapes import Path
 
-__all__ = ("answer_with", "leaving", "main", "respond")
+__all__ = ("answer_with", "main", "respond", "texts_to_offload")
 
 _EVENT = "PostToolUse"
 _STARTED = "SessionStart"
@@ -102,7 +102,7 @@ def _after_tool(
 def _answer(event: Mapping[str, Any], tool: str, session: str, *, options: Options) -> bytes | None:
     response = without_copy(event.get("tool_response"))
     limits = {"limit": options.limit, "hard_limit": options.hard_limit}
-    texts = leaving(tool, event.get("tool_input"), response, **limits)
+    texts = texts_to_offload(tool, event.get("tool_input"), response, **limits)
     return _with_replacements(response, texts, tool, session, options=options)
 
 
@@ -177,8 +177,10 @@ def answer_with(response: object) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": response}}
 
 
-def leaving(tool: str, tool_input: object, response: object, *, limit: int, hard_limit: int) -> dict[Path, str]:
-    """Return what of a response must leave, by its places; nothing of what was itself read back.
+def texts_to_offload(
+    tool: str, tool_input: object, response: object, *, limit: int, hard_limit: int
+) -> dict[Path, str]:
+    """Return the texts to offload, by path; none if the response is itself a read-back.
 
     Args:
         tool: the name of the tool.
