@@ -563,12 +563,14 @@ def test_the_options_are_read_in_both_forms() -> None:
         ("--max-age=2W", Options(max_age=1_209_600)),
         ("--max-bytes=3GB", Options(max_bytes=3_000_000_000)),
         ("--max-bytes=5 mb", Options(max_bytes=5_000_000)),
-        ("--max-bytes=1.5GB", None),
+        ("--max-bytes=1.5GB", Options(max_bytes=1_500_000_000)),
         ("--max-bytes=7d", None),
         ("--max-age=d", None),
         ("--max-age=30", None),  # seconds would be a surprise
         ("--max-age=-5", None),
         ("--max-result-tokens=2KB", None),
+        pytest.param("--max-bytes=" + 400 * "9" + "GB", None, id="more bytes than a float holds"),
+        pytest.param("--max-result-tokens=" + 5_000 * "9", None, id="more digits than Python reads"),
         ("--max-age=\u0665", None),
     ],
 )

@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 
+from coatcheck.core.forks import loading
+
 __all__ = ("BYTES_PER_TOKEN", "OPTIONS", "Options", "read_options", "split_options")
 
-_UNITS = {
-    "max_age": {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800},
-    "max_bytes": {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12},
-}
 _FORMS = {
     "max_age": "a number with s, m, h, d or w, such as 7d",
     "max_bytes": "a number of bytes, or one with KB, MB, GB or TB, such as 2GB",
@@ -101,7 +99,7 @@ def read_options(words: list[str]) -> tuple[Options, list[str]]:
         name = option.removeprefix("--").replace("-", "_")
         if isinstance(getattr(Options(), name), str):
             chosen[name] = value
-        elif number := _number(value, _UNITS.get(name, {"": 1})):
+        elif number := _number(name, value):
             chosen[name] = number
         else:
             wrong.append(f"{option} must be {_FORMS.get(name, 'a whole number above 0')}, not {value!r}")
@@ -132,8 +130,14 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
     return given, wrong
 
 
-def _number(value: str, units: dict[str, int]) -> int:
-    """Return an amount as people write it; 0 if it is none. As ``core.amounts``, which takes longer to load."""
-    digits = value.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
-    factor = units.get(value[len(digits) :].strip().lower(), 0)
-    return int(digits) * factor if digits.isascii() and digits.isdecimal() else 0
+def _number(name: str, value: str) -> int:
+    """Return an amount as people write it; 0 if it is none."""
+    try:
+        if name not in _FORMS:
+            return int(value) if value.isascii() and value.isdecimal() else 0
+        with loading:
+            from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - for these options only
+
+        return int((parse_bytes if name == "max_bytes" else parse_seconds)(name, value))
+    except (ValueError, OverflowError):  # InvalidRequest is a ValueError
+        return 0
