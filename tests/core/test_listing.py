@@ -371,7 +371,7 @@ def test_an_odd_entry_is_an_error_of_the_storage(odd: dict[str, Any]) -> None:
     offloader = storing(Odd())
     store(offloader, "text")
 
-    with pytest.raises(StorageError, match="whoever wrote the storage"):
+    with pytest.raises(StorageError, match=r"must list coatcheck\.Listed with key: str, .*; fix the storage"):
         offloader.list(scope="s")
 
 

@@ -121,5 +121,5 @@ def test_what_lists_nothing_or_something_else_is_told() -> None:
 
     with pytest.raises(InvalidRequest, match=r"it lacks coatcheck\.Lists"):
         page_of(DictStorage())
-    with pytest.raises(StorageError, match=r"Wrong\.page answered with list"):
+    with pytest.raises(StorageError, match=r"Wrong\.page must return a coatcheck\.Page, not list; fix the storage"):
         page_of(Wrong())

@@ -153,11 +153,11 @@ def failing() -> Iterator[Listed]:
         (None, r"listing \(Storage\) failed: TypeError"),
         (42, r"listing \(Storage\) failed: TypeError"),
         (failing(), r"listing \(Storage\) failed: OSError"),
-        (["content"], "listed str, where"),
-        ([listed(key=5)], r"Listed\(key: int, .*where .* key: str"),
-        ([listed(size=None)], r"size: NoneType, .*where .* size: int"),
-        ([listed(modified="now")], r"modified: str, .*where .* modified: float"),
-        ([listed(modified=10**400)], r"modified: int, .*where .* modified: float"),
+        (["content"], "must list coatcheck.Listed .*, not str; fix"),
+        ([listed(key=5)], r"must list .* key: str.*, not .*Listed\(key: int, "),
+        ([listed(size=None)], r"must list .* size: int.*, not .*size: NoneType, "),
+        ([listed(modified="now")], r"must list .* modified: float.*, not .*modified: str, "),
+        ([listed(modified=10**400)], r"must list .* modified: float.*, not .*modified: int, "),
     ],
     ids=["None", "int", "raises amid", "str", "key", "size", "modified", "too late"],
 )
@@ -176,5 +176,7 @@ def test_a_wrong_answer_to_a_sweep_is_a_storage_error() -> None:
         def sweep(self, keys: object, *, before: float) -> Any:  # noqa: ANN401 - whatever a test tries
             del keys, before
 
-    with pytest.raises(StorageError, match="sweep answered with NoneType, where the number"):
+    with pytest.raises(
+        StorageError, match="sweep must return the number of entries that it removed, an int, not NoneType"
+    ):
         Offloader(Storage()).sweep(max_bytes=0)

@@ -109,8 +109,8 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Li
     for entry in listed:
         if not _is_well_formed(entry):
             msg = (
-                f"{type(storage.storage).__name__} listed {_described(entry)}, where coatcheck.Listed with key: str,"
-                " size: int and modified: float was due: whoever wrote the storage must convert it"
+                f"{type(storage.storage).__name__} must list coatcheck.Listed with key: str, size: int and"
+                f" modified: float, not {_described(entry)}; fix the storage"
             )
             raise StorageError(msg)
         if is_storage_key(entry.key):
@@ -165,8 +165,8 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
             isinstance(answer, Page) and isinstance(answer.after, str | None) and isinstance(answer.entries, tuple)
         ):
             msg = (
-                f"{type(storage.storage).__name__}.page answered with {type(answer).__name__}, where a coatcheck.Page"
-                " was due: whoever wrote the storage must return it"
+                f"{type(storage.storage).__name__}.page must return a coatcheck.Page, not {type(answer).__name__}; fix"
+                " the storage"
             )
             raise StorageError(msg)
         page = answer
@@ -311,8 +311,8 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
             raise answer
         if not isinstance(answer, int):
             msg = (
-                f"{type(storage.storage).__name__}.sweep answered with {type(answer).__name__}, where the number of the"
-                " entries that it removed was due, an int: whoever wrote the storage must return it"
+                f"{type(storage.storage).__name__}.sweep must return the number of entries that it removed, an int, not"
+                f" {type(answer).__name__}; fix the storage"
             )
             raise StorageError(msg)
         return answer

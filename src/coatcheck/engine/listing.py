@@ -93,7 +93,7 @@ def list_contents(
         msg = f"limit must be a whole number from 1 to {LONGEST_PAGE:,}, not {limit!r}"
         raise InvalidRequest(msg)
     if after is not None and not isinstance(after, str):
-        msg = f"after must be what the page before has as its after, not {after!r}"
+        msg = f"after must be the `after` of the previous page, not {after!r}"
         raise InvalidRequest(msg)
     if not (tool_name is None or isinstance(tool_name, str)):
         msg = f"tool_name must be a str or None, not {describe_value(tool_name)}"

@@ -268,7 +268,7 @@ def parse_after(after: str) -> tuple[float, str]:
         if math.isnan(negated):
             raise ValueError  # noqa: TRY301 - as float does for other words
     except ValueError:
-        msg = f"after must be what the page before has as its after, not {after!r}"
+        msg = f"after must be the `after` of the previous page, not {after!r}"
         raise InvalidRequest(msg) from None
     return negated, key
 

@@ -370,7 +370,7 @@ def test_a_page_after_what_no_page_said_is_refused(after: str) -> None:
     entry = make_entry(b"a")
     save(bridge, entry)
 
-    with pytest.raises(InvalidRequest, match="after must be what the page before has as its after"):
+    with pytest.raises(InvalidRequest, match="after must be the `after` of the previous page"):
         bridge.page(f"{entry.key.partition('/')[0]}/", limit=3, after=after)
 
 
