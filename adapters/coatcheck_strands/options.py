@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import InMemoryStorage, InvalidRequest, Offloader
+from coatcheck import InMemoryStorage, InvalidRequest, Offloader, Settings
 from coatcheck.adapting import make_offloader, refuse_options
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
 """Keywords that Strands' own offloader is about to take. Here the kind of content chooses the preview."""
 
 _NO_STEPS = "Strands shows one call at a time, so leave it out"
-_MAX_INLINE_TOKENS = 50_000
-"""As ``Offloader``; but a higher threshold raises it, because Strands' own offloader knows no such limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +79,8 @@ def complete_options(
         **numbers,
     }
     if isinstance(max_result_tokens, int):
-        options.setdefault("max_inline_tokens", max(_MAX_INLINE_TOKENS, max_result_tokens))
+        # A higher threshold raises it, because Strands' own offloader knows no such limit.
+        options.setdefault("max_inline_tokens", max(Settings().max_inline_tokens, max_result_tokens))
     # This checks them here and now, also where the storage is found only with the agent.
     make_offloader(
         InMemoryStorage(),

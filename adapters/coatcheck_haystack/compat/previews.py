@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import InvalidRequest, Offloader
+from coatcheck import InvalidRequest, Offloader, Settings
 from coatcheck.adapting import refuse_options
 
 if TYPE_CHECKING:
@@ -17,10 +17,10 @@ PREVIEW_CHARS = 200
 
 CHARACTERS_PER_TOKEN = 4
 
-MAX_RESULT_TOKENS = 2_500
+MAX_RESULT_TOKENS = Settings().max_result_tokens
 """The core's default threshold; a preview must stay below it."""
 
-MAX_INLINE_TOKENS = 50_000
+MAX_INLINE_TOKENS = Settings().max_inline_tokens
 """The core's default. A threshold above it, which a long preview asks for, raises it."""
 
 
