@@ -19,6 +19,7 @@ from coatcheck import (
     Offloaded,
     Offloader,
     ReferenceNotFound,
+    StorageError,
     TextBlock,
     log_failure,
     scopes,
@@ -210,8 +211,9 @@ def test_every_event_is_a_record_with_fields_failures_and_losses_as_warnings(
     with caplog.at_level(logging.DEBUG, logger="coatcheck"):
         run_through_everything(events.append)
 
-    assert len(caplog.records) == len(events) == 12
-    for record, event in zip(caplog.records, events, strict=True):
+    records = [record for record in caplog.records if fields_of(record)]
+    assert len(records) == len(events) == 12
+    for record, event in zip(records, events, strict=True):
         assert fields_of(record) == {**event.attributes, "coatcheck.operation.duration": event.milliseconds / 1e3}
         assert record.levelname == {"failed": "WARNING", "truncated": "ERROR"}.get(event.kind, "DEBUG")
     offloaded, *_ = caplog.records
@@ -235,11 +237,29 @@ def test_without_debugging_only_what_failed_or_was_lost_is_logged(caplog: pytest
     assert outcomes == ["failed", "failed", "truncated", "failed"]
 
 
-def test_a_failure_is_logged_with_the_place_where_it_was_raised(caplog: pytest.LogCaptureFixture) -> None:
-    run_through_everything()
+def test_a_failure_is_logged_in_one_line_and_the_place_where_it_was_raised_at_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.DEBUG, logger="coatcheck"):
+        run_through_everything()
 
-    assert "the policy of 'odd' failed: KeyError; the default threshold decides" in caplog.text
-    assert "in _refuse\n    raise KeyError" in caplog.text
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "the policy of 'odd' failed: KeyError; the default threshold decides" in warnings
+    assert not any("\n" in each for each in warnings)
+    places = [each for each in caplog.messages if "raised here" in each]
+    assert "in _refuse\n    raise KeyError" in places[0]
+
+
+def test_an_adapter_logs_an_error_of_a_storage_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        _fill_the_disk()
+    except StorageError as error:
+        with caplog.at_level(logging.DEBUG, logger="coatcheck_ours"):
+            log_failure(logging.getLogger("coatcheck_ours"), "it stays", error=error)
+
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
+    assert caplog.messages[0] == "it stays: the disk is full"
+    assert "in _fill_the_disk\n" in caplog.messages[1]
 
 
 # What must be in none of it.
@@ -310,6 +330,11 @@ def test_no_event_holds_content() -> None:
 def _misuse() -> None:
     msg = "no scope: pass scope=..."
     raise InvalidRequest(msg)
+
+
+def _fill_the_disk() -> None:
+    msg = "the disk is full"
+    raise StorageError(msg)
 
 
 def _quote() -> None:

@@ -19,7 +19,7 @@ from coatcheck.core.blocks import Kept, Offloaded, Truncated
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import ForkSafeLock
 from coatcheck.engine.execution import queued_milliseconds
-from coatcheck.engine.failures import class_of, logger, raised_at, write
+from coatcheck.engine.failures import class_of, log_place, logger, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -273,7 +273,8 @@ class Recorder:
     def record_failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it."""
         event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
-        write(logger, logging.WARNING, "%s", f"{logged}\n{raised_at(error)}".rstrip(), extra=_fields(event))
+        write(logger, logging.WARNING, "%s", logged, extra=_fields(event))
+        log_place(logger, error)
         with self._lock.held:
             self._counts["failed"] += 1
         for listener in self._listeners:

@@ -16,7 +16,7 @@ from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_error
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("cause_for_model", "class_of", "log_failure", "logger", "raised_at", "write")
+__all__ = ("cause_for_model", "class_of", "log_failure", "log_place", "logger", "write")
 
 
 logger = logging.getLogger("coatcheck")
@@ -31,15 +31,23 @@ def write(
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
-    """Log at WARNING that something failed: ``message``, the error and where it was raised.
+    """Log at WARNING that something failed: ``message``, the error and, of a foreign one, where it was raised.
 
     For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
-    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An
-    ``InvalidRequest`` says itself who must do what, so where it was raised is omitted.
+    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An error of ours
+    says itself who must do what, so it takes one line; see ``log_place``.
     """
-    said = str(error) if isinstance(error, CoatcheckError) else describe_error(error)
-    where = "" if isinstance(error, InvalidRequest) else raised_at(error)
-    write(log, logging.WARNING, "%s", f"{message}: {said}\n{where}".rstrip())
+    if isinstance(error, CoatcheckError):
+        write(log, logging.WARNING, "%s", f"{message}: {error}")
+        log_place(log, error)
+    else:
+        write(log, logging.WARNING, "%s", f"{message}: {describe_error(error)}\n{_raised_at(error)}".rstrip())
+
+
+def log_place(log: logging.Logger, error: CoatcheckError) -> None:
+    """Log at DEBUG where an error of ours was raised: a full disk raises the same at every result."""
+    if log.isEnabledFor(logging.DEBUG) and (where := _raised_at(error)):
+        write(log, logging.DEBUG, "%s", f"a failure was raised here:\n{where}".rstrip())
 
 
 def class_of(error: CoatcheckError) -> str:
@@ -55,6 +63,6 @@ def cause_for_model(error: CoatcheckError) -> str:
     return "the host's settings refused it" if isinstance(error, InvalidRequest) else "the storage failed"
 
 
-def raised_at(error: Exception) -> str:
+def _raised_at(error: Exception) -> str:
     """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
     return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
