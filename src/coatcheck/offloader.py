@@ -491,7 +491,7 @@ class Offloader:
     # Clean-up and counts.
 
     def delete_scope(self, scope: Scope) -> int:
-        """Delete everything that was stored in ``scope``; return how many entries that were.
+        """Delete everything that was stored in ``scope``; return how many contents that were.
 
         It lists the scope again until nothing is left that was saved before the call, at most 5 times. What is saved
         meanwhile may go or stay.
@@ -519,7 +519,7 @@ class Offloader:
         the ``str`` scope ``"tenant-7"``. Otherwise it does what ``delete_scope`` does, and raises what that raises.
 
         Returns:
-            The number of entries deleted.
+            The number of contents deleted.
 
         Raises:
             InvalidRequest: ``under`` is not a tuple of 1 to 8 ``str``.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import FileStorage, Offloader, ReferenceExpired
-from coatcheck.core.references import scope_part
+from coatcheck.core.references import Key, scope_part
 from tests.formats.kept import check_storage, every_version, left_by, make_old
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ def test_a_scope_is_deleted_and_the_others_stay(version: str, tmp_path: Path) ->
     left = left_by(version, "file", tmp_path)
     storage = FileStorage(tmp_path)
     offloader = Offloader(storage)
-    entries = list(storage.entries(f"{scope_part('user-2')}/"))
+    keys = [Key.parse(entry.key) for entry in storage.entries(f"{scope_part('user-2')}/")]
+    contents = [key for key in keys if key.is_content]
 
-    assert offloader.delete_scope("user-2") == len(entries) > 0
+    assert 0 < offloader.delete_scope("user-2") == len(contents) < len(keys)
 
     for result in left.results:
         for content in result["contents"]:

@@ -244,7 +244,7 @@ def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | N
 
 
 def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Effects[int]:
-    """Delete everything stored in ``scope`` until ``now``; return the number of entries.
+    """Delete everything stored in ``scope`` until ``now``; return the number of contents.
 
     Raises:
         InvalidRequest: the storage cannot list or delete.
@@ -257,7 +257,7 @@ def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Effects
 def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float) -> Effects[int]:
     """Delete everything stored until ``now`` in the tuple scopes that begin with the parts ``under``.
 
-    Returns the number of entries; raises what ``delete_scope`` raises.
+    Returns the number of contents; raises what ``delete_scope`` raises.
     """
     return (yield from _delete_all(storage, scope_part(under), now=now))
 
@@ -272,7 +272,7 @@ def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[i
     for _ in range(MAX_PASSES):
         listed = yield from entries(storage, prefix)
         yield from _delete(storage, listed)
-        deleted.update(entry.key for entry in listed)
+        deleted.update(entry.key for entry in listed if Key.parse(entry.key).is_content)
         if not _count_older(listed, now):
             return len(deleted)
     left = _count_older((yield from entries(storage, prefix)), now)
