@@ -235,6 +235,20 @@ def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
     assert ended.output.endswith(f"To list what it stores: {command}\n")
 
 
+def test_uninstall_says_where_stored_content_stays_and_how_to_delete_it(settings: Path) -> None:
+    write(settings, "{}")
+    call("install", "--storage=~/kept here")
+
+    dry_run, ended, again = call("uninstall", "--dry-run"), call("uninstall"), call("uninstall")
+
+    folder = f"{settings.parent.parent}/kept here"
+    command = shlex.join([*program(), "sweep", "--max-age=1d", f"--storage={folder}"])
+    told = f"What it stored stays in {folder}. To delete what nobody used for a day: {command}\n"
+    assert ended.output.endswith(told)
+    assert told in dry_run.output
+    assert told not in again.output
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

@@ -70,9 +70,7 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
     ran = run(*command, "--storage", tmp_path / "artefacts")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(
-        f"coatcheck: there is no folder {tmp_path / 'artefacts'}; what is stored first makes it"
-    )
+    assert ran.stderr.startswith(f"coatcheck: there is no folder {tmp_path / 'artefacts'}: the first save creates it.")
     assert ran.stderr.count("\n") == 1
     assert not (tmp_path / "artefacts").exists()
 
@@ -83,7 +81,9 @@ def test_what_is_there_and_no_folder_is_called_so(tmp_path: Path) -> None:
     ran = run("ls", "--storage", tmp_path / "file")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"coatcheck: {tmp_path / 'file'} is not a folder; --storage")
+    assert ran.stderr.startswith(
+        f"coatcheck: {tmp_path / 'file'} is not a folder. To use another storage, pass --storage"
+    )
 
 
 def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path: Path) -> None:

@@ -52,6 +52,10 @@ def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path
     uninstalled = run("mcp", "uninstall", "cursor", "issues")
 
     assert f"'issues' is as it was before, in {file} (user).\n" in uninstalled.stdout
+    assert (
+        f"What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: {sys.executable}"
+        in uninstalled.stdout
+    )
     assert file.read_text() == CURSOR
 
 
@@ -64,7 +68,7 @@ def test_install_says_that_the_file_of_a_project_is_not_for_others_now(file: Pat
     ran = run("mcp", "install", "cursor", "clocks")
 
     assert own.stderr == ""
-    assert ran.stderr == f"Whoever else uses {shared} has no {sys.executable}: do not share it.\n"
+    assert ran.stderr == f"Do not share {shared}: other people do not have {sys.executable}.\n"
 
 
 def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(file: Path) -> None:
@@ -122,6 +126,7 @@ def test_a_storage_with_an_address_stays_one(file: Path) -> None:
     run("mcp", "install", "cursor", "issues", "--storage", "s3://bucket/mcp")
 
     assert '"--storage", "s3://bucket/mcp"' in file.read_text()
+    assert "--max-age=1d --storage=s3://bucket/mcp\n" in run("mcp", "uninstall", "cursor", "issues").stdout
 
 
 @pytest.mark.parametrize("option", ["--scope", "--storage"])

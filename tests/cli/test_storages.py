@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "artifacts"
 
 
-HINT = " 1 content in 1 other scope: --scope, or ls --all-scopes."
+HINT = " There is 1 content in 1 other scope: name the scope with --scope, or list all with ls --all-scopes."
 """What is added where the scope is empty and another one is not."""
 
 
@@ -311,6 +311,7 @@ def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
     left_by_dry_run = keys(folder)
     ran = run("sweep", "--max-age", "30d")
 
+    assert "within the last hour" not in would.stdout + ran.stdout
     assert len(left_by_dry_run) == 4
     assert would.stdout.startswith("Would delete 2 contents, ")
     assert ran.stdout == would.stdout.replace("Would delete", "Deleted")
@@ -442,7 +443,7 @@ def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
 
     facts = answered("rm", "--scope", "mine", "--yes")
 
-    assert (facts["contents"], facts["deleted"]) == (2, 3)
+    assert (facts["contents"], facts["deleted"]) == (2, 2)
     assert len(keys(folder)) == 1
     assert run("cat", kept, "--scope", "yours").stdout == "words"
 
@@ -454,6 +455,31 @@ def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
 
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert ran.stderr == f"Nothing is stored in scope 'elsewhere' of FileStorage('{folder}').{HINT}\n"
+    assert len(keys(folder)) == 1
+
+
+def test_rm_deletes_every_scope_of_a_tenant_and_no_other(folder: Path) -> None:
+    store(folder, "words", scope=("tenant-7", "thread-1"))
+    store(folder, "words", LARGE, scope=("tenant-7", "thread-2", "deep"))
+    store(folder, "words", scope="tenant-7")
+    store(folder, "words", scope=("tenant-77", "thread-1"))
+
+    facts = answered("rm", "--under", "tenant-7", "--yes")
+
+    assert (facts["under"], facts["contents"], facts["deleted"]) == (["tenant-7"], 3, 3)
+    assert len(keys(folder)) == 2
+    again = run("rm", "--under", "tenant-7", "--yes")
+    assert again.exit_code == 1
+    assert again.stderr.startswith("Nothing is stored in the scopes under ('tenant-7',) of ")
+
+
+@pytest.mark.parametrize("words", [(), ("--scope", "a", "--under", "a")])
+def test_rm_is_told_either_a_scope_or_a_tenant(words: tuple[str, ...], folder: Path) -> None:
+    store(folder, "words")
+
+    ran = run("rm", "--yes", *words)
+
+    assert (ran.exit_code, ran.stderr) == (2, "coatcheck: rm needs either --scope or --under\n")
     assert len(keys(folder)) == 1
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.location import leftovers
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import show
 from coatcheck.core.errors import InvalidRequest
@@ -70,8 +72,8 @@ def install(
 ) -> None:
     """Add the hook to the settings of Claude Code.
 
-    Everything else in the file stays as it is, comments too. Options that were
-    given before stay, unless they are given anew.
+    Everything else in the file stays as it is, comments too. Options of an earlier
+    install are kept unless you give them again.
     """
     from coatcheck.hook.command import split_hook  # noqa: PLC0415 - not for --help
     from coatcheck.hook.options import split_options  # noqa: PLC0415
@@ -160,14 +162,37 @@ def _listing(words: list[str]) -> Iterator[str]:
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
     """Remove the hook from Claude Code's settings.
 
-    Only its entries are removed; the rest of the file stays as it is now.
+    Only its entries are removed; the rest of the file stays as it is now. So does
+    what the hook stored: only a save deletes what is old.
     """
-    from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
-
     path, other = _path(file, project=project), _path(None, project=not project)
-    changed = _edit(path, without_hook, dry_run=dry_run, done="does not have the hook")
+    notes: list[str] = []
+
+    def without(text: str) -> str:
+        from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
+
+        new: str = without_hook(text)
+        if new != text:
+            notes.extend(_leftovers(text))
+        return new
+
+    changed = _edit(path, without, dry_run=dry_run, done="does not have the hook")
     if not changed and file is None and other != path and _has_hook(other):
         show(f"{other} has it: coatcheck hook uninstall{'' if project else ' --project'}")
+    for note in notes:
+        show(note)
+
+
+def _leftovers(text: str) -> Iterator[str]:
+    """Yield where the hook of a settings file stores, and how to delete that; nothing if it is there twice."""
+    from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.command import split_hook  # noqa: PLC0415
+    from coatcheck.hook.options import read_options  # noqa: PLC0415
+    from coatcheck_mcp.install.claude_hook import command_in  # noqa: PLC0415
+
+    with suppress(InvalidRequest):
+        _, words = split_hook(command_in(text)) or ("", [])
+        yield leftovers(folder_for(read_options(words)[0]))
 
 
 def _has_hook(path: Path) -> bool:

@@ -15,16 +15,19 @@ from typing import TYPE_CHECKING, TypedDict
 
 from coatcheck.cli.failure import CannotRun
 from coatcheck.core.errors import install_command
+from coatcheck.hook.command import sweep_command
 
 if TYPE_CHECKING:
     from coatcheck.storage.protocol import Storage
 
-__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "storage_at")
+__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storage_at")
 
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
 DEFAULT_STORAGE = "~/.coatcheck"
 """One for each user, wherever a command runs: what was put in one folder is got in another."""
+
+_USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 """At least two characters, so that the drives of Windows are none."""
@@ -66,6 +69,11 @@ def storage_at(
     return _folder(path, may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits())
 
 
+def leftovers(location: str) -> str:
+    """Say where stored content stays after an uninstall, and how to delete it."""
+    return f"What it stored stays in {location}. To delete what nobody used for a day: {sweep_command(location)}"
+
+
 def _scheme(location: str) -> str:
     found = _URL.match(location)
     return found[1].lower() if found else ""
@@ -99,16 +107,13 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limit
     try:
         is_folder = stat.S_ISDIR(storage.root.stat().st_mode)
     except FileNotFoundError:
-        msg = (
-            f"there is no folder {storage.root}; what is stored first makes it,"
-            f" and --storage or {STORAGE_VARIABLE} names another storage"
-        )
+        msg = f"there is no folder {storage.root}: the first save creates it. {_USE_ANOTHER}"
         raise CannotRun(msg) from None
     except OSError as error:
         msg = f"{storage.root}: {error.strerror}"
         raise CannotRun(msg) from None
     if not is_folder:
-        msg = f"{storage.root} is not a folder; --storage or {STORAGE_VARIABLE} names another storage"
+        msg = f"{storage.root} is not a folder. {_USE_ANOTHER}"
         raise CannotRun(msg)
     return storage
 

@@ -10,13 +10,16 @@ import math
 import os
 import shlex
 import sys
+from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.location import STORAGE_VARIABLE, leftovers
 from coatcheck.cli.options import AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_json
 
@@ -156,20 +159,36 @@ def install(
         again = shlex.join(["coatcheck", "mcp", "uninstall", client, server, *([f"--file={file}"] if file else [])])
         complain(f"The options were not applied: run `{again}` first, and then this command again.")
     elif change.is_needed and change.found.place.reach == "project":
-        complain(f"Whoever else uses {change.found.source.path} has no {sys.executable}: do not share it.")
+        complain(f"Do not share {change.found.source.path}: other people do not have {sys.executable}.")
 
 
 @reported
 def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: _DryRun = False) -> None:
     """Take coatcheck away from a server again.
 
-    Only its entry changes; the rest of the file stays as it is now.
+    Only its entry changes; the rest of the file stays as it is now. So does what was
+    stored: only a save deletes what is old.
     """
     from coatcheck_mcp.install import Machine  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import uninstall as plan  # noqa: PLC0415
 
     change = plan(client, server, Machine(), file=_absolute(file))
     _carry_out(change, client, dry_run=dry_run, already="does not go through coatcheck", done="is as it was before")
+    if change.is_needed and not dry_run:
+        show(leftovers(_storage_of(change.found)))
+
+
+def _storage_of(found: Found) -> str:
+    """Return the storage of a server's proxy: that of its options, then of its file, then of the environment."""
+    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.config import DEFAULT_STORAGE, load  # noqa: PLC0415
+
+    args = found.entry.member("args")
+    options = dict(pairwise((None if args is None else args.value.strings) or ()))
+    storage: str = os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE)
+    with suppress(InvalidRequest):
+        storage = load(options["--config"], variables=None).storage if "--config" in options else storage
+    return options.get("--storage", storage)
 
 
 def _absolute(file: Path | None) -> Path | None:

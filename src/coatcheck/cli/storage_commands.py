@@ -18,7 +18,7 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
 from coatcheck.cli.options import AsJson, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import complain, iso_time, local_time, one_line, progress, show, show_json
-from coatcheck.scopes import DEFAULT_SCOPE, require_scope
+from coatcheck.scopes import DEFAULT_SCOPE, require_scope, require_scope_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -75,7 +75,7 @@ def list_contents(
     elif tool is not None:
         complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
     else:
-        complain(_nothing(access, None if all_scopes else chosen) + _elsewhere(storage))
+        complain(_nothing(access, None if all_scopes else f"scope {chosen!r}") + _elsewhere(storage))
 
 
 def _row_of_key(entry: Listed) -> dict[str, Any]:
@@ -193,7 +193,7 @@ def sweep(
     What was saved or used within the last hour stays, so agents can go on working.
     """
     from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - see list_contents
-    from coatcheck.engine.cleanup import SweepLimits, overdue, remove_unused  # noqa: PLC0415
+    from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, overdue, remove_unused  # noqa: PLC0415
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     if max_age is None and max_bytes is None and max_scope_bytes is None:
@@ -221,43 +221,56 @@ def sweep(
         spared = 0 if dry_run else len(past) - deleted
         meanwhile = f", except {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
-        show("What was saved or used within the last hour stays, whatever the limit.")
+        if any(entry.modified >= now - GRACE_SECONDS for entry in _entries(access, "")):
+            show("What was saved or used within the last hour stays, whatever the limit.")
 
 
 @reported
 def remove(
     *,
     scope: Annotated[
-        list[str], typer.Option(metavar="SCOPE", help="The scope, as for get; no default, and no variable.")
-    ],
+        list[str] | None, typer.Option(metavar="SCOPE", help="The scope, as for get; no default, and no variable.")
+    ] = None,
+    under: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TENANT", help="Every tuple scope that begins with it; once for each part."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     storage: StorageOption = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Delete everything that was stored in a scope. Asks first."""
+    """Delete everything that was stored in a scope, or in all scopes of a tenant. Asks first."""
     from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
-    access, chosen = _open(storage), require_scope(scope_of(scope))
-    found = _entries(access, f"{scope_part(chosen)}/")
+    if bool(scope) == bool(under):
+        msg = "rm needs either --scope or --under"
+        raise CannotRun(msg)
+    access = _open(storage)
+    tenant = require_scope_parts("--under", tuple(under)) if under else ()
+    chosen = tenant or require_scope(scope_of(scope))
+    where = f"the scopes under {chosen!r}" if tenant else f"scope {chosen!r}"
+    facts = {"under" if tenant else "scope": chosen}
+    found = _entries(access, scope_part(chosen) if tenant else f"{scope_part(chosen)}/")
     if not found:
         if as_json:
-            show_json({"scope": chosen, **_counts(found), "deleted": 0})
-        complain(_nothing(access, chosen))
+            show_json({**facts, **_counts(found), "deleted": 0})
+        complain(_nothing(access, where))
         raise typer.Exit(NOT_AS_EXPECTED)
     if not yes:
-        complain(f"This deletes {_amount(found)}, of scope {chosen!r} in {access.storage!r}.")
+        complain(f"This deletes {_amount(found)}, of {where} in {access.storage!r}.")
         _require_yes()
-    deleted = Offloader(access.storage).delete_scope(chosen)
+    offloader = Offloader(access.storage)
+    deleted = offloader.delete_scopes(under=tenant) if tenant else offloader.delete_scope(chosen)
     if as_json:
-        show_json({"scope": chosen, **_counts(found), "deleted": deleted})
+        show_json({**facts, **_counts(found), "deleted": deleted})
     else:
         show(f"Deleted {_amount(found)}.")
 
 
-def _nothing(access: StorageAccess, scope: Scope | None) -> str:
-    """Say that nothing is stored, and what is stored in other scopes."""
-    if scope is None:
+def _nothing(access: StorageAccess, where: str | None) -> str:
+    """Say that nothing is stored there, and what is stored in other scopes."""
+    if where is None:
         return f"Nothing is stored in {access.storage!r}."
     from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key  # noqa: PLC0415
@@ -266,8 +279,9 @@ def _nothing(access: StorageAccess, scope: Scope | None) -> str:
     scopes = len({Key.parse(entry.key).scope for entry in others})
     hint = ""
     if others:
-        hint = f" {count_of(len(others), 'content')} in {count_of(scopes, 'other scope')}: --scope, or ls --all-scopes."
-    return f"Nothing is stored in scope {scope!r} of {access.storage!r}.{hint}"
+        amount = f"{count_of(len(others), 'content')} in {count_of(scopes, 'other scope')}"
+        hint = f" There is {amount}: name the scope with --scope, or list all with ls --all-scopes."
+    return f"Nothing is stored in {where} of {access.storage!r}.{hint}"
 
 
 def _elsewhere(location: str) -> str:

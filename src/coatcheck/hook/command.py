@@ -9,7 +9,7 @@ import sys
 from io import StringIO
 from itertools import pairwise, takewhile
 
-__all__ = ("get_command", "is_get", "list_command", "program", "split_hook")
+__all__ = ("get_command", "is_get", "list_command", "program", "split_hook", "sweep_command")
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
@@ -97,10 +97,18 @@ def get_command(folder: str, scope: str) -> str:
 
 def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes: bool = False) -> str:
     """Return the command that lists a scope, or all of them, to paste into a shell in any folder."""
-    where = storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
     parts = (scope,) if isinstance(scope, str) else scope
     which = ["--all-scopes"] if all_scopes else [f"--scope={part}" for part in parts]
-    return shlex.join([*program(), "ls", f"--storage={where}", *which])
+    return shlex.join([*program(), "ls", f"--storage={_absolute(storage)}", *which])
+
+
+def sweep_command(storage: str) -> str:
+    """Return the command that deletes what nobody used for a day, to paste into a shell in any folder."""
+    return shlex.join([*program(), "sweep", "--max-age=1d", f"--storage={_absolute(storage)}"])
+
+
+def _absolute(storage: str) -> str:
+    return storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
 
 
 def split_hook(command: str) -> tuple[str, list[str]] | None:
