@@ -1,6 +1,8 @@
 """The end of a server on stdio: its process's, whoever else holds its output, and that of what it has started.
 
-The library takes a server for alive while its output is open, so also while only a child of it holds that.
+The library takes a server for alive while its output is open, so also while only a child of it holds that. But a
+process that ended well before anything was said has only launched the server, which is that child: then its output
+counts.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.os.posix.utilities import terminate_posix_process_tree
+from mcp.shared.message import SessionMessage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -23,7 +26,10 @@ if TYPE_CHECKING:
 __all__ = ("until_exit",)
 
 SILENT_SECONDS = 1.0
-"""How long nothing must have come before the process is looked at; what was left in the pipe has come by then."""
+"""How long no message must have come since the process ended; what was left in the pipe has come by then."""
+
+_LAST_SECONDS = 10.0
+"""How long its output is waited for in all, if what it has started goes on with messages there."""
 
 _KILL_SECONDS = 2.0
 """How long what a server has started may take to end itself; as long as the library gives the server."""
@@ -60,20 +66,24 @@ def _process_of(client: object) -> Any:  # noqa: ANN401 - the library's own type
 
 
 async def _pass_on(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], process: Any) -> None:  # noqa: ANN401 - as above
-    has_ended = False
+    is_up = is_launcher = False
+    silent = waited = 0.0  # since the process has ended
     async with into:
-        while True:
-            with anyio.move_on_after(SILENT_SECONDS) as silence:
+        while silent < SILENT_SECONDS and waited < _LAST_SECONDS:
+            code, item, start = process and process.returncode, None, anyio.current_time()
+            with anyio.move_on_after(SILENT_SECONDS - silent):
                 try:
                     item = await reads.receive()
                 except anyio.EndOfStream:
                     return
-            if not silence.cancelled_caught:
+            is_launcher = is_launcher if is_up else bool(process) and process.returncode == 0
+            if code is not None and not is_launcher:
+                took = anyio.current_time() - start
+                silent, waited = silent + took, waited + took
+            if isinstance(item, SessionMessage):
+                is_up, silent = True, 0.0
+            if item is not None:
                 try:
                     await into.send(item)
                 except anyio.BrokenResourceError:  # nobody reads any more
                     return
-            elif has_ended:
-                return
-            else:
-                has_ended = process is not None and process.returncode is not None

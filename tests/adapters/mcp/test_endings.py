@@ -8,17 +8,20 @@ import asyncio
 import logging
 import socket
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 import uvicorn
 from mcp import MCPError
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCNotification
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, command_upstream
+from coatcheck_mcp import stdio as stdio_module
 from coatcheck_mcp.client import Client, Identified
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.serving import serve_http, serve_stdio
@@ -28,6 +31,7 @@ from tests.adapters.mcp.test_stdio import PATIENCE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+NOTE = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
 OLD = "2024-11-05"
 NO_VERSION = "Unsupported protocol version"
 STRICT = f"""
@@ -153,3 +157,58 @@ class TestWordsOfAnEnd:
         with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
             await self.end(closed=True)
         assert "ended" not in caplog.text
+
+
+class Ended:
+    """A process that has ended; ``looked`` is set once somebody has asked so again and again."""
+
+    def __init__(self, code: int) -> None:
+        self._code, self._looks, self.looked = code, 0, anyio.Event()
+
+    @property
+    def returncode(self) -> int:
+        self._looks += 1
+        if self._looks > 10:
+            self.looked.set()
+        return self._code
+
+
+class TestOutputOfAProcessThatHasEnded:
+    @pytest.fixture(autouse=True)
+    def _impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stdio_module, "SILENT_SECONDS", 0.02)
+        monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1, raising=False)
+
+    async def test_of_a_launcher_it_is_the_servers_however_long_that_is_silent(self) -> None:
+        process, (to_proxy, reads) = Ended(0), anyio.create_memory_object_stream[Any](1)
+        into, passed = anyio.create_memory_object_stream[Any](1)
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
+                tasks.start_soon(stdio_module._pass_on, reads, into, process)
+                await process.looked.wait()
+                await to_proxy.send(NOTE)
+                assert await passed.receive() is NOTE
+                process.looked = anyio.Event()
+                await process.looked.wait()
+                await to_proxy.send(NOTE)
+                assert await passed.receive() is NOTE
+                tasks.cancel_scope.cancel()
+
+    @pytest.mark.parametrize("said", ["no message", "messages"])
+    async def test_of_another_it_ends_whatever_a_child_of_it_writes_there(self, said: str) -> None:
+        to_proxy, reads = anyio.create_memory_object_stream[Any](0)
+        into, passed = anyio.create_memory_object_stream[Any](0)
+        item = NOTE if said == "messages" else ValueError("a line of a log")
+
+        async def talk() -> None:
+            with suppress(anyio.BrokenResourceError):
+                while True:
+                    await to_proxy.send(item)
+
+        with anyio.fail_after(PATIENCE):
+            async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
+                tasks.start_soon(talk)
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(3))
+                async for found in passed:
+                    assert found is item
+                tasks.cancel_scope.cancel()
