@@ -11,10 +11,10 @@ import threading
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
-from weakref import WeakKeyDictionary
 
 from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
 from coatcheck import Storage as CoreStorage
+from coatcheck_strands.compat.by_agent import ByAgent
 from coatcheck_strands.compat.cycles import Cycles
 from coatcheck_strands.compat.eviction import EvictingBridge, EvictsFrom, evict
 from coatcheck_strands.compat.memory import InMemoryStorage
@@ -74,7 +74,7 @@ class Offloaders:
         self._limit = evict_after_cycles
         self._cycles = Cycles()
         self._fallback = InMemoryStorage()
-        self._by_agent: WeakKeyDictionary[Agent, Served] = WeakKeyDictionary()
+        self._by_agent: ByAgent[Served] = ByAgent()
         self._shared: dict[int, Served] = {}
         self._lock = threading.RLock()
         if storage is not None:
@@ -94,7 +94,7 @@ class Offloaders:
             with self._lock:
                 found = self._by_agent.get(agent)
                 if found is None:
-                    found = self._by_agent[agent] = self._made(agent)
+                    found = self._by_agent.set(agent, self._made(agent))
         return found
 
     def _made(self, agent: Agent) -> Served:

@@ -11,7 +11,9 @@ import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ReferenceType, ref
+
+from coatcheck_strands.compat.by_agent import ByAgent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +46,7 @@ class Cycles:
 
     def __init__(self) -> None:
         self.owner = secrets.token_hex(8)
-        self._last: WeakKeyDictionary[Agent, dict[str, int]] = WeakKeyDictionary()
+        self._last: ByAgent[dict[str, int]] = ByAgent()
         self._latest: ReferenceType[Agent] | None = None
         self._unowned: set[str] = set()
         self._lock = threading.Lock()
@@ -58,28 +60,32 @@ class Cycles:
                 if agent is None:
                     self._unowned.add(key)
             if agent is not None:
-                self._last.setdefault(agent, {})[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
+                self._of(agent)[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
 
     def begin(self, agent: Agent) -> None:
         """Note that ``agent`` begins a cycle. What the host stored before the first agent came counts from cycle 0."""
         with self._lock:
             self._latest = ref(agent)
             if self._unowned:
-                self._last.setdefault(agent, {}).update(dict.fromkeys(self._unowned, 0))
+                self._of(agent).update(dict.fromkeys(self._unowned, 0))
                 self._unowned.clear()
 
     def stale(self, agent: Agent, limit: int) -> list[str]:
         """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""
         oldest = agent.event_loop_metrics.cycle_count - limit
         with self._lock:
-            return [key for key, cycle in self._last.get(agent, {}).items() if cycle < oldest]
+            return [key for key, cycle in self._of(agent).items() if cycle < oldest]
 
     def forget(self, agent: Agent, key: str) -> None:
         """Drop a key of ``agent``."""
         with self._lock:
-            self._last.get(agent, {}).pop(key, None)
+            self._of(agent).pop(key, None)
 
     def is_used_by_another(self, agent: Agent, key: str) -> bool:
         """Return whether another agent uses a key too."""
         with self._lock:
-            return any(key in used for other, used in self._last.items() if other is not agent)
+            return any(key in used for used in self._last.others(agent))
+
+    def _of(self, agent: Agent) -> dict[str, int]:
+        found = self._last.get(agent)
+        return self._last.set(agent, {}) if found is None else found

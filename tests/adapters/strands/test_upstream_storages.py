@@ -8,14 +8,17 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from strands import Agent
 from strands import storage as unified
 from strands.vended_plugins import context_offloader as theirs
 
 import coatcheck
 import coatcheck_strands as ours
+from coatcheck_strands.compat.cycles import Cycles, used_by
 from tests.adapters.strands.agents import (
     BIG,
     RETRIEVE,
+    ScriptedModel,
     agent,
     call,
     reading,
@@ -31,8 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from types import ModuleType
-
-    from strands import Agent
 
 
 @pytest.fixture(params=[theirs, ours], ids=["theirs", "ours"])
@@ -98,6 +99,37 @@ def test_without_any_storage_it_is_memory(package: ModuleType) -> None:
     subject("go")
 
     assert ">  7| line 7 of" in text_of(results(subject)[-1])
+
+
+class ByName(Agent):
+    """An agent of a host that compares its agents by their names."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByName) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+def test_agents_that_are_equal_have_their_own_storages() -> None:
+    plugin, storages = ours.ContextOffloader(), (Custom(), Custom())
+
+    agents = [
+        ByName(ScriptedModel(call()), tools=[returning(BIG)], plugins=[plugin], storage=storage) for storage in storages
+    ]
+    for each in agents:
+        each("go")
+
+    assert [len(storage.held) for storage in storages] == [1, 1]
+
+
+def test_equal_agents_use_content_each_for_itself() -> None:
+    cycles, agents = Cycles(), [ByName(ScriptedModel("x")) for _ in range(2)]
+    for each in agents:
+        with used_by(each):
+            cycles.note("key")
+
+    assert all(cycles.is_used_by_another(each, "key") for each in agents)
 
 
 def test_a_storage_that_is_given_goes_before_the_agents(package: ModuleType) -> None:
