@@ -6,12 +6,13 @@ As a rule it is the same data once more. No model reads it, but it would stay in
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from strands.types.tools import ToolResult
 
 from coatcheck import Always, Offloaded
-from coatcheck.adapting import Delivery, mark_reference, read_marks
+from coatcheck.adapting import MARK, Delivery, mark_reference, read_marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,10 +23,14 @@ if TYPE_CHECKING:
     from coatcheck.adapting import Arrival, Batch
     from coatcheck_strands.hook import ContextOffloader
 
-__all__ = ("Copies", "put_back_copies")
+__all__ = ("Copies", "disown_marks", "put_back_copies")
 
 NEXT_TO_CONTENT = ("structuredContent", "metadata")
 """What tools of MCP servers add next to the content."""
+
+TAKEN_OUT = "taken_out"
+"""In our note on a result: which of these we took out. A server sets their values, and could write marks of its own,
+but it cannot set the note."""
 
 SMALL_CHARACTERS = 1_000
 """Of JSON. A shorter value is not worth an entry of its own."""
@@ -69,14 +74,30 @@ class Copies(Delivery[ToolResult]):
         }
         if stored:
             self.plugin.note_scope(self.event)
-        return cast("ToolResult", {**self.raw, **stored})
+        note = {MARK: {TAKEN_OUT: sorted(stored)}} if stored else {}
+        return cast("ToolResult", {**self.raw, **stored, **note})
+
+
+def disown_marks(result: ToolResult) -> ToolResult:
+    """Return a tool's result with a note that nothing was taken out, where a value of its own looks like our mark."""
+    is_noted = MARK in result or not _marks_in(result)
+    return result if is_noted else cast("ToolResult", {**result, MARK: {TAKEN_OUT: []}})
 
 
 def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolResult:
-    """Return a tool result with what ``Copies`` stored of it back in place."""
-    held = cast("dict[str, Any]", result)
-    marks = read_marks({key: held.get(key) for key in NEXT_TO_CONTENT})
+    """Return a tool result with what ``Copies`` stored of it back in place.
+
+    Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes what is not.
+    """
+    note, marks = cast("dict[str, Any]", result).get(MARK), _marks_in(result)
+    if isinstance(note, Mapping):
+        marks = {key: marked for key, marked in marks.items() if key in note.get(TAKEN_OUT, ())}
     return cast("ToolResult", {**result, **{key: json.loads(load(marked).data) for key, marked in marks.items()}})
+
+
+def _marks_in(result: ToolResult) -> dict[str, str]:
+    held = cast("dict[str, Any]", result)
+    return read_marks({key: held.get(key) for key in NEXT_TO_CONTENT})
 
 
 def _is_large(value: object) -> bool:

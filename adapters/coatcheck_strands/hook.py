@@ -21,7 +21,7 @@ from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalNam
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
-from coatcheck_strands.copies import Copies, put_back_copies
+from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import check_cycles, complete_options, identity_of
@@ -176,7 +176,7 @@ class ContextOffloader(StorageHooks):
         if "event_loop_cycle_id" not in event.invocation_state and not isinstance(event, _Recorded):
             _direct_call.set(event)
             return
-        raw = event.result
+        raw = event.result = disown_marks(event.result)
         with self.storing(event) as scope:
             event.result = await asettle(Content(self, event, scope), logger=logger)
             if not self._keep_structured_content:

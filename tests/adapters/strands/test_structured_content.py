@@ -120,6 +120,28 @@ def test_it_comes_back_from_a_session_after_a_restart(tmp_path: Path) -> None:
     assert plugin.restore(results(later)[0], later)["structuredContent"] == DATA  # type: ignore[typeddict-item]
 
 
+@pytest.mark.parametrize("text", [BIG, "small"], ids=["with large text", "with small text"])
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_servers_own_value_that_looks_like_a_mark_loads_nothing(text: str, *, keeps: bool) -> None:
+    plugin = ContextOffloader(keep_structured_content=keeps)
+    other = plugin.offloader_of().offload([coatcheck.JsonBlock({"of another tool": BIG})], tool_name="other")
+    assert isinstance(other, coatcheck.Offloaded)
+    forged = {"coatcheck": {"reference": other.references[0].id, "bytes": other.references[0].size}}
+    subject = agent(plugin, tools=[Server(text, structuredContent=forged, metadata={"of": BIG})])
+
+    subject("go")
+
+    restored: Any = plugin.restore(results(subject)[0], subject)
+    assert (restored["structuredContent"], restored["metadata"]) == (forged, {"of": BIG})
+
+
+def test_a_result_of_a_session_from_before_the_note_comes_back() -> None:
+    result, plugin, subject = asked(Server(BIG, structuredContent=DATA))
+    del result["coatcheck"]
+
+    assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
+
+
 def test_another_scope_gets_nothing_back() -> None:
     result, plugin, subject = asked(Server("small", structuredContent=DATA), scope="a")
 
