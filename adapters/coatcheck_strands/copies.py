@@ -54,7 +54,7 @@ class Copies(Delivery[ToolResult]):
     def look(self) -> Sequence[Batch]:
         """Return each as a result of its own."""
         held = cast("dict[str, Any]", self.raw)
-        copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_large(value)}
+        copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_stored(value)}
         arrivals = [
             self.plugin.arrival_of(self.event, [{"json": value}], native=key, **self._details)
             for key, value in copies.items()
@@ -100,8 +100,13 @@ def _marks_in(result: ToolResult) -> dict[str, str]:
     return read_marks({key: held.get(key) for key in NEXT_TO_CONTENT})
 
 
-def _is_large(value: object) -> bool:
+def _is_stored(value: object) -> bool:
+    """Return whether a value is large, and its JSON gives it back: not as another, where keys are int, or with tuples.
+
+    However large: ``find_copy``, which has a limit, would leave the largest in every session.
+    """
     try:
-        return isinstance(value, dict | list) and len(json.dumps(value)) > SMALL_CHARACTERS
+        text = json.dumps(value)
+        return isinstance(value, dict | list) and len(text) > SMALL_CHARACTERS and bool(json.loads(text) == value)
     except (TypeError, ValueError, RecursionError):
         return False

@@ -100,8 +100,9 @@ def test_it_stays_where_the_host_wants_it() -> None:
     assert MIDDLE not in text_of(result)
 
 
-def test_what_is_no_json_stays() -> None:
-    odd = {"data": BIG, "made": object()}
+@pytest.mark.parametrize("other", [{"made": object()}, {"pair": (1, 2)}, {"by number": {1: "one"}}, {"by": {None: 1}}])
+def test_what_json_would_not_give_back_stays(other: dict[str, Any]) -> None:
+    odd = {"data": BIG, **other}
     result, _, _ = asked(Server("small", structuredContent=odd))
 
     assert result["structuredContent"] is odd
