@@ -7,6 +7,7 @@ are found with langchain-core alone.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -125,7 +126,10 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
 def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it
     """Return a copy of what holds messages, with other ones."""
     if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
-        return dataclasses.replace(holder, **change)
+        copied = copy.copy(holder)  # ``dataclasses.replace`` is no copy: it calls ``__init__`` again
+        for name, value in change.items():
+            object.__setattr__(copied, name, value)  # it may be frozen
+        return copied
     return holder.model_copy(update=change)
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import pytest
@@ -106,6 +106,28 @@ def test_a_command_keeps_everything_else() -> None:
     assert type(new) is Command
     assert (new.graph, new.resume, new.goto) == (command.graph, command.resume, command.goto)
     assert new.update["count"] == 3
+
+
+@dataclass
+class Counting:
+    """A state whose fields are not all arguments."""
+
+    messages: list[Any]
+    seed: InitVar[int]
+    made: int = field(init=False, default=0)
+
+    def __post_init__(self, seed: int) -> None:
+        self.made += seed
+
+
+def test_a_typed_state_keeps_everything_else_and_is_not_made_again() -> None:
+    state = Counting([answer()], 1)
+    state.made += 1
+
+    changed = upper(state)
+
+    assert (changed.messages[0].content, changed.made) == ("WORDS", 2)
+    assert (state.messages[0].content, state.made) == ("words", 2)
 
 
 def test_other_messages_keep_their_places() -> None:
