@@ -94,8 +94,10 @@ def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessag
         case dict() if key in result:
             yield from find_messages(result[key], key=key)
         case list() | tuple():
+            is_update = all(map(_is_pair, result))
             for item in result:
-                yield from find_messages(item, key=key)
+                if not is_update or item[0] == key:
+                    yield from find_messages(item, key=key)
         case _:
             for holder in _holders(result, key):
                 yield from find_messages(getattr(result, holder, None), key=key)
@@ -110,7 +112,10 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
             held = replace_messages(result[key], copies, key=key)
             return result if held is result[key] else {**result, key: held}
         case list() | tuple():
-            items = [replace_messages(item, copies, key=key) for item in result]
+            is_update = all(map(_is_pair, result))
+            items = [
+                item if is_update and item[0] != key else replace_messages(item, copies, key=key) for item in result
+            ]
             if all(new is old for new, old in zip(items, result, strict=True)):
                 return result
             # A command may have its update as pairs, which LangGraph takes for such only where they are tuples.
@@ -121,6 +126,11 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
                 if held is not getattr(result, holder, None):
                     return _copy(result, {holder: held})
             return result
+
+
+def _is_pair(item: object) -> bool:
+    """Return whether an item is a key and its value. An update may be a list of them."""
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)  # noqa: PLR2004 - a pair
 
 
 def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it

@@ -140,6 +140,15 @@ def test_other_messages_keep_their_places() -> None:
     assert new[2].content == "WORDS"
 
 
+def test_of_the_pairs_of_a_command_only_those_for_the_messages_are_changed() -> None:
+    message = answer()
+    update = [("messages", [message]), ("audit", [message, answer()])]
+
+    changed = upper(Command(update=update)).update
+
+    assert [[each.content for each in held] for _, held in changed] == [["WORDS"], ["words", "words"]]
+
+
 def test_messages_may_be_under_another_key() -> None:
     result = {"history": [answer()], "messages": [answer()]}
 
