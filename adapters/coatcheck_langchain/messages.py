@@ -34,6 +34,10 @@ _HOLDERS = ("update", "value")
 """The field that holds messages: of LangGraph's ``Command``, and of its ``Overwrite``."""
 
 
+_OVERWRITE = "__overwrite__"
+"""Marks a mapping that means the same as an ``Overwrite``, which is what JSON makes of one."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
     """What is known of the calls that a result answers."""
@@ -91,8 +95,8 @@ def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessag
         case dict() if "tool" in {result.get("role"), result.get("type")} and "tool_call_id" in result:
             message = convert_to_messages([result])[0]
             yield result, message if isinstance(message, ToolMessage) else ToolMessage("", tool_call_id="")
-        case dict() if key in result:
-            yield from find_messages(result[key], key=key)
+        case dict() if (held := _key_of_messages(result, key)) in result:
+            yield from find_messages(result[held], key=key)
         case list() | tuple():
             is_update = all(map(_is_pair, result))
             for item in result:
@@ -108,9 +112,9 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
     if id(result) in copies:
         return copies[id(result)]
     match result:
-        case dict() if key in result:
-            held = replace_messages(result[key], copies, key=key)
-            return result if held is result[key] else {**result, key: held}
+        case dict() if (name := _key_of_messages(result, key)) in result:
+            held = replace_messages(result[name], copies, key=key)
+            return result if held is result[name] else {**result, name: held}
         case list() | tuple():
             is_update = all(map(_is_pair, result))
             items = [
@@ -126,6 +130,13 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
                 if held is not getattr(result, holder, None):
                     return _copy(result, {holder: held})
             return result
+
+
+def _key_of_messages(update: Mapping[str, Any], key: str) -> str:
+    """Return what a mapping has its messages under, as a state update or as either form of an ``Overwrite``."""
+    if len(update) == 1 and _OVERWRITE in update:
+        return _OVERWRITE
+    return "value" if update.get("type") == _OVERWRITE else key
 
 
 def _is_pair(item: object) -> bool:

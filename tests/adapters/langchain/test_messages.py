@@ -58,6 +58,8 @@ FORMS: dict[str, Any] = {
     "update": {"messages": [answer()], "other": [1]},
     "update with one message": {"messages": answer()},
     "command": Command(update={"messages": [answer()]}),
+    "overwrite as a mapping": {"messages": {"__overwrite__": [answer()]}},
+    "overwrite after JSON": {"messages": {"value": [answer()], "type": "__overwrite__"}},
     "command with a list": Command(update=[answer()]),
     "list of both": [answer(), Command(update={"messages": [answer()]}), {"messages": [answer()]}],
     "overwrite": {"messages": Overwrite([answer()])},
