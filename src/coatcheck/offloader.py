@@ -268,6 +268,7 @@ class Offloader:
         scope: Scope | Callable[[], Scope | None] | None = None,
         identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
+        error: Exception | None = None,
     ) -> Offloaded | Truncated | None:
         """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
 
@@ -281,6 +282,7 @@ class Offloader:
                 ``require_scope`` is set, nothing is stored: the text is cut.
             identity: as for ``offload``; or a callable, like ``scope``.
             retrieval_tool: as for ``offload``.
+            error: what led here, logged before; it is counted, and told to ``on_event`` as ``failed``.
 
         Returns:
             None if the result may stay: it comes from the retrieval tool, or its texts together have at most
@@ -289,14 +291,16 @@ class Offloader:
             head and tail of the texts stay, up to that limit, with a notice that the rest is lost, and why.
 
         """
-        if tool_name == retrieval_tool or not self._last_resort.may_be_needed(blocks):
+        if tool_name == retrieval_tool:
             return None
         chosen = self._scope_or_error(scope, identity)
-        settling = self._last_resort.settle(blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool)
+        settling = self._last_resort.settle(
+            blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool, error=error
+        )
         try:
             return run(settling)
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
-            return self._last_resort.cut(blocks, error, scope=chosen, tool_name=tool_name)
+        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            return self._last_resort.cut(blocks, failed, tool_name=tool_name)
 
     async def alast_resort(
         self,
@@ -306,16 +310,19 @@ class Offloader:
         scope: Scope | Callable[[], Scope | None] | None = None,
         identity: Scope | Callable[[], Scope | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
+        error: Exception | None = None,
     ) -> Offloaded | Truncated | None:
         """Do what ``last_resort`` does, without blocking the event loop."""
-        if tool_name == retrieval_tool or not self._last_resort.may_be_needed(blocks):
+        if tool_name == retrieval_tool:
             return None
         chosen = self._scope_or_error(scope, identity)
-        settling = self._last_resort.settle(blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool)
+        settling = self._last_resort.settle(
+            blocks, chosen, tool_name=tool_name, retrieval_tool=retrieval_tool, error=error
+        )
         try:
             return await arun(settling)
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
-            return self._last_resort.cut(blocks, error, scope=chosen, tool_name=tool_name)
+        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            return self._last_resort.cut(blocks, failed, tool_name=tool_name)
 
     # From the storage back.
 

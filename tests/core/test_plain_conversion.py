@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from coatcheck import InMemoryStorage, MediaBlock, OpaqueBlock, TextBlock
+from coatcheck import Event, InMemoryStorage, MediaBlock, Offloader, OpaqueBlock, TextBlock
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, settle
 from coatcheck.testing.faults import FailingOffloader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from coatcheck import Block, Offloaded, Offloader, Truncated
+    from coatcheck import Block, Offloaded, Truncated
 
 WAYS = pytest.mark.parametrize("way", ["sync", "async"])
 LIMIT = 4 * 5_000
@@ -54,12 +54,13 @@ class Message(Delivery[Any]):
     convert: Callable[[Any], Any] = blocks_of
     convert_plainly: Callable[[Any], Any] | None = None
     restore: Callable[[Block], Any] = part_of
+    scope: Any = "mine"
 
     def look(self) -> Sequence[Batch]:
         arrival = Arrival(
             content=self.raw, convert=self.convert, convert_plainly=self.convert_plainly, tool_name="fetch"
         )
-        return [Batch(arrivals=[arrival], offloader=self.offloader, scope="mine")]
+        return [Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope)]
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:
         ((_, outcome),) = changed
@@ -150,3 +151,40 @@ def test_a_simple_conversion_of_the_adapters_own_is_asked_alone(way: str) -> Non
     settled(Message(raw=CONTENT, offloader=offloader, convert=broken, convert_plainly=first_text), way)
 
     assert stored_by(offloader) == HUGE
+
+
+def no_tenant() -> NoReturn:
+    msg = "no such tenant"
+    raise LookupError(msg)
+
+
+@WAYS
+@pytest.mark.parametrize(
+    ("failing_part", "error_type", "reason"),
+    [
+        ({"scope": None}, "InvalidRequest", "no scope: require_scope=True"),
+        ({"scope": no_tenant}, "LookupError", "could not offload a result: LookupError"),
+        ({"scope": LookupError("no such tenant")}, "LookupError", "could not offload a result: LookupError"),
+        ({"convert": broken}, "MemoryError", "could not offload a result: MemoryError"),
+    ],
+    ids=["no scope", "a scope that raises", "an error for a scope", "a conversion that raises"],
+)
+@pytest.mark.parametrize("text", ["short", HUGE], ids=["stays", "is stored or cut"])
+def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
+    way: str, failing_part: dict[str, Any], *, error_type: str, reason: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    events: list[Event] = []
+    offloader = Offloader(require_scope=True, max_inline_tokens=5_000, on_event=events.append)
+
+    settled(Message(raw=[{"text": text}], offloader=offloader, **failing_part), way)
+
+    failed, *others = events
+    assert (failed.kind, failed.tool_name, failed.error_type) == ("failed", "fetch", error_type)
+    assert failed.scope == (None if "scope" in failing_part else "mine")
+    assert reason in failed.reason
+    assert "tenant" not in failed.reason
+    assert [event.kind for event in others] == (
+        [] if text == "short" else ["truncated" if "scope" in failing_part else "offloaded"]
+    )
+    assert offloader.stats().failed == 1
+    assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["plain_conversion"]

@@ -189,9 +189,14 @@ class Batch:
             from coatcheck.engine.last_resort import all_known  # noqa: PLC0415 - few results have such a block
         return all_known(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
 
-    def last_resorts(self) -> list[dict[str, Any]]:
+    def last_resorts(self, error: Exception) -> list[dict[str, Any]]:
         """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
-        common = {"scope": self._last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
+        common = {
+            "scope": self._last_scope,
+            "identity": self.identity,
+            "retrieval_tool": self.retrieval_tool,
+            "error": error,
+        }
         return [
             {
                 "blocks": self._without_huge_unknown(arrival.plainly_converted()),
@@ -254,11 +259,16 @@ def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
         return delivery.put_back(offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not end the agent
         log_failure(logger, FAILED, error=error)
+        return _limit(delivery, error, logger=logger)
+
+
+def _limit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger) -> Raw:
+    """Store or cut what is above the hard limit, after offloading ``failed``."""
     try:
         cut = [
             (arrival, outcome)
             for batch in delivery.look_again()
-            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(failed), strict=True)
             if (outcome := batch.offloader.last_resort(**arguments)) is not None
         ]
         return delivery.put_back(cut) if cut else delivery.raw
@@ -281,11 +291,16 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
         return await call_off_loop(heavy, delivery.put_back, offloaded) if offloaded else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, FAILED, error=error)
+        return await _alimit(delivery, error, logger=logger)
+
+
+async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger) -> Raw:
+    """Do what ``_limit`` does, without blocking the event loop."""
     try:
         cut = [
             (arrival, outcome)
             for batch in await call_off_loop(delivery.is_heavy, delivery.look_again)
-            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(failed), strict=True)
             if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
         ]
         return delivery.put_back(cut) if cut else delivery.raw

@@ -168,7 +168,7 @@ class Stats:
     """Reads of a reference to content that is gone."""
 
     failed: int = 0
-    """Times that a storage, a policy or a callback failed."""
+    """Times that a storage, a policy, a callback or an adapter failed, or a result had no scope and needed one."""
 
 
 class Recorder:
@@ -270,11 +270,17 @@ class Recorder:
         for listener in self._listeners:
             self._tell(listener, event)
 
-    def record_failure(self, error: CoatcheckError, about: About, *, logged: str, **details: Unpack[Details]) -> None:
-        """Log, count and tell the host that something failed and the agent goes on without it."""
+    def record_failure(
+        self, error: CoatcheckError, about: About, *, logged: str | None, **details: Unpack[Details]
+    ) -> None:
+        """Log, count and tell the host that something failed and the agent goes on without it.
+
+        ``logged`` is None where an adapter has logged it.
+        """
         event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
-        write(logger, logging.WARNING, "%s", logged, extra=_fields(event))
-        log_place(logger, error)
+        if logged is not None:
+            write(logger, logging.WARNING, "%s", logged, extra=_fields(event))
+            log_place(logger, error)
         with self._lock.held:
             self._counts["failed"] += 1
         for listener in self._listeners:

@@ -72,30 +72,35 @@ class LastResort:
         self._limit = BYTES_PER_TOKEN * settings.max_inline_tokens
         self._preview = min(settings.preview_limit, settings.max_inline_tokens)
 
-    def may_be_needed(self, blocks: Sequence[Block]) -> bool:
-        """Return whether ``blocks`` may exceed the limit, without counting a token."""
-        most = self._tokens if self._counter.bytewise else 0
-        return _has_more(_texts(blocks), most) or any(self._exceeds_limit(block) for block in blocks)
-
     def settle(
-        self, blocks: Sequence[Block], scope: Scope | Exception, *, tool_name: str, retrieval_tool: str | None
+        self,
+        blocks: Sequence[Block],
+        scope: Scope | Exception,
+        *,
+        tool_name: str,
+        retrieval_tool: str | None,
+        error: Exception | None,
     ) -> Effects[Offloaded | Truncated | None]:
-        """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays."""
+        """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays.
+
+        The host is told of ``error``, which led here.
+        """
+        about = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
+        if error is not None:
+            failure = _ours(error, "an adapter could not offload a result")
+            self._recorder.record_failure(failure, about, logged=None)
         if not self._is_needed(blocks):
             return None
         try:
             stored: Reference | Exception = yield from self._store(blocks, scope, tool_name=tool_name)
-        except Exception as error:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
-            stored = error
-        return self._outcome(blocks, stored, scope=scope, tool_name=tool_name, retrieval_tool=retrieval_tool)
+        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+            stored = failed
+        return self._outcome(blocks, stored, about, retrieval_tool=retrieval_tool)
 
-    def cut(
-        self, blocks: Sequence[Block], error: Exception, *, scope: Scope | Exception, tool_name: str
-    ) -> Truncated | Offloaded | None:
-        """Do what ``settle`` does where ``error`` kept it from running: store nothing."""
-        if not self._is_needed(blocks):
-            return None
-        return self._outcome(blocks, error, scope=scope, tool_name=tool_name, retrieval_tool=None)
+    def cut(self, blocks: Sequence[Block], error: Exception, *, tool_name: str) -> Truncated | Offloaded | None:
+        """Return what ``settle`` does where ``error`` kept it from running: nothing is stored."""
+        about = About(scope=None, tool_name=tool_name, references=())
+        return self._outcome(blocks, error, about, retrieval_tool=None) if self._is_needed(blocks) else None
 
     def _is_needed(self, blocks: Sequence[Block]) -> bool:
         """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""
@@ -128,9 +133,8 @@ class LastResort:
         self,
         blocks: Sequence[Block],
         stored: Reference | Exception,
+        about: About,
         *,
-        scope: Scope | Exception,
-        tool_name: str,
         retrieval_tool: str | None,
     ) -> Offloaded | Truncated:
         """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
@@ -139,11 +143,11 @@ class LastResort:
         tokens: Estimate | None = None
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
-            about = self._count(_texts(blocks)) + -(-sum(map(_size_of, heavy)) // BYTES_PER_TOKEN)
-            tokens = Estimate(round(about, 2 - len(str(about))), exact=False)
+            count = self._count(_texts(blocks)) + -(-sum(map(_size_of, heavy)) // BYTES_PER_TOKEN)
+            tokens = Estimate(round(count, 2 - len(str(count))), exact=False)
             if isinstance(stored, Exception):
                 error = _ours(stored)
-                head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=cause_for_model(error))
+                head = truncation_notice(tool_name=about.tool_name or "", tokens=tokens, reason=cause_for_model(error))
                 text = self._with_ends(f"{head}\n\n", texts, self._tokens)
                 outcome: Offloaded | Truncated = Truncated(blocks=(TextBlock(text), *rest), error=error)
             else:
@@ -158,9 +162,8 @@ class LastResort:
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
-        call = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
         known = None if tokens is None else tokens.tokens
-        self._recorder.record_outcome(outcome, call, tokens=known, tokens_saved=0)
+        self._recorder.record_outcome(outcome, about, tokens=known, tokens_saved=0)
         return outcome
 
     def _with_ends(self, head: str, texts: Sequence[str], limit: int) -> str:
@@ -283,9 +286,9 @@ def _ends(texts: Sequence[str], room: int) -> str:
     return f"{head}\n{mark}\n{tail}"
 
 
-def _ours(error: Exception) -> CoatcheckError:
+def _ours(error: Exception, what: str = "the last resort could not store a result") -> CoatcheckError:
     if isinstance(error, CoatcheckError):
         return error
-    ours = StorageError(f"the last resort could not store a result: {describe_error(error)}")
+    ours = StorageError(f"{what}: {describe_error(error)}")
     ours.__cause__ = error
     return ours
