@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -55,10 +56,15 @@ class Message(Delivery[Any]):
     convert_plainly: Callable[[Any], Any] | None = None
     restore: Callable[[Block], Any] = part_of
     scope: Any = "mine"
+    heavy: bool = False
 
     def look(self) -> Sequence[Batch]:
         arrival = Arrival(
-            content=self.raw, convert=self.convert, convert_plainly=self.convert_plainly, tool_name="fetch"
+            content=self.raw,
+            convert=self.convert,
+            convert_plainly=self.convert_plainly,
+            tool_name="fetch",
+            is_heavy=self.heavy,
         )
         return [Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope)]
 
@@ -188,3 +194,21 @@ def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
     )
     assert offloader.stats().failed == 1
     assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["plain_conversion"]
+
+
+def test_a_heavy_result_is_neither_converted_nor_put_back_on_the_event_loop_after_a_failure() -> None:
+    threads: list[threading.Thread] = []
+
+    def convert(content: Sequence[Any]) -> list[Block]:
+        threads.append(threading.current_thread())
+        return blocks_of(content)
+
+    def restore(block: Block) -> Any:
+        threads.append(threading.current_thread())
+        return part_of(block)
+
+    shown, _ = settled(Message(raw=CONTENT, offloader=failing(), convert=convert, restore=restore, heavy=True), "async")
+
+    assert len(shown["text"]) < LIMIT
+    assert threading.current_thread() not in threads
+    assert len(threads) > 2

@@ -224,7 +224,10 @@ class Delivery(ABC, Generic[Raw]):
 
     @abstractmethod
     def look(self) -> Sequence[Batch]:
-        """Return the results that may be offloaded, or none. Called once, on the caller's thread."""
+        """Return the results that may be offloaded, or none. ``asettle`` calls it on a thread if ``is_heavy``.
+
+        Called a second time after whatever failed, unless ``look_again`` is overridden.
+        """
 
     @abstractmethod
     def put_back(self, changed: Sequence[Changed]) -> Raw:
@@ -297,13 +300,17 @@ async def asettle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
 async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger) -> Raw:
     """Do what ``_limit`` does, without blocking the event loop."""
     try:
+        batches = await call_off_loop(delivery.is_heavy, delivery.look_again)
         cut = [
             (arrival, outcome)
-            for batch in await call_off_loop(delivery.is_heavy, delivery.look_again)
-            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(failed), strict=True)
+            for batch in batches
+            for arrival, arguments in zip(
+                batch.arrivals, await call_off_loop(batch.is_heavy, batch.last_resorts, failed), strict=True
+            )
             if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
         ]
-        return delivery.put_back(cut) if cut else delivery.raw
+        heavy = any(batch.is_heavy for batch in batches)
+        return await call_off_loop(heavy, delivery.put_back, cut) if cut else delivery.raw
     except Exception as error:  # noqa: BLE001 - as in settle
         log_failure(logger, UNLIMITED, error=error)
         return delivery.raw
