@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -153,3 +153,29 @@ def test_the_host_is_told_which_counter_failed() -> None:
         queued_milliseconds=0.0,
     )
     assert offloaded.kind == "offloaded"
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_the_callables_of_the_host_are_asked_once_where_the_counter_fails_at_any_call(*, is_async: bool) -> None:
+    for at in range(1, MAX_CALLS):
+        counter, asked = Raising(at), list[str]()
+        offloader = Offloader(token_counter=counter, max_result_tokens=200)
+        arguments: dict[str, Any] = {
+            "tool_name": "t",
+            "scope": "s",
+            "measured_tokens": lambda asked=asked: asked.append("measured_tokens"),
+            "policy": lambda _, asked=asked: asked.append("policy"),
+            "confirm": lambda _, asked=asked: asked.append("confirm") is None,
+        }
+
+        if is_async:
+            outcome = asyncio.run(offloader.aoffload(RESULTS["text"], **arguments))
+        else:
+            outcome = offloader.offload(RESULTS["text"], **arguments)
+
+        assert isinstance(outcome, Offloaded), f"call {at}"
+        assert asked == ["measured_tokens", "policy", "confirm"], f"call {at}"
+        if counter.calls < at:
+            assert at > 4, "the counter was hardly called"
+            return
+    raise AssertionError

@@ -291,7 +291,12 @@ class Offloading:
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
     ) -> Effects[object]:
-        """Return what a callable of the host answers, sync or async; or its error, after telling the host."""
+        """Return what a callable of the host answers, sync or async; or its error, after telling the host.
+
+        For one result it is asked once.
+        """
+        if what in request.answers:
+            return request.answers[what]
         answer = yield Effect(
             call=ask,
             local=False,
@@ -299,6 +304,7 @@ class Offloading:
             what=f"{what} of {request.result.tool_name!r}",
             failure=CoatcheckError,
         )
+        request.answers[what] = answer
         if isinstance(answer, CoatcheckError):
             reason = f"{answer}; {instead}"
             self._recorder.record_failure(answer, request.about, logged=reason, reason=reason)

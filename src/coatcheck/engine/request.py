@@ -5,7 +5,7 @@ Only values belong here: the engine itself is loaded with the first offloader, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -35,3 +35,6 @@ class OffloadRequest:
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     decided_on_arrival: Keep | None = None
     """Why the result stays, where that was certain without measuring it."""
+    answers: dict[str, object] = field(default_factory=dict)
+    """What the host's callables answered, by what they are: a result whose counter fails is decided about again, and
+    ``confirm`` may ask a person."""
