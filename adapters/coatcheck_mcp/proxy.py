@@ -28,6 +28,7 @@ from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references, side_size
+from coatcheck_mcp.faults import innermost
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import Call, exceeds_hard_limit, hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link, SessionForgotten
@@ -188,9 +189,13 @@ class Proxy:
         return [seat.link for seat in self._seats.values() if seat.link is not None]
 
     async def serve_stdio(self) -> None:
-        """Serve the one client on stdin and stdout, until it leaves."""
-        async with self.running(), stdio_server() as streams:
-            await self.serve_streams(*streams)
+        """Serve the one client on stdin and stdout, until it leaves, also with answers unread."""
+        try:
+            async with self.running(), stdio_server() as streams:
+                await self.serve_streams(*streams)
+        except Exception as error:
+            if not isinstance(innermost(error), BrokenPipeError):
+                raise
 
     async def serve_streams(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> None:
         """Serve one client on a pair of the library's streams, inside ``running``.

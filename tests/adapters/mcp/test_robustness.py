@@ -235,10 +235,13 @@ def test_a_client_that_dies_within_a_message_leaves_no_process(start: Callable[.
     wait_until_gone(server)
 
 
-def test_a_client_that_vanishes_while_results_are_on_their_way_leaves_no_process(tmp_path: Path) -> None:
+def test_a_client_that_vanishes_while_results_are_on_their_way_has_left_and_leaves_no_process(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *TINY]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writes, stderr=subprocess.DEVNULL) as proxy:
+    with (
+        (tmp_path / "stderr").open("wb") as stderr,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=writes, stderr=stderr) as proxy,
+    ):
         os.close(writes)
         assert proxy.stdin is not None
         with open(reads, "rb") as stdout:  # noqa: PTH123 - a file descriptor
@@ -251,7 +254,8 @@ def test_a_client_that_vanishes_while_results_are_on_their_way_leaves_no_process
                 send(proxy, number, "tools/call", {"name": "huge", "arguments": {"size": 9_000}})
         with suppress(BrokenPipeError):
             proxy.stdin.close()
-        proxy.wait(PATIENCE)
+        assert proxy.wait(PATIENCE) == 0
+    assert "Traceback" not in (tmp_path / "stderr").read_text(encoding="utf-8")
     wait_until_gone(server)
 
 
