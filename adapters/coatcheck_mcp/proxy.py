@@ -373,13 +373,16 @@ class Proxy:
             tell(names)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
+        known = self._reads_back if self._reads_back and params.name == self._reads_back[0] else None
+        if known and not self._seat(ctx).is_connected:
+            return await self._read_back(params, *known)  # which needs no server, and may not wait for one
         try:
             link = await self._link(ctx)
             retrieval_tool = self._retrieval_name(await link.taken_names())
         except MCPError:
-            if self._reads_back is None or params.name != self._reads_back[0]:
+            if known is None:
                 raise
-            return await self._read_back(params, *self._reads_back)  # which needs no server
+            return await self._read_back(params, *known)
         identity = self._identity_of(link.server_name)
         self._reads_back = retrieval_tool, identity
         if params.name == retrieval_tool:

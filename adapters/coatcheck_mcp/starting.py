@@ -33,6 +33,11 @@ class Starting(Generic[SessionT]):
     _failure: MCPError | None = field(default=None, init=False)
     """Why the latest try to connect failed: also the answer to requests that waited for it."""
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a session, as far as is known, and none is about to start."""
+        return self.link is not None and not self.link.closed and not self._lock.locked()
+
     async def connected(self, connect: Callable[[], Awaitable[SessionT]]) -> SessionT:
         """Return the session; connect if there is none, or it was lost.
 

@@ -9,6 +9,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
@@ -349,6 +350,29 @@ class TestTheToolThatIsAdded:
             assert not answer["isError"]
             with pytest.raises(MCPError, match="could not start the MCP server"):
                 await call(client, "small")
+
+    async def test_what_is_stored_is_read_back_at_once_while_the_server_says_nothing_at_its_start(self) -> None:
+        upstream, is_silent = Everything().upstream(), False
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            if is_silent:
+                await anyio.sleep_forever()
+            async with upstream.connect() as streams:
+                yield streams
+
+        proxy = Proxy(Upstream(name="test-server", connect=connect), InMemoryStorage())
+        async with client_of({}, proxy=proxy) as client, anyio.create_task_group() as tasks:
+            (reference,) = offloaded_references(await call(client, "log"))
+            (seat,) = proxy._seats.values()
+            assert seat.link is not None
+            await seat.link.aclose()
+            is_silent = True
+            tasks.start_soon(call, client, "small")  # starts the server
+            await anyio.wait_all_tasks_blocked()
+            with anyio.fail_after(30):
+                assert not (await call(client, RETRIEVAL_TOOL, {"reference": reference}))["isError"]
+            tasks.cancel_scope.cancel()
 
 
 class TestTheEnd:
