@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator
 
     from anyio.abc import TaskGroup
+    from anyio.streams.memory import MemoryObjectSendStream
     from mcp.server import ServerRequestContext
     from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult
@@ -83,6 +84,9 @@ LISTING_SECONDS = 5.0
 
 _ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
 """What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
+
+LEFT_SECONDS = 5.0
+"""How long a client that has left is still served: who pipes a request in gets its answer from a server that starts."""
 
 MAX_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
@@ -205,7 +209,11 @@ class Proxy:
         unread = Gate(MAX_UNREAD)
         answers = CountedWrites(writes, unread)
         options = self.front.create_initialization_options()
-        await self.front.run(PacedReads(reads, unread, answers=answers), answers, options)
+        into, ahead = anyio.create_memory_object_stream[Any](0)
+        async with ahead, anyio.create_task_group() as tasks:
+            tasks.start_soon(_read_ahead, reads, into, tasks.cancel_scope)
+            await self.front.run(PacedReads(ahead, unread, answers=answers), answers, options)
+            tasks.cancel_scope.cancel()
 
     def _build(self) -> FrontServer[Any]:
         # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
@@ -462,6 +470,18 @@ class Proxy:
     def _advertised(self, tool: Mapping[str, Any], full_name: str) -> Mapping[str, Any]:
         leaves = may_leave(full_name, self.offloader, self._policy_of(full_name))
         return {key: value for key, value in tool.items() if key != "outputSchema" or not leaves}
+
+
+async def _read_ahead(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], serving: anyio.CancelScope) -> None:
+    """Pass on what a client sends, and end what serves it soon after it left.
+
+    Nothing else would notice while a server starts: the package ``mcp`` handles ``initialize`` before it reads on.
+    """
+    async with into, reads:
+        async for item in reads:
+            await into.send(item)
+    await anyio.sleep(LEFT_SECONDS)
+    serving.cancel()
 
 
 def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[[Context, Any], Awaitable[Any]]:
