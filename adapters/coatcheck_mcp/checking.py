@@ -26,8 +26,15 @@ __all__ = ("find_doubts", "without_secrets")
 _HEAD = re.compile(r"[^*?\[]*")
 """What a pattern begins with before its first wildcard."""
 
-_SECRET_OPTION = re.compile(r"(?i)^-.*(key|token|secret|passw|pwd|auth|credential|bearer|header)")
+_SUSPECT = r"(?:key|token|secret|passw|pwd|auth|credential|bearer|header|connection-?string|(?<![a-z])pat(?![a-z]))"
+_SECRET_OPTION = re.compile(rf"(?i)^-.*{_SUSPECT}")
+_SECRET_PAIR = re.compile(rf"(?i)(?<![\w.-])([\w.-]*{_SUSPECT}[\w.-]*=)[^;&\s]+")
+"""As in ``-e API_KEY=...``, or in a connection string."""
+
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+_QUERY = re.compile(r"[?#]")
+"""Where the query or the fragment of a URL begins."""
+
 _LONG_WORD = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}")
 """Letters and digits without a break: tokens are such, names are not."""
 
@@ -60,8 +67,8 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
 def without_secrets(words: Collection[str]) -> list[str]:
     """Return words of a command line, or an address, without what looks like a secret.
 
-    These are the value of an option such as ``--api-key``, the login and the query of a URL, and long words of letters
-    and digits.
+    These are the value of an option such as ``--api-key`` and of a variable such as ``API_KEY=...``, the login, query
+    and fragment of a URL, and long words of letters and digits.
     """
     shown: list[str] = []
     hides = False
@@ -72,14 +79,15 @@ def without_secrets(words: Collection[str]) -> list[str]:
         elif equals and _SECRET_OPTION.match(option):
             shown.append(f"{option}={_HIDDEN}")
         else:
-            shown.append(_LONG_WORD.sub(_HIDDEN, _LOGIN.sub(f"{_HIDDEN}@", _without_query(word))))
+            without = _SECRET_PAIR.sub(rf"\1{_HIDDEN}", _LOGIN.sub(f"{_HIDDEN}@", _without_query(word)))
+            shown.append(_LONG_WORD.sub(_HIDDEN, without))
         hides = not equals and _SECRET_OPTION.match(word) is not None
     return shown
 
 
 def _without_query(word: str) -> str:
-    address, mark, _ = word.partition("?") if "://" in word else (word, "", "")
-    return f"{address}?{_HIDDEN}" if mark else address
+    found = _QUERY.search(word) if "://" in word else None
+    return f"{word[: found.end()]}{_HIDDEN}" if found else word
 
 
 def _filled_in(server: Server) -> Iterator[tuple[str, str]]:
