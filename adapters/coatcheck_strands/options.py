@@ -98,7 +98,7 @@ def check_cycles(name: str, cycles: int | None) -> int | None:
         InvalidRequest: it is neither an int above 0 nor None.
 
     """
-    if cycles is None or (isinstance(cycles, int) and cycles > 0):
+    if cycles is None or (isinstance(cycles, int) and cycles is not True and cycles > 0):
         return cycles
     msg = f"{name} must be a positive integer or None, not {cycles!r}"
     raise InvalidRequest(msg)

@@ -110,6 +110,13 @@ def test_a_wrong_number_of_turns_is_a_value_error(package: ModuleType, turns: in
         package.InMemoryStorage(turns)
 
 
+def test_true_is_no_number_of_cycles() -> None:
+    with pytest.raises(ValueError, match="evict_after_cycles must be a positive integer or None, not True"):
+        ours.ContextOffloader(Shelf(), evict_after_cycles=True)
+    with pytest.raises(ValueError, match="evict_after_turns must be a positive integer or None, not True"):
+        ours.InMemoryStorage(evict_after_turns=True)
+
+
 def test_a_threshold_above_every_window_is_taken(package: ModuleType) -> None:
     assert text_of(offload(package, BIG, max_result_tokens=1_000_000)) == BIG
 
