@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ("hooks",)
 
-_log = logging.getLogger("coatcheck.claude")
+logger = logging.getLogger("coatcheck_claude")
 
 
 def hooks(
@@ -65,11 +65,11 @@ class _Hook:
             texts = texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
         except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
             tool = event.get("tool_name")
-            log_failure(_log, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
+            log_failure(logger, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
             return {}
         if not texts:
             return {}
-        new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=_log)
+        new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=logger)
         return cast("HookJSONOutput", {} if new is response else answer_with(new))
 
 

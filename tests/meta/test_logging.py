@@ -30,3 +30,15 @@ def tracebacks(module: Module) -> list[int]:
 @pytest.mark.parametrize("module", [*modules("src"), *modules("adapters")], ids=lambda module: module.name)
 def test_no_exception_is_logged_with_its_words(module: Module) -> None:
     assert len(tracebacks(module)) == WRITING_TRACEBACKS.get(module.name, 0), "use coatcheck.log_failure"
+
+
+@pytest.mark.parametrize("module", modules("adapters"), ids=lambda module: module.name)
+def test_an_adapter_logs_under_the_name_of_its_package(module: Module) -> None:
+    named = [
+        node.args[0].value
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "getLogger"
+        if isinstance(node.args[0], ast.Constant)
+    ]
+
+    assert set(named) <= {module.name.partition(".")[0]}, "a level that a user sets for it must hold"
