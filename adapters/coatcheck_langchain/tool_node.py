@@ -29,6 +29,7 @@ from coatcheck_langchain.retrieval import find_tool
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from langchain_core.tools import BaseTool
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions
@@ -78,7 +79,9 @@ class OffloadedNode(Runnable[Any, Any]):
         )
 
 
-def find_calls(value: object, *, key: str, **known: Any) -> Calls:  # noqa: ANN401 - fields of Calls
+def find_calls(
+    value: object, *, key: str, tools: Mapping[str, BaseTool], config: RunnableConfig, retrieval_tool: str | None
+) -> Calls:
     """Return what the input of a tool node says about the calls that it is to answer, with what else is known."""
     state: object = value
     calls: list[Mapping[str, Any]] = []
@@ -91,7 +94,9 @@ def find_calls(value: object, *, key: str, **known: Any) -> Calls:  # noqa: ANN4
     ids = [call.get("id") or "" for call in calls]  # a message that answers a call without an id has an empty one
     # An id that a model used twice in a step tells nothing of a message; the message's own name does.
     by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
-    return Calls(by_id=by_id, messages=messages, context=known["config"], **known)
+    return Calls(
+        by_id=by_id, messages=messages, tools=tools, context=config, config=config, retrieval_tool=retrieval_tool
+    )
 
 
 def offload_tool_node(

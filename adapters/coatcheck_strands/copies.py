@@ -49,14 +49,14 @@ class Copies(Delivery[ToolResult]):
     ) -> None:
         """Take the result of ``event``; ``is_stored`` says whether its content was stored: then these are too."""
         self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
-        self._details = {"policy": Always()} if is_stored else {}
+        self._policy = Always() if is_stored else None
 
     def look(self) -> Sequence[Batch]:
         """Return each as a result of its own."""
         held = cast("dict[str, Any]", self.raw)
         copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_stored(value)}
         arrivals = [
-            self.plugin.arrival_of(self.event, [{"json": value}], native=key, **self._details)
+            self.plugin.arrival_of(self.event, [{"json": value}], native=key, policy=self._policy)
             for key, value in copies.items()
         ]
         return (self.plugin.batch_of(self.event, arrivals, scope=self.scope),) if arrivals else ()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from strands import Agent
     from typing_extensions import Unpack
 
-    from coatcheck import Scope, Truncated
+    from coatcheck import Policy, Scope, Truncated
     from coatcheck.adapting import OtherOptions
     from coatcheck_strands.compat.protocols import ShouldOffload
 
@@ -200,7 +200,9 @@ class ContextOffloader(StorageHooks):
             if recorded.result is not result:
                 event.message["content"][position] = {"toolResult": recorded.result}
 
-    def arrival_of(self, event: AfterToolCallEvent, content: Any, **more: Any) -> Arrival:  # noqa: ANN401 - as a tool made it
+    def arrival_of(
+        self, event: AfterToolCallEvent, content: object, *, native: str | None = None, policy: Policy | None = None
+    ) -> Arrival:
         """Return content of a tool's result, with all that the core asks about it."""
         result, tool_use, agent = event.result, event.tool_use, event.agent
         name, arguments = str(tool_use["name"]), tool_use.get("input")
@@ -211,6 +213,7 @@ class ContextOffloader(StorageHooks):
 
         return Arrival(
             content=content,
+            native=native,
             convert=blocks_of,
             convert_plainly=plain_blocks_of,
             tool_name=name,
@@ -218,7 +221,7 @@ class ContextOffloader(StorageHooks):
             is_error=result["status"] == "error",
             measured_tokens=measure if self._asks_the_model else None,
             confirm=None if self._should_offload is None else partial(self._should_offload, name),
-            **{"policy": Never() if asks_to_keep(event.invocation_state) else None, **more},
+            policy=policy or (Never() if asks_to_keep(event.invocation_state) else None),
         )
 
     def batch_of(

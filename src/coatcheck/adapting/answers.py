@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from coatcheck.adapting.guards import call_off_loop
 from coatcheck.core.blocks import MediaBlock
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.retrieval import failure_for_model, retrieval_arguments
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def answer(
     sent: object,
     *,
     convert_media: Callable[[Sequence[Block]], Answer],
-    **options: Any,  # noqa: ANN401 - those of retrieve
+    native_media: bool = False,
+    retrieval_tool: str = RETRIEVAL_TOOL,
 ) -> Answer | str | Failure:
     """Answer a call of the retrieval tool. Never raises: it tells the model what was wrong.
 
@@ -50,12 +52,16 @@ def answer(
         sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
             wrong so that a model can act on it.
         convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
-        **options: ``native_media`` and ``retrieval_tool`` of ``Offloader.retrieve``.
+        native_media: as for ``Offloader.retrieve``.
+        retrieval_tool: as for ``Offloader.retrieve``.
 
     """
     try:
         offloader, owner = find()
-        return _convert(offloader.retrieve(**retrieval_arguments(sent), **owner, **options), convert_media)
+        found = offloader.retrieve(
+            **retrieval_arguments(sent), **owner, native_media=native_media, retrieval_tool=retrieval_tool
+        )
+        return _convert(found, convert_media)
     except Exception as error:  # noqa: BLE001 - the model reads what went wrong, and the agent goes on
         return Failure(text=failure_for_model(error), error=error)
 
@@ -65,13 +71,16 @@ async def aanswer(
     sent: object,
     *,
     convert_media: Callable[[Sequence[Block]], Answer],
-    **options: Any,  # noqa: ANN401 - those of retrieve
+    native_media: bool = False,
+    retrieval_tool: str = RETRIEVAL_TOOL,
 ) -> Answer | str | Failure:
     """Do what ``answer`` does, without blocking the event loop; with ``native_media`` it converts on a thread."""
     try:
         offloader, owner = find()
-        found = await offloader.aretrieve(**retrieval_arguments(sent), **owner, **options)
-        return await call_off_loop(bool(options.get("native_media")), _convert, found, convert_media)
+        found = await offloader.aretrieve(
+            **retrieval_arguments(sent), **owner, native_media=native_media, retrieval_tool=retrieval_tool
+        )
+        return await call_off_loop(native_media, _convert, found, convert_media)
     except Exception as error:  # noqa: BLE001 - as in answer
         return Failure(text=failure_for_model(error), error=error)
 

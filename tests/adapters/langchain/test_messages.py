@@ -165,7 +165,7 @@ EARLIER = [
 
 
 def calls_of(value: object, key: str = "messages") -> Calls:
-    return find_calls(value, key=key, config={})
+    return find_calls(value, key=key, tools={}, config={}, retrieval_tool=None)
 
 
 @pytest.mark.parametrize(
