@@ -388,7 +388,7 @@ class Model:
     ids=["dict", "list", "dataclass", "object"],
 )
 def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: object, held: object) -> None:
-    (block,) = module.all_known([OpaqueBlock(native)], max_inline_tokens=5_000)
+    (block,) = module.with_opaque_as_json([OpaqueBlock(native)], max_inline_tokens=5_000)
 
     assert isinstance(block, TextBlock)
     assert json.loads(block.text) == held
@@ -402,7 +402,7 @@ def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: 
 def test_little_text_and_media_of_any_size_pass_in_an_unknown_block(held: object) -> None:
     block = OpaqueBlock({"kind": "a", "held": held})
 
-    assert module.all_known([block], max_inline_tokens=5_000) == (block,)
+    assert module.with_opaque_as_json([block], max_inline_tokens=5_000) == (block,)
 
 
 def test_unknown_blocks_with_more_text_together_than_may_stay_become_json_but_for_media_among_them() -> None:
@@ -411,15 +411,15 @@ def test_unknown_blocks_with_more_text_together_than_may_stay_become_json_but_fo
     ]
     image = OpaqueBlock({"type": "image", "data": "iVBORw0K" * 5_000})
 
-    *known, last = module.all_known([*links, image], max_inline_tokens=5_000)
+    *known, last = module.with_opaque_as_json([*links, image], max_inline_tokens=5_000)
 
     assert [json.loads(block.text) for block in known if isinstance(block, TextBlock)] == [
         link.native for link in links
     ]
     assert last is image
-    assert module.all_known(links[:100], max_inline_tokens=5_000) == tuple(links[:100])
+    assert module.with_opaque_as_json(links[:100], max_inline_tokens=5_000) == tuple(links[:100])
 
 
 def test_blocks_of_other_kinds_stay_as_they_are() -> None:
     blocks = TextBlock(TEXTS[0]), JsonBlock(TEXTS), MediaBlock(TEXTS[0].encode(), "text/plain")
-    assert module.all_known(blocks, max_inline_tokens=5_000) == blocks
+    assert module.with_opaque_as_json(blocks, max_inline_tokens=5_000) == blocks

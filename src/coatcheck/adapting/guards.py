@@ -186,8 +186,8 @@ class Batch:
 
     def _without_huge_unknown(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         with loading:
-            from coatcheck.engine.last_resort import all_known  # noqa: PLC0415 - few results have such a block
-        return all_known(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
+            from coatcheck.engine.last_resort import with_opaque_as_json  # noqa: PLC0415 - few results have such a block
+        return with_opaque_as_json(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
 
     def last_resorts(self, error: Exception) -> list[dict[str, Any]]:
         """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.events import Recorder
     from coatcheck.engine.execution import Effects, StorageAccess
 
-__all__ = ("LastResort", "all_known")
+__all__ = ("LastResort", "with_opaque_as_json")
 
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. More than that is above the limit without counting, so that
@@ -193,8 +193,8 @@ class LastResort:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
 
 
-def all_known(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
-    """Return blocks; if the text in the opaque ones together exceeds the limit, these as JSON, which can be offloaded.
+def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
+    """Return the blocks; if the text in opaque ones exceeds the limit, those as JSON text, which can be offloaded.
 
     Media in them do not count, because a model does not get them as text. A block that is mostly a medium stays, unless
     its text alone exceeds the limit.
