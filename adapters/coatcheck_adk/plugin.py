@@ -15,8 +15,8 @@ from coatcheck.adapting import (
     WarnOnce,
     asettle,
     check_scope,
-    is_needed,
     make_offloader,
+    needs_retrieval_tool,
 )
 from coatcheck_adk.convert import small_text_of
 from coatcheck_adk.hook import Result, begin_call, end_call, logger
@@ -163,4 +163,4 @@ def _may_need(request: LlmRequest) -> bool:
     if config.tools or config.response_mime_type:
         return False
     texts = (part.text for content in request.contents for part in content.parts or () if part.text)
-    return is_needed(texts, logger=logger)
+    return needs_retrieval_tool(texts, logger=logger)

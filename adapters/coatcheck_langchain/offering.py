@@ -15,7 +15,7 @@ from langchain.agents.middleware.types import PrivateStateAttr
 from langgraph.types import Command
 
 from coatcheck import InvalidRequest
-from coatcheck.adapting import OFFERED, is_needed
+from coatcheck.adapting import OFFERED, needs_retrieval_tool
 from coatcheck_langchain.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _prepare(request: ModelRequest[Any], offloader: Offloader) -> tuple[ModelReq
         return request, False
     # Those of the state too: another middleware may have cleared the placeholder in this request.
     messages = {id(message): message for message in (*state.get("messages", ()), *request.messages)}
-    if is_needed(messages.values(), logger=logger):
+    if needs_retrieval_tool(messages.values(), logger=logger):
         return request, True
     kept = [tool for tool in request.tools if not (isinstance(tool, RetrievalTool) and tool.reads(offloader))]
     return request.override(tools=kept), False

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from coatcheck import InvalidRequest
-from coatcheck.adapting import OFFERED, OfferTool, is_needed, is_offered_late
+from coatcheck.adapting import OFFERED, OfferTool, is_offered_late, needs_retrieval_tool
 
 if TYPE_CHECKING:
     from strands import Agent
@@ -62,7 +62,7 @@ class Offering:
         if agent.tool_registry.registry.get(name) is not self._tool or agent.state.get(OFFERED):
             return context
         # An agent may have got its messages, but not its state, from another one.
-        if is_needed(context.messages, logger=logger):
+        if needs_retrieval_tool(context.messages, logger=logger):
             agent.state.set(OFFERED, True)  # noqa: FBT003 - as Strands takes it
             return context
         return context.replace(tool_specs=[spec for spec in context.tool_specs if spec["name"] != name])

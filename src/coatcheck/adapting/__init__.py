@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         settle,
     )
     from coatcheck.adapting.items import McpItem, blocks_of_items, items_of_blocks
-    from coatcheck.adapting.offering import OFFERED, OfferTool, is_needed, is_offered_late
+    from coatcheck.adapting.offering import OFFERED, OfferTool, is_offered_late, needs_retrieval_tool
     from coatcheck.adapting.package import front_door
 
 __all__ = (
@@ -92,13 +92,13 @@ __all__ = (
     "find_copy",
     "find_references_in",
     "front_door",
-    "is_needed",
     "is_offered_late",
     "items_of_blocks",
     "json_value",
     "keep_references",
     "make_offloader",
     "mark_reference",
+    "needs_retrieval_tool",
     "parse_bytes",
     "parse_seconds",
     "plain_blocks",
@@ -160,7 +160,7 @@ __getattr__ = lazily(
             "settle",
         ),
         "items": ("McpItem", "blocks_of_items", "items_of_blocks"),
-        "offering": ("OFFERED", "OfferTool", "is_needed", "is_offered_late"),
+        "offering": ("OFFERED", "OfferTool", "is_offered_late", "needs_retrieval_tool"),
         "package": ("front_door",),
     },
 )

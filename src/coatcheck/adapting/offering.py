@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import logging
     from collections.abc import Iterable
 
-__all__ = ("OFFERED", "OfferTool", "is_needed", "is_offered_late")
+__all__ = ("OFFERED", "OfferTool", "is_offered_late", "needs_retrieval_tool")
 
 OfferTool: TypeAlias = Literal["always", "when needed"]
 """When the model is offered the retrieval tool: in every request, or from the first offloaded result on."""
@@ -40,7 +40,7 @@ def is_offered_late(offer_tool: OfferTool) -> bool:
     raise InvalidRequest(msg)
 
 
-def is_needed(messages: Iterable[object], *, logger: logging.Logger) -> bool:
+def needs_retrieval_tool(messages: Iterable[object], *, logger: logging.Logger) -> bool:
     """Return whether messages name a reference, so that the model needs the retrieval tool. Never raises.
 
     Args:
