@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from coatcheck.retrieval import failure_for_model, retrieval_arguments, retrieval_schema
     from coatcheck.scopes import choose_scope, scope
     from coatcheck.storage.file import FileStorage
+    from coatcheck.storage.fsspec_bridge import FsspecBridge
     from coatcheck.storage.haystack_bridge import ToolResultStoreBridge
+    from coatcheck.storage.langgraph_bridge import LangGraphStoreBridge
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
@@ -90,10 +92,12 @@ __all__ = (
     "DescribesErrors",
     "Event",
     "FileStorage",
+    "FsspecBridge",
     "InMemoryStorage",
     "InvalidRequest",
     "JsonBlock",
     "Kept",
+    "LangGraphStoreBridge",
     "Listed",
     "ListedContent",
     "Listing",
@@ -195,7 +199,9 @@ _MODULES = {
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
+    "storage.fsspec_bridge": ("FsspecBridge",),
     "storage.haystack_bridge": ("ToolResultStoreBridge",),
+    "storage.langgraph_bridge": ("LangGraphStoreBridge",),
     "storage.memory": ("InMemoryStorage",),
     "storage.protocol": (
         "Deletes",

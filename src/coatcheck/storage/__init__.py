@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Sweeps,
     )
     from coatcheck.storage.s3 import S3Storage
+    from coatcheck.storage.strands_bridge import StrandsOffloaderStorageBridge, StrandsStorageBridge
 
 __all__ = (
     "Deletes",
@@ -49,6 +50,8 @@ __all__ = (
     "S3Storage",
     "Storage",
     "Stored",
+    "StrandsOffloaderStorageBridge",
+    "StrandsStorageBridge",
     "Sweeps",
     "ToolResultStoreBridge",
 )
@@ -76,5 +79,11 @@ __getattr__ = lazily(
             "Sweeps",
         ),
         "s3": ("S3Storage",),
+        "strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     },
 )
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})
