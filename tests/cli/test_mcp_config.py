@@ -52,10 +52,7 @@ def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path
     uninstalled = run("mcp", "uninstall", "cursor", "issues")
 
     assert f"'issues' is as it was before, in {file} (user).\n" in uninstalled.stdout
-    assert (
-        f"What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: {sys.executable}"
-        in uninstalled.stdout
-    )
+    assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
     assert file.read_text() == CURSOR
 
 

@@ -188,7 +188,7 @@ def _storage_of(found: Found) -> str:
     storage: str = os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE)
     with suppress(InvalidRequest):
         storage = load(options["--config"], variables=None).storage if "--config" in options else storage
-    return options.get("--storage", storage)
+    return str(options.get("--storage", storage))
 
 
 def _absolute(file: Path | None) -> Path | None:
