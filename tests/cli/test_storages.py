@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from coatcheck.core.references import Scope
     from coatcheck.engine.cleanup import SweepLimits
     from coatcheck.engine.execution import Effects, StorageAccess
 
@@ -38,7 +39,7 @@ HINT = " There is 1 content in 1 other scope: name the scope with --scope, or li
 """What is added where the scope is empty and another one is not."""
 
 
-def store(folder: Path, *texts: str, scope: str = "default", days: float = 0) -> list[str]:
+def store(folder: Path, *texts: str, scope: Scope = "default", days: float = 0) -> list[str]:
     """Store texts that were last used so many days ago; return their references."""
     storage = FileStorage(folder)
     offloader = Offloader(storage)
