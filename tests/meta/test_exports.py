@@ -54,6 +54,19 @@ def test_every_name_in_all_exists(module: Module) -> None:
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
 
 
+def test_what_a_module_takes_from_another_is_offered_there() -> None:
+    offered = {module.name: declared_all(module) for module in SOURCE}
+    taken = {
+        f"{found.module}.{found.name}"
+        for module in (*SOURCE, *ADAPTERS)
+        for found in module.imports()
+        if found.name and not found.for_types
+        if (declared := offered.get(found.module)) and found.name not in declared[1]
+    }
+
+    assert not taken - offered.keys(), "put it into __all__, or import it from where it is made"
+
+
 def test_the_root_offers_its_names() -> None:
     assert len(coatcheck.__all__) >= MIN_PUBLIC_NAMES
 

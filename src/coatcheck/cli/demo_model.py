@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from coatcheck.cli.demo_script import Script
 
-__all__ = ("ScriptedModel", "real_model")
+__all__ = ("ScriptedModel", "one_line", "real_model")
 
 _GIVEN_UP = "I could not find the answer in what I was given."
 

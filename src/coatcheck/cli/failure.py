@@ -18,7 +18,7 @@ from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceNotFo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("DONE", "NOT_AS_EXPECTED", "CannotRun", "reported")
+__all__ = ("COULD_NOT_RUN", "DONE", "NOT_AS_EXPECTED", "CannotRun", "reported")
 
 Arguments = ParamSpec("Arguments")
 

@@ -28,6 +28,7 @@ __all__ = (
     "LAST_LINE",
     "LISTING",
     "MAX_CONTEXT_LINES",
+    "MAX_SELECTOR_CHARACTERS",
     "OPTIONS",
     "PROPOSED",
     "RANGE_FORMS",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from coatcheck.core.settings import Settings
 
 __all__ = (
+    "PREVIEW_SHARE",
     "Decision",
     "Keep",
     "Measure",

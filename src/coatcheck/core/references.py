@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = (
     "DEFAULT_SCOPE",
+    "DIGEST_LENGTH",
     "INDEX_SUFFIX",
+    "MAX_SCOPE_PARTS",
+    "MAX_STORAGE_REFERENCE_LENGTH",
     "Key",
     "Scope",
     "begin_digest",

@@ -19,7 +19,16 @@ from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
 if TYPE_CHECKING:
     from coatcheck.core.policy import Policy
 
-__all__ = ("Settings",)
+__all__ = (
+    "DEFAULT_PREVIEW_TOKENS",
+    "MAX_INLINE_TOKENS",
+    "MAX_QUERY_BYTES",
+    "MAX_RESULT_TOKENS",
+    "MIN_BUDGET",
+    "NETWORK_THREADS",
+    "QUEUE_SECONDS",
+    "Settings",
+)
 
 MAX_RESULT_TOKENS = 2_500
 MAX_INLINE_TOKENS = 50_000

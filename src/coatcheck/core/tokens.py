@@ -39,6 +39,7 @@ __all__ = (
     "TokenCounter",
     "beginning_of",
     "ends_of",
+    "fits_bytes",
     "for_any_text",
 )
 

@@ -50,9 +50,11 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effect, Effects, StorageAccess
 
 __all__ = (
+    "HASHED_ON_THREAD_BYTES",
     "LONGEST_TOOL_NAME",
     "Contents",
     "Entry",
+    "arguments_in",
     "content_type_in",
     "require_digest",
     "require_stored",

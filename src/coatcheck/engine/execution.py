@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = (
     "PAUSE",
     "PIECE_BYTES",
+    "SHORT_BYTES",
     "CallQueue",
     "Effect",
     "Effects",

@@ -24,7 +24,17 @@ from coatcheck.hook.numbers import marked, unmarked
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ("OF_SERVER", "Path", "as_text", "heavy_values", "large_texts", "replaced", "stays", "without_copy")
+__all__ = (
+    "MIN_BYTES",
+    "OF_SERVER",
+    "Path",
+    "as_text",
+    "heavy_values",
+    "large_texts",
+    "replaced",
+    "stays",
+    "without_copy",
+)
 
 Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""

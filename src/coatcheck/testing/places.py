@@ -17,7 +17,17 @@ if TYPE_CHECKING:
 
     from coatcheck.testing.scenario import Scenario
 
-__all__ = ("place_of_answers", "place_of_error", "place_of_references", "place_of_results", "pointing_at")
+__all__ = (
+    "IN_PLACE",
+    "OFF_THE_LOOP",
+    "RETRIEVAL",
+    "TOOLS",
+    "place_of_answers",
+    "place_of_error",
+    "place_of_references",
+    "place_of_results",
+    "pointing_at",
+)
 
 CONVERSIONS = (
     "the two conversions: Arrival.convert hands over every block, in order, and put_back makes new content of the"

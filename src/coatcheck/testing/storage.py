@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import Outcome
     from coatcheck.core.retrieved import Content
 
-__all__ = ("StorageContract", "load", "save")
+__all__ = ("THREADS", "StorageContract", "check_holds", "load", "save")
 
 LARGE_BYTES = 5_000_000
 """Larger than the buffers and the part sizes of usual backends, small enough for every test run."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = (
     "IN_NUMBERS",
     "LEVELS",
+    "LONGEST_LINE",
     "LOOKED_AT_WHOLE",
     "Found",
     "LineGroup",

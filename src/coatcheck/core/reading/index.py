@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Sequence
 
 __all__ = (
+    "CHUNK_CHARACTERS",
+    "INDEX_THRESHOLD",
+    "MAX_CHECKPOINTS",
     "START",
     "Encoded",
     "LineIndex",

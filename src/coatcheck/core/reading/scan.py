@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coatcheck.core.reading.pattern import Matcher
     from coatcheck.core.reading.source import Steps
 
-__all__ = ("MARGIN", "MAX_HITS", "Excerpts", "Hit", "Scanner")
+__all__ = ("LONG_LINE", "MARGIN", "MAX_HITS", "Excerpts", "Hit", "Scanner")
 
 MAX_HITS = 10_000
 """Counting stops here: a model that gets this many narrows its pattern anyway."""
