@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ("Folder", "extension", "make_folders", "open_folder")
+__all__ = ("EXTENSIONS", "Folder", "extension", "make_folders", "open_folder")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
@@ -58,18 +58,25 @@ _FOLLOWS_LINKS = os.utime not in os.supports_follow_symlinks
 _NO_FOLDER = frozenset({errno.ENOTDIR, errno.ELOOP})
 
 
-_EXTENSIONS = {
+EXTENSIONS = {
     "text/plain": ".txt",
     "application/json": ".json",
     "application/pdf": ".pdf",
     "application/vnd.coatcheck.lines+json": ".json",
-    "image/jpeg": ".jpg",
-    "image/svg+xml": ".svg",
     "audio/mpeg": ".mp3",
+    "audio/wav": ".wav",
     "audio/x-wav": ".wav",
+    "image/gif": ".gif",
+    "image/jpeg": ".jpg",
+    "image/png": ".png",
+    "image/svg+xml": ".svg",
+    "image/webp": ".webp",
+    "text/csv": ".csv",
     "text/html": ".html",
     "text/markdown": ".md",
+    "video/mp4": ".mp4",
 }
+"""The usual extension for a type. Where several types have one, the first is what a file with it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +285,7 @@ def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
 def extension(content_type: str) -> str:
     """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
     content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
-    known = _EXTENSIONS.get(content_type)
+    known = EXTENSIONS.get(content_type)
     if known is not None:
         return known
     kind, _, subtype = content_type.partition("/")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from coatcheck.core.errors import InvalidRequest, StorageError
 from coatcheck.core.forks import loading
+from coatcheck.storage.folder import EXTENSIONS
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
@@ -22,24 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ("ToolResultStoreBridge",)
 
-_ENDINGS = {
-    "text/plain": ".txt",
-    "application/json": ".json",
-    "application/pdf": ".pdf",
-    "audio/mpeg": ".mp3",
-    "audio/wav": ".wav",
-    "image/gif": ".gif",
-    "image/jpeg": ".jpg",
-    "image/png": ".png",
-    "image/webp": ".webp",
-    "text/csv": ".csv",
-    "text/html": ".html",
-    "text/markdown": ".md",
-    "video/mp4": ".mp4",
-}
-"""Asked first. The ``mimetypes`` module lacks some of these, or has others for them, depending on the Python."""
+_TYPES = {extension: content_type for content_type, extension in reversed(EXTENSIONS.items())}
+"""Asked before the ``mimetypes`` module, which lacks some, or has others for them, depending on the Python."""
 
-_TYPES = {ending: content_type for content_type, ending in _ENDINGS.items()}
 _OWN_ENDING = re.compile(r"\.[0-9A-Za-z]{1,16}", re.ASCII)
 _TEXTS = ("text/plain", "application/json")
 
@@ -149,7 +135,7 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
     if _OWN_ENDING.fullmatch(own):
         return own
     essence = content_type.partition(";")[0].strip().lower()
-    return _ENDINGS.get(essence) or _known().guess_extension(essence) or ".bin"
+    return EXTENSIONS.get(essence) or _known().guess_extension(essence) or ".bin"
 
 
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
