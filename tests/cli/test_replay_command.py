@@ -12,6 +12,7 @@ import pytest
 from coatcheck import InvalidRequest, Offloader, TextBlock
 from coatcheck.replay import measure
 from coatcheck.replay.billing import DEFINITION
+from coatcheck.replay.files import ACCEPTED
 from coatcheck.replay.measure import conversation_report
 from tests.cli.running import answered, at_terminal, run
 from tests.replay.samples import BIG, RECORDERS, openai, saved, session, strands
@@ -565,6 +566,19 @@ def test_what_cannot_be_read_is_named_and_costs_no_figure_of_the_others(tmp_path
     assert ran.stderr.startswith(f"coatcheck: left out: {odd} is neither JSON nor JSON Lines")
     assert json.loads(ran.stdout) == {**expected, "unreadable_left_out": 1}
     assert "1 tool result; 1 more could not be read\n" in run("replay", odd, big).output
+
+
+def test_what_is_accepted_is_said_once_for_all_files_that_cannot_be_read(tmp_path: Path, big: Path) -> None:
+    odd = [tmp_path / f"odd_{number}.json" for number in range(3)]
+    for each in odd:
+        each.write_text("{")
+
+    told = run("replay", *odd, big).stderr.splitlines()
+
+    assert [
+        line.startswith(f"coatcheck: left out: {each} is neither") for line, each in zip(told, odd, strict=False)
+    ] == ([True] * 3)
+    assert [line for line in told if ACCEPTED in line] == [f"coatcheck: accepted: {ACCEPTED}"]
 
 
 @pytest.mark.parametrize(

@@ -193,7 +193,7 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
 
     """
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
-    from coatcheck.replay.files import without_beginnings  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import ACCEPTED, without_beginnings  # noqa: PLC0415 - not for --help
     from coatcheck.replay.measure import conversation_report, count_conversation  # noqa: PLC0415
     from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
 
@@ -215,8 +215,11 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
             advance(1)
     if odd and not reports:
         raise InvalidRequest(odd[0])
+    accepted = f" Accepted: {ACCEPTED}"
     for one in odd:
-        complain(f"coatcheck: left out: {one}")
+        complain(f"coatcheck: left out: {one.removesuffix(accepted)}")
+    if any(one.endswith(accepted) for one in odd):
+        complain(f"coatcheck: accepted: {ACCEPTED}")
     report = ReplayReport(
         assumptions=given,
         conversations=tuple(reports),
