@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from coatcheck.core.references import Scope
+    from coatcheck import Scope
     from coatcheck.engine.cleanup import SweepLimits
     from coatcheck.engine.execution import Effects, StorageAccess
 
