@@ -67,7 +67,8 @@ The frameworks do not all install together, so there is one conversation that ea
 committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
 
 `nox -s "adapter(langgraph)" "adapter(strands)"`, and so on for each name that `nox -l` lists, runs the scenarios.
-`python -m tests.docs.rewrite` generates this page from those in `coatcheck.testing`.
+`python -m tests.docs.rewrite` generates this page from those in `coatcheck.testing`. A result *leaves* the conversation
+if it is offloaded; else it *stays*.
 """
 
 
