@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -146,6 +147,15 @@ def test_a_path_of_more_than_256_characters_is_not_shown(tmp_path: Path) -> None
     text, _ = placeholder_of(Offloader(FileStorage(folder), show_path=True), BIG, tool_name="search")
 
     assert ", file:" not in text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
+@pytest.mark.parametrize("name", ["two\nlines", "caf\udce9"])
+def test_a_path_that_breaks_the_line_or_is_no_unicode_is_not_shown(name: str, tmp_path: Path) -> None:
+    text, (reference, *_) = placeholder_of(Offloader(FileStorage(tmp_path / name), show_path=True), BIG, tool_name="t")
+
+    assert ", file:" not in text
+    assert f"  {reference} (text/plain, " in text
 
 
 @pytest.mark.parametrize("text", ["all is well\n", '{"a": 1}'])

@@ -163,8 +163,11 @@ def notice(
 
 
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
-    """Return the line that names one stored block."""
-    where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH else ""
+    """Return the line that names one stored block.
+
+    Without a path that is too long, or that cannot be in a line: with an end of line, or bytes that are no Unicode.
+    """
+    where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH and path.isprintable() else ""
     items = "" if reference.items is None else f"{reference.items:,} items, "
     return f"  {reference.id} ({one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
 
