@@ -522,6 +522,7 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         ("{big}", "--price", "-1"),
         ("{big}", "--price", "nan"),
         ("{big}", "--price", "inf"),
+        ("{big}", "--price", "1e308"),
         ("{big}", "--price", "1", "--cached-price", "inf"),
         ("{big}", "--cached-price", "1"),
         ("{big}", "--written-price", "1"),

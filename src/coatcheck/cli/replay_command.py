@@ -6,7 +6,6 @@ the tables. All are loaded when the command runs, so that ``--help`` is quick.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +37,8 @@ _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 _MAX_RETRIEVALS = 100
 """Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
 
+_MAX_PRICE = 1e12
+"""In any currency; far above it, costs would become infinite, which is no JSON."""
 
 _Transcripts = Annotated[
     list[Path],
@@ -146,15 +147,15 @@ def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None])
     """Refuse prices that no cost can be computed with.
 
     Raises:
-        BadParameter: one is infinite, the price is 0, or there is a price of the cache and none of what is not cached.
+        BadParameter: one is too high, the price is 0, or there is a price of the cache and none of what is not cached.
 
     """
     if price == 0:
         msg = "must be above 0: no share of nothing can be saved"
         raise typer.BadParameter(msg, param_hint="--price")
     for option, value in {"--price": price, **of_the_cache}.items():
-        if value == math.inf:
-            msg = "must be finite"
+        if value is not None and value > _MAX_PRICE:
+            msg = f"must be at most {_MAX_PRICE:,.0f}"
             raise typer.BadParameter(msg, param_hint=option)
         if value is not None and price is None:
             msg = "needs --price, what a million tokens cost without a cache"
