@@ -64,6 +64,8 @@ class ToolResultOffloadHook:
     errors and empty results. ``"coatcheck": "keep"`` keeps a result up to ``max_inline_tokens``: in ``ToolCall.extra``
     for one call, in ``hook_context`` for a run. Streaming callbacks and tracers
     see the raw result before any hook does. One hook serves any number of runs at once.
+
+    A hook of yours that calls this one on another thread hides ``exit_conditions`` from it.
     """
 
     __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
