@@ -134,7 +134,11 @@ class OffloadMiddleware(FunctionMiddleware):
         self._hook = hook
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Let the call run, then offload what is too large of its result, or of the text of its error."""
+        """Let the call run, then offload what is too large of its result, or of the text of its error.
+
+        Middleware before ours gets a ``ToolException`` for an error whose text was offloaded, of whatever class it was:
+        that one is its cause.
+        """
         try:
             await call_next()
         except CONTROL_FLOW:
