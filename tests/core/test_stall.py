@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import FileStorage, Offloaded, Offloader, TextBlock, TiktokenCounter
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -157,3 +160,33 @@ def run(script: str, folder: Path) -> Any:  # noqa: ANN401 - what the script pri
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-c", script, str(folder)]
     return json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts(Delivery[list[str]]):
+    """A result of texts alone, of an adapter that notes on which threads it converts."""
+
+    raw: list[str]
+    threads: set[threading.Thread] = field(default_factory=set)
+
+    def look(self) -> Sequence[Batch]:
+        arrival = Arrival(content=self.raw, convert=self.blocks_of, tool_name="t")
+        return [Batch(arrivals=[arrival], offloader=Offloader(), scope="s")]
+
+    def blocks_of(self, content: list[str]) -> list[TextBlock]:
+        self.threads.add(threading.current_thread())
+        return list(map(TextBlock, content))
+
+    def put_back(self, changed: Sequence[Any]) -> list[str]:
+        self.threads.add(threading.current_thread())
+        return [] if changed else self.raw
+
+
+async def test_many_texts_are_converted_off_the_loop_and_few_on_it() -> None:
+    many, few = Texts(raw=["some words"] * 20_000), Texts(raw=["some words " * 20_000])
+
+    for texts in (many, few):
+        assert await asettle(texts, logger=logging.getLogger("stall")) == []
+
+    assert threading.current_thread() not in many.threads
+    assert few.threads == {threading.current_thread()}

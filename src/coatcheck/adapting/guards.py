@@ -66,6 +66,10 @@ Lazy: TypeAlias = "Scope | Callable[[], Scope | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
+MAX_LIGHT_PARTS = 500
+"""Of a result: converting more takes milliseconds, whatever they are."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
     """One tool result on its way into the conversation. What is not explained here is as for ``Offloader.offload``."""
@@ -94,7 +98,8 @@ class Arrival:
     is_error: bool = False
 
     is_heavy: bool = False
-    """Whether a conversion may take a while, such as decoding base64. ``asettle`` makes it on a thread then."""
+    """Whether a conversion may take a while, such as decoding base64. ``asettle`` makes it on a thread then, as it does
+    for any list of more than 500 parts."""
 
     policy: Policy | None = None
 
@@ -118,6 +123,10 @@ class Arrival:
             return plain_blocks(self.content)
         # Media and values stay as they came, in case the conversion back is what failed on them.
         return tuple(block if isinstance(block, TextBlock) else OpaqueBlock(part) for part, block in pairs)
+
+
+def _has_many_parts(content: object) -> bool:
+    return isinstance(content, list | tuple) and len(content) > MAX_LIGHT_PARTS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +155,7 @@ class Batch:
     @property
     def is_heavy(self) -> bool:
         """Whether converting any of the results may take a while."""
-        return any(arrival.is_heavy for arrival in self.arrivals)
+        return any(arrival.is_heavy or _has_many_parts(arrival.content) for arrival in self.arrivals)
 
     def common_arguments(self) -> dict[str, Any]:
         """Return what all calls of the offloader have in common: the scope, the identity and the retrieval tool.
