@@ -48,7 +48,8 @@ class FsspecBridge:
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
-    ``cachable = False`` is used as it was given, by one thread at a time, and made anew in a forked child.
+    ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, by one thread at a time,
+    and made anew in a forked child. One that has its files or its credentials in the instance needs one of the two.
 
     Every method raises the filesystem's own errors too.
 
@@ -84,8 +85,12 @@ class FsspecBridge:
             raise InvalidRequest(msg)
         kinds = _kinds(filesystem)
         self._renames = _require_usable(kinds)
-        self._is_kept = all(kind.cachable for kind in kinds) or issubclass(kinds[0], FTPFileSystem)
-        self._lock, self._process = ForkSafeLock(), os.getpid()
+        # With skip_instance_cache=True, fsspec would make another one.
+        is_found = type(filesystem)._cache.get(filesystem._fs_token) is filesystem  # noqa: SLF001 - nothing else says so
+        is_kept = is_found and all(kind.cachable for kind in kinds)
+        self._is_kept = is_kept or issubclass(kinds[0], FTPFileSystem)
+        # An async one says in which process it was made, which may be the parent of this one.
+        self._lock, self._process = ForkSafeLock(), getattr(filesystem, "_pid", os.getpid())
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
         self._clock = clock
@@ -187,8 +192,8 @@ class FsspecBridge:
     def _filesystem(self) -> Iterator[Any]:
         """Give the filesystem, in an instance that this thread may use now.
 
-        As a rule fsspec keeps one for each thread, or for all if it is async, and finds it by the arguments. Of some
-        classes it keeps none, and a new one may lack what another saved: so of those there is the one we were given.
+        As a rule fsspec keeps one for each thread, or for all if it is async, and finds it by the arguments. Where it
+        keeps none, a new one may lack what another saved: so then there is the one we were given.
         FTP has a new one, and with it a connection, each time: the server forgets a connection that waits.
         """
         if self._is_kept:

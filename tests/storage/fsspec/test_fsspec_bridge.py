@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
@@ -651,9 +652,21 @@ class OwnMemory(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         self.is_used.release()
 
 
+class KeptMemory(OwnMemory):
+    """Must be made with ``skip_instance_cache=True`` to be the only one."""
+
+    cachable = True
+
+
+ONLY_ONE = partial(KeptMemory, skip_instance_cache=True)  # type: ignore[call-arg]  # which its metaclass takes
+
+
 @pytest.mark.parametrize("is_within", [False, True], ids=["alone", "within another"])
-def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(entry: Entry, is_within: bool) -> None:
-    own = OwnMemory()
+@pytest.mark.parametrize("make", [OwnMemory, ONLY_ONE], ids=["class", "instance"])
+def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(
+    entry: Entry, make: Callable[[], OwnMemory], is_within: bool
+) -> None:
+    own = make()
     storage = FsspecBridge(DirFileSystem("/agents", fs=own) if is_within else own, "folder")
     others = [make_entry(f"{number}".encode()) for number in range(50)]
     save(storage, entry)
