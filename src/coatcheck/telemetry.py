@@ -94,7 +94,7 @@ class OpenTelemetry:
             return
         end = time.time_ns()
         span = self._tracer.start_span(
-            "retrieve offloaded content" if event.tool_name is None else f"offload {event.tool_name}",
+            "retrieve offloaded content" if event.tool_name is None else f"offload {event.tool_name}".rstrip(),
             attributes=attributes,
             start_time=end - round(event.milliseconds * 1e6),
         )

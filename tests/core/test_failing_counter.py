@@ -179,3 +179,34 @@ def test_the_callables_of_the_host_are_asked_once_where_the_counter_fails_at_any
             assert at > 4, "the counter was hardly called"
             return
     raise AssertionError
+
+
+class RaisingOn(ByteCounter):
+    """Raises at a text that holds a word, from so many calls on."""
+
+    def __init__(self, word: str, *, after: int = 0) -> None:
+        self.word, self.left = word, after
+
+    def exceeds(self, text: str, limit: int) -> bool:
+        return self._checked(text) and super().exceeds(text, limit)
+
+    def count(self, text: str) -> int:
+        return self._checked(text) and super().count(text)
+
+    def _checked(self, text: str) -> bool:
+        self.left -= self.word in text
+        if self.left < 0:
+            raise RuntimeError
+        return True
+
+
+@pytest.mark.parametrize(("after", "blamed"), [(0, "second"), (2, "")], ids=["one result", "the step"])
+def test_a_counter_that_fails_in_a_step_is_blamed_on_the_result_that_it_counted(after: int, blamed: str) -> None:
+    events: list[Event] = []
+    counter = RaisingOn("second", after=after)
+    offloader = Offloader(token_counter=counter, max_result_tokens=5_000, max_step_tokens=700, on_event=events.append)
+    results = [ToolResult(blocks=(TextBlock(f"{name} line\n" * 200),), tool_name=name) for name in ("first", "second")]
+
+    offloader.offload_step(results, scope="s")
+
+    assert [event.tool_name for event in events if event.kind == "failed"] == [blamed]

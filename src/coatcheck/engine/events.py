@@ -62,7 +62,7 @@ class Event:
     """The scope of the call; None if none could be chosen."""
 
     tool_name: str | None = None
-    """The tool that returned the result; None for reads."""
+    """The tool that returned the result; empty for a failure about all results of a step; None for reads."""
 
     references: tuple[str, ...] = ()
     """The references written, or the one that was asked for, without what a model wrote around it."""
@@ -99,7 +99,7 @@ class Event:
         """
         found: dict[str, Attribute | None] = {
             "coatcheck.outcome": self.kind,
-            "gen_ai.tool.name": self.tool_name,
+            "gen_ai.tool.name": self.tool_name or None,
             "coatcheck.reason": self.reason if self.kind == "kept" else None,
             "error.type": self.error_type or None,
             "coatcheck.references": (self.references or None) if self.kind != "missed" else None,

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
     from coatcheck.engine.contents import Contents
-    from coatcheck.engine.events import Recorder
+    from coatcheck.engine.events import About, Recorder
     from coatcheck.engine.request import OffloadRequest
 
 __all__ = ("PLACEHOLDER_ROOM", "Offloading")
@@ -75,7 +75,7 @@ class Offloading:
         except Exception as error:
             if self._by_bytes is None:
                 raise
-            self._blame_counter(error, request)
+            self._blame_counter(error, request.about)
             return (yield from self._by_bytes.offload(request))
 
     def _decide(
@@ -254,9 +254,12 @@ class Offloading:
     def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
         """Decide about all results of one agent step together, then carry out each decision."""
         decided: list[tuple[Measure, Decision]] = []
+        tool_name = ""
         try:
             for request in requests:
-                decided.append((yield from self._decide(request, None)))  # noqa: PERF401 - a comprehension cannot yield
+                tool_name = request.result.tool_name
+                decided.append((yield from self._decide(request, None)))
+            tool_name = ""  # what follows is about all of them
             decisions = [decision for _, decision in decided]
             if self._settings.max_step_tokens is not None:
                 decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
@@ -265,19 +268,19 @@ class Offloading:
         except Exception as error:
             if self._by_bytes is None:
                 raise
-            self._blame_counter(error, requests[0])
+            self._blame_counter(error, replace(requests[0].about, tool_name=tool_name))
             return (yield from self._by_bytes.offload_step(requests))
         outcomes: list[Outcome] = []
         for request, (measure, _), decision in zip(requests, decided, decisions, strict=True):
             outcomes.append((yield from self.offload(request, (measure, decision))))
         return tuple(outcomes)
 
-    def _blame_counter(self, error: Exception, request: OffloadRequest) -> None:
+    def _blame_counter(self, error: Exception, about: About) -> None:
         """Tell the host that its token counter, or the work with its counts, raised ``error``."""
         counter = type(self._settings.token_counter).__name__
         failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
         failure.__cause__ = error
-        self._recorder.record_failure(failure, request.about, logged=str(failure))
+        self._recorder.record_failure(failure, about, logged=str(failure))
 
     def _record_nonsense(self, request: OffloadRequest, answer: object) -> None:
         """Tell the host that its policy returned neither a policy nor a verdict."""
