@@ -175,7 +175,14 @@ def test_sweep_without_a_limit_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "limits", [{"max_age_seconds": -1}, {"max_bytes": "1 GB"}, {"max_age_seconds": True}, {"max_scope_bytes": -1}]
+    "limits",
+    [
+        {"max_age_seconds": -1},
+        {"max_age_seconds": float("nan")},
+        {"max_bytes": "1 GB"},
+        {"max_age_seconds": True},
+        {"max_scope_bytes": -1},
+    ],
 )
 def test_a_wrong_limit_of_a_sweep_is_refused_by_name(limits: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=next(iter(limits))):

@@ -73,7 +73,7 @@ class SweepLimits:
             msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
             raise InvalidRequest(msg)
         for name, limit in limits.items():
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or limit < 0):
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0):
                 msg = f"{name} must be a number of at least 0, not {limit!r}"
                 raise InvalidRequest(msg)
 
