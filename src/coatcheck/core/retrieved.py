@@ -75,7 +75,8 @@ class ListedContent:
     """The tool that returned it; None where the storage did not say."""
 
     arguments: str | None = None
-    """The arguments of the call as JSON, cut to 200 characters; None without ``list_arguments``."""
+    """The arguments of the call as JSON, cut to 600 characters in percent-encoding, of which a plain letter
+    takes one and a Chinese character nine; None without ``list_arguments``."""
 
     content_type: str | None = None
     """MIME type; None where the storage did not say."""
