@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from coatcheck import Event, InMemoryStorage, MediaBlock, Offloader, OpaqueBlock, TextBlock
-from coatcheck.adapting import Arrival, Batch, Delivery, asettle, settle
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, json_value, settle
 from coatcheck.testing.faults import FailingOffloader
 
 if TYPE_CHECKING:
@@ -212,3 +212,9 @@ def test_a_heavy_result_is_neither_converted_nor_put_back_on_the_event_loop_afte
     assert len(shown["text"]) < LIMIT
     assert threading.current_thread() not in threads
     assert len(threads) > 2
+
+
+def test_a_row_that_json_cannot_express_is_converted_alone() -> None:
+    assert json_value([{1}, {"a": 1}, (2,)], otherwise=str) == ["{1}", {"a": 1}, (2,)]
+    with pytest.raises(TypeError):
+        json_value([{1}, {"a": 1}])

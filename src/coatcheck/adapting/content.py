@@ -15,7 +15,7 @@ from coatcheck.core.blocks import OpaqueBlock, TextBlock
 from coatcheck.core.copies import Copy, find_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.retrieved import Content
@@ -87,7 +87,7 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
 
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value
-    """Return ``value`` if JSON can express it. What it cannot, ``otherwise`` converts.
+    """Return what equals ``value`` if JSON can express it. What it cannot, ``otherwise`` converts, each row by itself.
 
     Lists, alone or in an object, go to the encoder in pieces of 1,000 rows. It holds the interpreter's lock, and with
     it the event loop, until it is done: for 400,000 rows most of a second, on whichever thread.
@@ -100,13 +100,21 @@ def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> 
     """
     if isinstance(value, list | tuple):
         pieces = (value[start : start + _ROWS] for start in range(0, len(value), _ROWS))
-        return [each for piece in pieces for each in _encodable(piece, otherwise)]
+        return [row for piece in pieces for row in _encodable_rows(piece, otherwise)]
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {
             key: json_value(each, otherwise=otherwise) if isinstance(each, list) else _encodable(each, otherwise)
             for key, each in value.items()
         }
     return _encodable(value, otherwise)
+
+
+def _encodable_rows(rows: Sequence[Any], otherwise: Callable[[Any], Any] | None) -> Sequence[Any]:
+    try:
+        json.dumps(rows)
+    except TypeError:
+        return [_encodable(row, otherwise) for row in rows]
+    return rows
 
 
 def _encodable(value: Any, otherwise: Callable[[Any], Any] | None) -> Any:  # noqa: ANN401 - as above
