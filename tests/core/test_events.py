@@ -24,6 +24,7 @@ from coatcheck import (
     log_failure,
     scopes,
 )
+from coatcheck.engine import execution
 from coatcheck.engine.events import About, Details, EventKind
 from tests.core.storages import DictStorage, FailingStorage
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
@@ -340,3 +341,13 @@ def _fill_the_disk() -> None:
 def _quote() -> None:
     quoted = f"cannot encode {BIG}"
     raise ValueError(quoted)
+
+
+def test_an_event_that_somebody_else_makes_has_not_waited_for_a_thread_of_ours() -> None:
+    queued = execution._Queued()
+    queued.seconds = 7.0
+    token = execution._queued.set(queued)
+    try:
+        assert Event(kind="kept", scope="s").queued_milliseconds == 0
+    finally:
+        execution._queued.reset(token)

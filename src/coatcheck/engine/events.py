@@ -79,7 +79,7 @@ class Event:
     milliseconds: float = 0.0
     """How long it took, from call to answer."""
 
-    queued_milliseconds: float = field(default_factory=queued_milliseconds)
+    queued_milliseconds: float = 0.0
     """How much of that time calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where
     they need none: in the sync methods, and with a storage that is async or on this machine."""
 
@@ -302,7 +302,8 @@ class Recorder:
 
 def _event(kind: EventKind, about: About, details: Details) -> Event:
     told: dict[str, Any] = {field.name: getattr(about, field.name) for field in fields(about)} | {**details}
-    return Event(kind=kind, milliseconds=(time.perf_counter() - told.pop("started")) * 1e3, **told)
+    milliseconds = (time.perf_counter() - told.pop("started")) * 1e3
+    return Event(kind=kind, milliseconds=milliseconds, queued_milliseconds=queued_milliseconds(), **told)
 
 
 def _fields(event: Event) -> dict[str, Attribute]:
