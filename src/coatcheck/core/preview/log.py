@@ -17,6 +17,7 @@ from coatcheck.core.forks import in_forked_child
 from coatcheck.core.preview.mentions import MENTION
 from coatcheck.core.preview.source import (
     IN_NUMBERS,
+    LEVELS,
     LONGEST_LINE,
     LineGroup,
     Trouble,
@@ -87,7 +88,7 @@ _WARN = (
     r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]"
     rf"|{_placed('warning|warn', 'WRN', 'W')}"
 )
-_LEVELS = {"FATAL": _FATAL, "ERROR": f"{_ERROR}|{_LIKE_ERROR}", "WARN": _WARN}
+_LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=True))
 """By level, the worst first: what tells of it in a line."""
 
 
