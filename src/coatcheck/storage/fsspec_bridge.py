@@ -307,8 +307,7 @@ class FsspecBridge:
                 except CorruptContent:
                     yield _listed(key, sizes[key])
                 else:
-                    described = Stored(content=b"", content_type=head.content_type, metadata=head.metadata, size=0)
-                    yield _listed(key, sizes[key], modified=head.saved, described=described)
+                    yield _listed(key, sizes[key], modified=head.saved, head=head)
 
 
 def _kinds(filesystem: object) -> list[Any]:
@@ -359,11 +358,11 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
     return all_rename
 
 
-def _listed(key: str, size: int, *, modified: float = 0.0, described: Stored | None = None) -> Listed:
+def _listed(key: str, size: int, *, modified: float = 0.0, head: Head | None = None) -> Listed:
     return Listed(
         key=key,
         size=max(0, size - HEAD_BYTES),
         modified=modified,
-        metadata=None if described is None else described.metadata,
-        content_type=None if described is None else described.content_type,
+        metadata=None if head is None else head.metadata,
+        content_type=None if head is None else head.content_type,
     )
