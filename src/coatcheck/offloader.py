@@ -362,7 +362,8 @@ class Offloader:
             retrieval_tool: the name of the agent's retrieval tool, for the call that reads on.
 
         Raises:
-            InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model.
+            InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model. Or
+                the scope is not one, or is missing and ``require_scope`` is set: that message is for the host.
             ReferenceNotFound: the scope never had such a reference.
             ReferenceExpired: the scope had it, and the content is gone.
             StorageError: the storage failed.
@@ -508,7 +509,7 @@ class Offloader:
         replicas, backups and snapshots of any storage.
 
         Raises:
-            InvalidRequest: the storage cannot list or delete.
+            InvalidRequest: ``scope`` is not a scope, or the storage cannot list or delete.
             StorageError: the storage failed, and what was not deleted yet is still there; or entries are left after
                 5 passes, and the message says how many.
 
