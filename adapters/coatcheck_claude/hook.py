@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock, log_failure
-from coatcheck.adapting import Arrival, Batch, Delivery, asettle, check_scope, plain_blocks
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, enter_scope, plain_blocks
 from coatcheck.hook import BYTES_PER_TOKEN, answer_with, replaced, texts_to_offload, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
@@ -44,7 +44,8 @@ def hooks(
         InvalidRequest: ``scope`` is not a scope.
 
     """
-    check_scope(scope)
+    with enter_scope(scope):  # refuses what is none, and a callable too: nothing would call it for ``server``
+        pass
     return {"PostToolUse": [HookMatcher(hooks=[_Hook(offloader, scope, retrieval_tool)])]}
 
 

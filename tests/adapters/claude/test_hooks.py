@@ -103,9 +103,10 @@ async def test_without_a_scope_it_is_the_session() -> None:
         offloader.load(reference, scope="another")
 
 
-def test_what_is_no_scope_is_refused() -> None:
-    with pytest.raises(InvalidRequest):
-        hooks(Offloader(), scope=cast("Any", 5))
+@pytest.mark.parametrize("scope", [5, "", print], ids=["number", "empty", "callable"])
+def test_what_is_no_scope_is_refused(scope: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"^scope must be ((?!callable).)*$"):
+        hooks(Offloader(), scope=cast("Any", scope))
 
 
 async def test_where_nothing_can_be_stored_the_result_stays_and_above_the_hard_limit_it_is_cut() -> None:
