@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from mcp.server.session import ServerSession
 
-__all__ = ("LIST_CHANGES", "Client", "Identified", "passed_on")
+__all__ = ("ANY_CAPABILITIES", "LIST_CHANGES", "Client", "Identified", "passed_on")
 
 Notification: TypeAlias = "types.Notification[Any, Any]"
 
@@ -33,6 +33,8 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
 }
 """The notification that announces a changed list, by the capability of the list."""
 
+ANY_CAPABILITIES: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
+"""What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
 MAX_EARLY, MAX_EARLY_BYTES = 100, 2**20
 """What a server may say before its client is ready, which the protocol hardly lets it. The client knows no list yet,

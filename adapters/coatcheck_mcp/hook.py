@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Policy, Scope, Truncated
 
-__all__ = ("Call", "exceeds_hard_limit", "hard_limit", "logger", "may_leave", "offload_result")
+__all__ = ("Call", "exceeds_hard_limit", "is_too_large_beside", "logger", "may_leave", "offload_result")
 
 logger = logging.getLogger("coatcheck_mcp")
 
@@ -86,7 +86,7 @@ class _Delivery(Delivery[Result]):
         call, error = self.call, bool(self.raw.get("isError"))
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
         # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
-        whole = exceeds_hard_limit(side_size(self.raw, up_to=hard_limit(self.offloader)), self.offloader)
+        whole = is_too_large_beside(self.raw, self.offloader)
         keep = self.offloader.keep_if_small
         if not whole and policy is None and texts and keep(texts, tool_name=call.tool_name, is_error=error):
             return ()
@@ -135,14 +135,19 @@ async def offload_result(result: Result, call: Call, offloader: Offloader) -> Re
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
 
 
-def hard_limit(offloader: Offloader) -> int:
+def _hard_limit(offloader: Offloader) -> int:
     """Return how many characters that nobody counts in tokens any conversation may take."""
     return CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
 
 
 def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
     """Return whether so many characters, which nobody counts in tokens, are too many for any conversation."""
-    return characters > hard_limit(offloader)
+    return characters > _hard_limit(offloader)
+
+
+def is_too_large_beside(result: Result, offloader: Offloader) -> bool:
+    """Return whether what stays of a result beside its content is too much for any conversation."""
+    return exceeds_hard_limit(side_size(result, up_to=_hard_limit(offloader)), offloader)
 
 
 def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:

@@ -26,11 +26,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
-from coatcheck_mcp.client import LIST_CHANGES, Client, Identified
-from coatcheck_mcp.convert import Result, offloaded_references, side_size
+from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, Identified
+from coatcheck_mcp.convert import Result, offloaded_references
 from coatcheck_mcp.faults import innermost
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
-from coatcheck_mcp.hook import Call, exceeds_hard_limit, hard_limit, logger, may_leave, offload_result
+from coatcheck_mcp.hook import Call, is_too_large_beside, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
@@ -81,9 +81,6 @@ TELL_SECONDS = 5.0
 
 LISTING_SECONDS = 5.0
 """How long the list of tools waits for the storage to say whether it holds anything."""
-
-_ANY_CAPABILITIES: dict[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
-"""What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
 
 LEFT_SECONDS = 5.0
 """How long a client that has left is still served: who pipes a request in gets its answer from a server that starts."""
@@ -303,7 +300,7 @@ class Proxy:
             return result
         is_modern = ctx.method != "initialize"
         link = await self._link_in_time(ctx) if is_modern else await self._link(ctx)
-        described = link.describe(result, modern=is_modern) if link else {**result, "capabilities": _ANY_CAPABILITIES}
+        described = link.describe(result, modern=is_modern) if link else {**result, "capabilities": ANY_CAPABILITIES}
         if self._offers_late:
             described["capabilities"] = {**described["capabilities"], "tools": {"listChanged": True}}
         return described
@@ -401,7 +398,7 @@ class Proxy:
             result = await link.forward(_without_task(ctx))
         except MCPError as refused:
             error = refused.error.model_dump(mode="json", exclude_none=True)
-            if not exceeds_hard_limit(side_size(error, up_to=hard_limit(self.offloader)), self.offloader):
+            if not is_too_large_beside(error, self.offloader):
                 raise
             result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
         if "content" not in result and "structuredContent" not in result:

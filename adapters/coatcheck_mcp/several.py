@@ -16,7 +16,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
-from coatcheck_mcp.client import LIST_CHANGES
+from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.link import Link, SessionForgotten
 from coatcheck_mcp.names import LONGEST_TOOL, full_name, shown_name, split_name
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Several",)
 
-START_SECONDS = 20.0
+WAIT_SECONDS = 20.0
 """How long the others wait for a server that starts. Clients give a server half a minute or more to answer."""
 
 LIST_SECONDS = 20.0
@@ -43,9 +43,6 @@ AnswerT = TypeVar("AnswerT")
 
 _MAX_LINKED = 10_000
 """Resources that results mention, per client."""
-
-_ANY: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
-"""What a server may have that is not up yet."""
 
 _LISTS: Mapping[str, tuple[str, str]] = {
     "prompts/list": ("prompts", "prompts"),
@@ -102,7 +99,7 @@ class Several:
             async with anyio.create_task_group() as self._tasks:
                 for member in self._members.values():
                     self._tasks.start_soon(self._start, member)
-                with anyio.move_on_after(START_SECONDS):
+                with anyio.move_on_after(WAIT_SECONDS):
                     for member in self._members.values():
                         await member.tried.wait()
                 self._is_up = True
@@ -170,7 +167,9 @@ class Several:
         del modern  # the name and the version are our own
         up = {name: link for name, link in self._up().items() if not link.closed}
         capabilities: dict[str, Any] = {"tools": {}}
-        for offered in [link.capabilities() for link in up.values()] + [_ANY] * (len(up) < len(self._members)):
+        for offered in [link.capabilities() for link in up.values()] + [ANY_CAPABILITIES] * (
+            len(up) < len(self._members)
+        ):
             _join(capabilities, offered)
         for name in LIST_CHANGES.keys() & capabilities.keys():
             capabilities[name]["listChanged"] = True  # a server may come later

@@ -386,7 +386,7 @@ class TestAServerThatIsNotThere:
     async def test_one_that_starts_late_is_not_waited_for_and_comes_with_a_change(
         self, mode: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(module, "START_SECONDS", 0.01)
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
         start, told, server = anyio.Event(), anyio.Event(), Everything()
 
         async def on_message(message: Any) -> None:
@@ -413,7 +413,7 @@ class TestAServerThatIsNotThere:
             assert (await client.call_tool("slow_small")).content[0].text == "few"
 
     async def test_a_call_waits_for_one_that_starts(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "START_SECONDS", 0.01)
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
         start = anyio.Event()
         upstreams = {"slow": waiting(Everything(), start), "notes": Notes().upstream()}
         async with client_of(upstreams) as client, anyio.create_task_group() as tasks:
@@ -422,7 +422,7 @@ class TestAServerThatIsNotThere:
             start.set()
 
     async def test_calls_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(module, "START_SECONDS", 0.01)
+        monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
         never = FailsToStart(FileNotFoundError(NOT_THERE))
         failures: list[str] = []
 
