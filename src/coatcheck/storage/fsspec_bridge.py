@@ -83,11 +83,11 @@ class FsspecBridge:
         if not isinstance(folder, str) or not folder:
             msg = f"FsspecBridge needs a folder, such as 'bucket/agents', not {folder!r}"
             raise InvalidRequest(msg)
-        kinds = _kinds(filesystem)
+        layers = _layers(filesystem)
+        kinds = [type(layer) for layer in layers]
         self._renames = _require_usable(kinds)
         # With skip_instance_cache=True, fsspec would make another one.
-        is_found = type(filesystem)._cache.get(filesystem._fs_token) is filesystem  # noqa: SLF001 - nothing else says so
-        is_kept = is_found and all(kind.cachable for kind in kinds)
+        is_kept = all(layer.cachable and type(layer)._cache.get(layer._fs_token) is layer for layer in layers)  # noqa: SLF001 - nothing else says so
         self._is_kept = is_kept or issubclass(kinds[0], FTPFileSystem)
         # An async one says in which process it was made, which may be the parent of this one.
         self._lock, self._process = ForkSafeLock(), getattr(filesystem, "_pid", os.getpid())
@@ -310,16 +310,16 @@ class FsspecBridge:
                     yield _listed(key, sizes[key], modified=head.saved, head=head)
 
 
-def _kinds(filesystem: object) -> list[Any]:
-    """Return the class of a filesystem, and of each one behind it: what one of those does, the whole does."""
+def _layers(filesystem: object) -> list[Any]:
+    """Return a filesystem, and each one behind it: what one of those does, the whole does."""
     with loading:
         from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
 
-    kinds: list[Any] = []
+    layers: list[Any] = []
     while isinstance(filesystem, AbstractFileSystem):
-        kinds.append(type(filesystem))
+        layers.append(filesystem)
         filesystem = getattr(filesystem, "fs", None)
-    return kinds
+    return layers
 
 
 def _require_usable(kinds: Sequence[Any]) -> bool:
