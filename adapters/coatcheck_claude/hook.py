@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock, log_failure
-from coatcheck.adapting import Arrival, Batch, Delivery, asettle, enter_scope, plain_blocks
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, call_off_loop, enter_scope, plain_blocks
 from coatcheck.hook import BYTES_PER_TOKEN, answer_with, replaced, texts_to_offload, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
@@ -58,12 +58,8 @@ class _Hook:
     async def __call__(self, said: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
         event = cast("dict[str, Any]", said)
-        # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
-        settings = self.offloader.settings
-        limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
-        try:
-            response = without_copy(event.get("tool_response"))
-            texts = texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
+        try:  # on a thread, because nothing says how large a response is before all of it was looked at
+            response, texts = await call_off_loop(True, self._look, event)  # noqa: FBT003 - reads like `if heavy`
         except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
             tool = event.get("tool_name")
             log_failure(logger, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
@@ -72,6 +68,14 @@ class _Hook:
             return {}
         new = await asettle(_Response(raw=response, texts=texts, event=event, hook=self), logger=logger)
         return cast("HookJSONOutput", {} if new is response else answer_with(new))
+
+    def _look(self, event: Mapping[str, Any]) -> tuple[Any, Mapping[Path, str]]:
+        """Return a response without the copy of itself, and what of it is to be offloaded."""
+        response = without_copy(event.get("tool_response"))
+        # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
+        settings = self.offloader.settings
+        limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
+        return response, texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,7 @@ class _Response(Delivery[Any]):
             Arrival(
                 content=text,
                 convert=plain_blocks,
+                is_heavy=True,  # to put a text back builds the whole response anew
                 tool_name=str(self.event.get("tool_name")),
                 native=path,
                 tool_args=self.event.get("tool_input") or {},

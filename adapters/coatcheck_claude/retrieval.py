@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import SdkMcpTool, create_sdk_mcp_server
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, TextBlock, retrieval_schema
-from coatcheck.adapting import Failure, aanswer
+from coatcheck.adapting import Failure, aanswer, encode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,4 +62,4 @@ def _converted(block: Block) -> dict[str, Any] | None:
         return None
     if not block.media_type.startswith("image/"):
         return {"type": "text", "text": f"[{block.media_type}, {len(block.data):,} bytes]"}
-    return {"type": "image", "data": base64.b64encode(block.data).decode(), "mimeType": block.media_type}
+    return {"type": "image", "data": encode_base64(block.data), "mimeType": block.media_type}

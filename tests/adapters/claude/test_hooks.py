@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -53,6 +54,26 @@ async def answer(matchers: dict[Any, list[HookMatcher]], response: object, **opt
     output = answered["hookSpecificOutput"]
     assert output.keys() <= PostToolUseHookSpecificOutput.__annotations__.keys()
     return output["updatedToolOutput"]
+
+
+class Noting(dict[str, Any]):
+    """Notes in which threads it was looked through."""
+
+    def __init__(self, *args: Any) -> None:  # noqa: ANN401 - as dict
+        super().__init__(*args)
+        self.threads = set[threading.Thread]()
+
+    def values(self) -> Any:  # noqa: ANN401 - as dict
+        self.threads.add(threading.current_thread())
+        return super().values()
+
+
+async def test_a_response_is_looked_through_and_built_anew_off_the_event_loop() -> None:
+    response = Noting(BASH)
+
+    assert (await answer(hooks(Offloader()), response))["stdout"].startswith(OPENING)
+    assert response.threads
+    assert threading.main_thread() not in response.threads
 
 
 async def test_a_large_text_becomes_a_placeholder_in_the_same_shape() -> None:
