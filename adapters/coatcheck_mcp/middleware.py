@@ -82,7 +82,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
     def __init__(
         self,
-        storage: StorageOrOffloader | None = None,
+        storage: StorageOrOffloader,
         *,
         scope: ScopeOption = None,
         native_media: bool = True,
@@ -91,7 +91,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         """Configure.
 
         Args:
-            storage: where content goes: a storage, or a ready ``Offloader``. Required.
+            storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
                 subject; else, for a server on stdio or in memory, one scope for its name and the directory in which it
                 was started. A server on HTTP without either, such as one with tokens that name no subject, stores
@@ -100,7 +100,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
             **options: of ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, or there is no storage.
+            InvalidRequest: an argument is wrong.
             TypeError: there is no such option.
 
         """

@@ -117,7 +117,7 @@ class Proxy:
     def __init__(
         self,
         upstream: Upstream | Mapping[str, Upstream],
-        storage: StorageOrOffloader | None = None,
+        storage: StorageOrOffloader,
         *,
         scope: Scope | None = None,
         identity_of: Callable[[str], Scope | None] | None = None,
@@ -132,7 +132,7 @@ class Proxy:
         Args:
             upstream: the server behind the proxy: ``command_upstream`` or ``url_upstream``. Several servers are a
                 mapping of their names; tools and prompts are then called ``NAME_TOOL`` everywhere.
-            storage: where content goes: a storage, or a ready ``Offloader``. Required.
+            storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back. None: the ambient scope, else the identity.
             identity_of: returns the scope of a server's clients by the server's name. None: a digest of that name and
                 the working directory, so that references live across restarts and projects do not mix.
@@ -144,7 +144,7 @@ class Proxy:
             **options: of ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, there is no storage, or one server's name is a prefix of another's.
+            InvalidRequest: an argument is wrong, or one server's name is a prefix of another's.
             TypeError: there is no such option.
 
         """

@@ -397,8 +397,6 @@ async def test_what_left_at_one_worker_is_read_back_at_another_on_the_same_stora
 def test_what_would_do_nothing_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="a server sees one call at a time"):
         OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
-    with pytest.raises(InvalidRequest, match="storage"):
-        OffloadMiddleware()
 
 
 async def test_a_server_that_a_tool_starts_offloads_what_its_own_clients_get() -> None:
