@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from json.encoder import encode_basestring
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck import Block, JsonBlock, Offloaded, TextBlock, Truncated
 from coatcheck.adapting import MARK, McpItem, blocks_of_items, find_copy, items_of_blocks, references_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 __all__ = (
     "Result",
@@ -47,8 +51,7 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
     """Convert a result, in order; structured content that the texts do not say comes last."""
     blocks = blocks_of_items(result.get("content") or ())
     structured = result.get("structuredContent")
-    texts = [block.text for block in blocks if isinstance(block, TextBlock)]
-    if structured is not None and find_copy(structured, texts) is None:
+    if structured is not None and not _is_said(structured, blocks):
         blocks.append(JsonBlock(structured))
     return tuple(blocks)
 
@@ -56,10 +59,17 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
     """Convert nothing but texts, what is said about them, and structured content into text; for the last resort."""
     blocks = blocks_of_items(result.get("content") or (), media=False)
-    structured = result.get("structuredContent")
-    if structured is not None:
+    structured, is_said = result.get("structuredContent"), False
+    with suppress(Exception):  # it may be what failed before
+        is_said = structured is not None and _is_said(structured, blocks)
+    if structured is not None and not is_said:
         blocks.append(JsonBlock(structured))
     return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
+
+
+def _is_said(structured: object, blocks: Sequence[Block]) -> bool:
+    """Return whether the texts say what is structured: it would count twice."""
+    return find_copy(structured, [block.text for block in blocks if isinstance(block, TextBlock)]) is not None
 
 
 def is_large(result: Result) -> bool:

@@ -37,12 +37,12 @@ def python(code: str, *, without: tuple[str, ...] = ()) -> subprocess.CompletedP
     )
 
 
-def test_without_langchain_core_the_error_names_the_extra() -> None:
+def test_without_langchain_core_the_error_names_the_extra_that_brings_it_and_langgraph() -> None:
     done = python("import coatcheck_langchain", without=("langchain_core",))
 
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError:")
-    assert 'pip install "/path/to/checkout[langchain]"' in last
+    assert 'pip install "/path/to/checkout[langgraph]"' in last
     assert "The above exception was the direct cause" in done.stderr
 
 
