@@ -239,7 +239,7 @@ def remove(
     storage: StorageOption = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Delete everything that was stored in a scope, or in all scopes of a tenant. Asks first."""
+    """Delete everything in a scope, or in all scopes of a tenant. Asks first."""
     from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
