@@ -195,7 +195,7 @@ def test_what_says_where_items_begin_is_verified_and_deleted_with_them(tmp_path:
     assert len(keys) == 2
     for entry in storage.entries(""):
         assert run(damage(StorageAccess(storage), entry, keys=keys)) is None
-    assert offloader.delete_scope("s") == 2
+    assert offloader.delete_scope("s") == 1
     assert list(storage.entries("")) == []
 
 

@@ -196,6 +196,47 @@ def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
     assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["plain_conversion"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Messages(Message):
+    """Several results, of which one cannot be converted."""
+
+    apart: bool
+
+    def look(self) -> Sequence[Batch]:
+        arrivals = [
+            Arrival(content=[{"text": "short"}], convert=convert, native=self.raw, tool_name=name)
+            for name, convert in (("one", blocks_of), ("two", broken), ("three", blocks_of))
+        ]
+        groups = [[arrival] for arrival in arrivals] if self.apart else [arrivals]
+        return [Batch(arrivals=group, offloader=self.offloader, scope="mine") for group in groups]
+
+
+@WAYS
+@pytest.mark.parametrize("apart", [True, False])
+def test_of_several_results_one_failure_is_told_once_and_blames_none_of_them(way: str, *, apart: bool) -> None:
+    events: list[Event] = []
+    offloader = Offloader(on_event=events.append)
+
+    settled(Messages(raw=[], offloader=offloader, apart=apart), way)
+
+    assert [event.tool_name for event in events if event.kind == "failed"] == [""]
+    assert offloader.stats().failed == 1
+
+
+def test_without_a_free_thread_a_heavy_result_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        msg = "can't start new thread"
+        raise RuntimeError(msg)
+
+    async def settle_it() -> Any:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        return await asettle(Message(raw=CONTENT, offloader=Offloader(), heavy=True), logger=logger)
+
+    shown, _ = asyncio.run(settle_it())
+
+    assert len(shown["text"]) < LIMIT
+
+
 def test_a_heavy_result_is_neither_converted_nor_put_back_on_the_event_loop_after_a_failure() -> None:
     threads: list[threading.Thread] = []
 

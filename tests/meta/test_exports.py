@@ -64,7 +64,8 @@ def test_what_a_module_takes_from_another_is_offered_there() -> None:
         if (declared := offered.get(found.module)) and found.name not in declared[1]
     }
 
-    assert not taken - offered.keys(), "put it into __all__, or import it from where it is made"
+    missing = sorted(taken - offered.keys())
+    assert missing == [], "put it into __all__, or import it from where it is made"
 
 
 def test_the_root_offers_its_names() -> None:

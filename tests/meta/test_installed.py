@@ -128,7 +128,7 @@ def test_the_version_is_the_installed_one() -> None:
 
 @pytest.mark.skipif(find_spec("langchain_core") is not None, reason="the extra is installed")
 def test_an_adapter_without_its_extra_names_it() -> None:
-    with pytest.raises(ImportError, match=r"checkout\[langchain\]"):
+    with pytest.raises(ImportError, match=r"checkout\[langgraph\]"):
         import_module("coatcheck_langchain")
 
 

@@ -236,7 +236,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "while self._bytes >= self._max_bytes or",
         _MEMORY,
     ),
-    Mutation("storage/memory.py", "(found[0], self._clock())", "found", _MEMORY),
+    Mutation("storage/memory.py", "self._use(key, found[0])", "pass", _MEMORY),
 )
 """Over preview, reading, tokens, policy, plan, references, notice, placeholder, engine, contents, execution, cleanup,
 events, scopes and storages."""

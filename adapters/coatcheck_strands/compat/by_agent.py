@@ -1,4 +1,4 @@
-"""What is kept for each agent while it lives."""
+"""What is kept for each agent while it lives: by identity, since agents of a subclass may compare equal."""
 
 from __future__ import annotations
 

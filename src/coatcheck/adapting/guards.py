@@ -14,6 +14,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from coatcheck.adapting.content import MARK, plain_blocks
@@ -198,14 +199,9 @@ class Batch:
             from coatcheck.engine.last_resort import with_opaque_as_json  # noqa: PLC0415 - few results have such a block
         return with_opaque_as_json(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
 
-    def last_resorts(self, error: Exception) -> list[dict[str, Any]]:
+    def last_resorts(self) -> list[dict[str, Any]]:
         """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
-        common = {
-            "scope": self._last_scope,
-            "identity": self.identity,
-            "retrieval_tool": self.retrieval_tool,
-            "error": error,
-        }
+        common = {"scope": self.last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
             {
                 "blocks": self._without_huge_unknown(arrival.plainly_converted()),
@@ -215,7 +211,8 @@ class Batch:
             for arrival in self.arrivals
         ]
 
-    def _last_scope(self) -> Scope | None:
+    def last_scope(self) -> Scope | None:
+        """Choose the scope; raises what keeps it from being chosen."""
         scope: Scope | None = self.common_arguments()["scope"]
         return scope
 
@@ -277,10 +274,12 @@ def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
 def _limit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger) -> Raw:
     """Store or cut what is above the hard limit, after offloading ``failed``."""
     try:
+        batches = delivery.look_again()
+        _tell(batches, failed)
         cut = [
             (arrival, outcome)
-            for batch in delivery.look_again()
-            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(failed), strict=True)
+            for batch in batches
+            for arrival, arguments in zip(batch.arrivals, batch.last_resorts(), strict=True)
             if (outcome := batch.offloader.last_resort(**arguments)) is not None
         ]
         return delivery.put_back(cut) if cut else delivery.raw
@@ -310,11 +309,12 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
     """Do what ``_limit`` does, without blocking the event loop."""
     try:
         batches = await call_off_loop(delivery.is_heavy, delivery.look_again)
+        _tell(batches, failed)
         cut = [
             (arrival, outcome)
             for batch in batches
             for arrival, arguments in zip(
-                batch.arrivals, await call_off_loop(batch.is_heavy, batch.last_resorts, failed), strict=True
+                batch.arrivals, await call_off_loop(batch.is_heavy, batch.last_resorts), strict=True
             )
             if (outcome := await batch.offloader.alast_resort(**arguments)) is not None
         ]
@@ -325,13 +325,30 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
         return delivery.raw
 
 
+def _tell(batches: Sequence[Batch], failed: Exception) -> None:
+    """Count what ``failed`` in an adapter and tell the host: of the result, if it was the only one."""
+    named = [(batch, arrival.tool_name) for batch in batches for arrival in batch.arrivals]
+    for batch, name in named[:1]:
+        batch.offloader.last_resort(  # of nothing, which there is neither to store nor to cut
+            (),
+            tool_name=name if len(named) == 1 else "",
+            scope=batch.last_scope,
+            identity=batch.identity,
+            error=failed,
+        )
+
+
 async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - `heavy` reads like `if heavy`
-    """Call ``function``: on a thread where it is ``heavy``, so that it does not block the event loop."""
+    """Call ``function``: on a thread where it is ``heavy``, so that it does not block the event loop, if there is one.
+
+    Not on the event loop's own threads, which the host may keep busy.
+    """
     if not heavy:
         return function(*arguments)
-    import asyncio  # noqa: PLC0415 - whoever awaits this has loaded it
+    with loading:
+        from coatcheck.engine.execution import on_thread  # noqa: PLC0415 - loaded with the offloader
 
-    return await asyncio.to_thread(function, *arguments)
+    return await on_thread(partial(function, *arguments))
 
 
 def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = (
+    "GRACE_SECONDS",
     "SweepLimits",
     "damage",
     "delete_scope",

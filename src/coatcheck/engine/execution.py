@@ -47,6 +47,7 @@ __all__ = (
     "StorageAccess",
     "answer_of",
     "arun",
+    "on_thread",
     "queued_milliseconds",
     "run",
 )
@@ -269,6 +270,11 @@ def queued_milliseconds() -> float:
     """Return how long the calls of the current operation have waited for a network thread so far."""
     queued = _queued.get()
     return 0.0 if queued is None else queued.seconds * 1e3
+
+
+async def on_thread(work: Callable[[], Result]) -> Result:
+    """Await ``work`` that may take long, run on a thread; run it here if there is none."""
+    return await _on(_executors.long, work)
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:

@@ -239,7 +239,7 @@ def _fields_of(value: object) -> dict[str, Any]:
     if isinstance(value, type):
         return {}
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
     return _attributes_of(value) if hasattr(value, "__pydantic_fields__") else {}
 
 

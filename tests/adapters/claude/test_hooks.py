@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -12,6 +14,7 @@ from claude_agent_sdk import ClaudeAgentOptions, HookContext, HookMatcher, Trans
 from claude_agent_sdk._internal.query import Query
 from claude_agent_sdk.types import PostToolUseHookInput, PostToolUseHookSpecificOutput
 
+import coatcheck_claude.hook
 from coatcheck import InMemoryStorage, InvalidRequest, Never, Offloader, ReferenceNotFound, StorageError
 from coatcheck_claude import READ_BACK, SERVER, hooks, server
 
@@ -56,24 +59,36 @@ async def answer(matchers: dict[Any, list[HookMatcher]], response: object, **opt
     return output["updatedToolOutput"]
 
 
-class Noting(dict[str, Any]):
-    """Notes in which threads it was looked through."""
+@pytest.mark.parametrize("step", ["texts_to_offload", "replaced"])
+async def test_a_large_response_is_looked_through_and_built_anew_off_the_event_loop(
+    step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads, works = list[threading.Thread](), getattr(coatcheck_claude.hook, step)
 
-    def __init__(self, *args: Any) -> None:  # noqa: ANN401 - as dict
-        super().__init__(*args)
-        self.threads = set[threading.Thread]()
+    def noting(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as what it stands in for
+        threads.append(threading.current_thread())
+        return works(*arguments, **named)
 
-    def values(self) -> Any:  # noqa: ANN401 - as dict
-        self.threads.add(threading.current_thread())
-        return super().values()
+    monkeypatch.setattr(coatcheck_claude.hook, step, noting)
+
+    assert (await answer(hooks(Offloader()), {"stdout": LARGE * 10}))["stdout"].startswith(OPENING)
+    assert threads
+    assert threading.main_thread() not in threads
 
 
-async def test_a_response_is_looked_through_and_built_anew_off_the_event_loop() -> None:
-    response = Noting(BASH)
-
-    assert (await answer(hooks(Offloader()), response))["stdout"].startswith(OPENING)
-    assert response.threads
-    assert threading.main_thread() not in response.threads
+async def test_a_small_response_waits_for_no_thread_and_a_large_one_not_for_those_of_the_host() -> None:
+    busy, release = anyio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+    loop.set_default_executor(ThreadPoolExecutor(1))
+    waiting = loop.run_in_executor(None, lambda: (loop.call_soon_threadsafe(busy.set), release.wait()))
+    await busy.wait()
+    try:
+        with anyio.fail_after(60):
+            assert await answer(hooks(Offloader()), {"stdout": "ok"}) is None
+            assert (await answer(hooks(Offloader()), {"stdout": LARGE * 10}))["stdout"].startswith(OPENING)
+    finally:
+        release.set()
+        await waiting
 
 
 async def test_a_large_text_becomes_a_placeholder_in_the_same_shape() -> None:
