@@ -126,6 +126,33 @@ def test_a_storage_with_an_address_stays_one(file: Path) -> None:
     assert "--max-age=1d --storage=s3://bucket/mcp\n" in run("mcp", "uninstall", "cursor", "issues").stdout
 
 
+@pytest.mark.parametrize("own", [["--storage", "s3://own/db"], ["--config", "own.toml"]], ids=lambda words: words[0])
+def test_uninstall_does_not_take_the_servers_own_options_for_those_of_the_proxy(file: Path, own: list[str]) -> None:
+    (file.parent.parent.parent / "project/own.toml").write_text('storage = "s3://own/db"\n')
+    (file.parent.parent / ".coatcheck/mcp").mkdir(parents=True)
+    file.write_text(json.dumps({"mcpServers": {"issues": {"command": "npx", "args": ["-y", "issues", *own]}}}))
+    for options, storage in (([], "~/.coatcheck/mcp"), (["--storage", "s3://ours"], "s3://ours")):
+        run("mcp", "install", "cursor", "issues", *options)
+
+        assert f"What it stored stays in {storage}. " in run("mcp", "uninstall", "cursor", "issues").stdout
+
+
+def test_uninstall_names_the_storage_that_the_proxy_took(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COATCHECK_STORAGE", "s3://of-the-shell")
+    config = file.parent.parent.parent / "project/coatcheck.toml"
+    config.write_text('storage = "s3://of-the-file"\n')
+    for env, options, storage in (
+        ({"COATCHECK_STORAGE": "s3://of-the-entry"}, ["--storage", "s3://of-the-options"], "s3://of-the-options"),
+        ({"COATCHECK_STORAGE": "s3://of-the-entry"}, ["--config", str(config)], "s3://of-the-entry"),
+        ({}, ["--config", str(config)], "s3://of-the-shell"),
+        ({"COATCHECK_STORAGE": ""}, ["--config", str(config)], "s3://of-the-file"),
+    ):
+        file.write_text(json.dumps({"mcpServers": {"issues": {"command": "npx", "args": ["issues"], "env": env}}}))
+        run("mcp", "install", "cursor", "issues", *options)
+
+        assert f"What it stored stays in {storage}. " in run("mcp", "uninstall", "cursor", "issues").stdout
+
+
 @pytest.mark.parametrize("option", ["--scope", "--storage"])
 def test_an_empty_option_is_refused_before_the_client_fails_on_it(file: Path, option: str) -> None:
     before = file.read_bytes()

@@ -12,7 +12,7 @@ import shlex
 import sys
 from contextlib import suppress
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -179,16 +179,24 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
 
 
 def _storage_of(found: Found) -> str:
-    """Return the storage of a server's proxy: that of its options, then of its file, then of the environment."""
+    """Return the storage of a server's proxy: that of its options, then of the environment, then of its file."""
     from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.config import DEFAULT_STORAGE, load  # noqa: PLC0415
 
     args = found.entry.member("args")
-    options = dict(pairwise((None if args is None else args.value.strings) or ()))
-    storage: str = os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE)
-    with suppress(InvalidRequest):
-        storage = load(options["--config"], variables=None).storage if "--config" in options else storage
-    return str(options.get("--storage", storage))
+    words = (None if args is None else args.value.strings) or ()
+    options = dict(pairwise(takewhile(lambda word: word not in {"--", "--url"}, words)))  # the server's own follow
+    exported = os.environ.get(STORAGE_VARIABLE)
+    with suppress(InvalidRequest):  # a variable that is there twice
+        env = found.entry.member("env")
+        variable = None if env is None else env.value.member(STORAGE_VARIABLE)
+        exported = exported if variable is None else variable.value.string
+    if chosen := options.get("--storage") or exported:
+        return str(chosen)
+    storage: str = DEFAULT_STORAGE
+    with suppress(InvalidRequest):  # a file that is wrong by now
+        storage = load(options.get("--config"), variables=None).storage
+    return storage
 
 
 def _absolute(file: Path | None) -> Path | None:
