@@ -238,15 +238,23 @@ def test_install_says_how_to_list_what_the_hook_stores(settings: Path) -> None:
 def test_uninstall_says_where_stored_content_stays_and_how_to_delete_it(settings: Path) -> None:
     write(settings, "{}")
     call("install", "--storage=~/kept here")
+    folder = settings.parent.parent / "kept here"
+    folder.mkdir()
 
     dry_run, ended, again = call("uninstall", "--dry-run"), call("uninstall"), call("uninstall")
 
-    folder = f"{settings.parent.parent}/kept here"
     command = shlex.join([*program(), "sweep", "--max-age=1d", f"--storage={folder}"])
     told = f"What it stored stays in {folder}. To delete what nobody used for a day: {command}\n"
     assert ended.output.endswith(told)
-    assert told in dry_run.output
     assert told not in again.output
+    assert told not in dry_run.output, "a difference can be piped on"
+
+
+def test_uninstall_names_no_folder_in_which_nothing_was_stored(settings: Path) -> None:
+    write(settings, "{}")
+    call("install")
+
+    assert "stored" not in call("uninstall").output
 
 
 @pytest.mark.parametrize(

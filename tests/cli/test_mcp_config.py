@@ -52,8 +52,17 @@ def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path
     uninstalled = run("mcp", "uninstall", "cursor", "issues")
 
     assert f"'issues' is as it was before, in {file} (user).\n" in uninstalled.stdout
-    assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
+    assert "stored" not in uninstalled.stdout, "nothing was"
     assert file.read_text() == CURSOR
+
+
+def test_uninstall_says_where_stored_content_stays(file: Path) -> None:
+    run("mcp", "install", "cursor", "issues")
+    (file.parent.parent / ".coatcheck/mcp").mkdir()
+
+    uninstalled = run("mcp", "uninstall", "cursor", "issues")
+
+    assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
 
 
 def test_install_says_that_the_file_of_a_project_is_not_for_others_now(file: Path) -> None:

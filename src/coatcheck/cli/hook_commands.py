@@ -172,7 +172,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
         from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
 
         new: str = without_hook(text)
-        if new != text:
+        if new != text and not dry_run:
             notes.extend(_leftovers(text))
         return new
 
@@ -184,7 +184,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
 
 
 def _leftovers(text: str) -> Iterator[str]:
-    """Yield where the hook of a settings file stores, and how to delete that; nothing if it is there twice."""
+    """Yield where the hook of a settings file stored, and how to delete that; nothing if it is there twice."""
     from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
     from coatcheck.hook.command import split_hook  # noqa: PLC0415
     from coatcheck.hook.options import read_options  # noqa: PLC0415
@@ -192,7 +192,8 @@ def _leftovers(text: str) -> Iterator[str]:
 
     with suppress(InvalidRequest):
         _, words = split_hook(command_in(text)) or ("", [])
-        yield leftovers(folder_for(read_options(words)[0]))
+        if left := leftovers(folder_for(read_options(words)[0])):
+            yield left
 
 
 def _has_hook(path: Path) -> bool:

@@ -9,6 +9,7 @@ Addresses and credentials come from the environment, as for the other tools of e
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from typing import TYPE_CHECKING, TypedDict
@@ -69,8 +70,10 @@ def storage_at(
     return _folder(path, may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits())
 
 
-def leftovers(location: str) -> str:
-    """Say where stored content stays after an uninstall, and how to delete it."""
+def leftovers(location: str) -> str | None:
+    """Say where stored content stays after an uninstall, and how to delete it; None if there is no such folder."""
+    if not _scheme(location) and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
+        return None
     return f"What it stored stays in {location}. To delete what nobody used for a day: {sweep_command(location)}"
 
 

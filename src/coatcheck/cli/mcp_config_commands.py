@@ -174,8 +174,8 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
 
     change = plan(client, server, Machine(), file=_absolute(file))
     _carry_out(change, client, dry_run=dry_run, already="does not go through coatcheck", done="is as it was before")
-    if change.is_needed and not dry_run:
-        show(leftovers(_storage_of(change.found)))
+    if change.is_needed and not dry_run and (left := leftovers(_storage_of(change.found))):
+        show(left)
 
 
 def _storage_of(found: Found) -> str:
