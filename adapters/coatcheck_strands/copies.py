@@ -6,6 +6,7 @@ As a rule it is the same data once more. No model reads it, but it would stay in
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -107,6 +108,20 @@ def _is_stored(value: object) -> bool:
     """
     try:
         text = json.dumps(value)
-        return isinstance(value, dict | list) and len(text) > SMALL_CHARACTERS and bool(json.loads(text) == value)
+        if not isinstance(value, dict | list) or len(text) <= SMALL_CHARACTERS:
+            return False
+        back = json.loads(text)
+        return bool(back == value) or _is_same(back, value)
     except (TypeError, ValueError, RecursionError):
         return False
+
+
+def _is_same(back: object, value: object) -> bool:
+    """Return whether what JSON gave back is what it was given, also where that holds NaN, which equals nothing."""
+    if isinstance(back, dict) and isinstance(value, dict):
+        return back.keys() == value.keys() and all(_is_same(each, value[key]) for key, each in back.items())
+    if isinstance(back, list) and isinstance(value, list):
+        return len(back) == len(value) and all(map(_is_same, back, value))
+    if isinstance(back, float) and isinstance(value, float) and math.isnan(back):
+        return math.isnan(value)
+    return back == value

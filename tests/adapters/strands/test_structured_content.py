@@ -100,6 +100,27 @@ def test_it_stays_where_the_host_wants_it() -> None:
     assert MIDDLE not in text_of(result)
 
 
+def test_data_with_numbers_that_equal_nothing_leaves_and_comes_back() -> None:
+    odd = {"data": BIG, "rows": [{"mean": float("nan")}, {"mean": float("-inf")}]}
+    result, plugin, subject = asked(Server("small", structuredContent=odd))
+
+    assert MIDDLE not in str(subject.messages)
+    assert repr(plugin.restore(result, subject)["structuredContent"]) == repr(odd)  # type: ignore[typeddict-item]
+
+
+NAN = {"mean": float("nan")}
+
+
+@pytest.mark.parametrize(
+    "other", [{**NAN, "pair": (1, 2)}, {**NAN, "by number": {1: "one"}}, {**NAN, "emoji": "\ud83d\ude00"}]
+)
+def test_what_json_would_not_give_back_stays_next_to_a_number_that_equals_nothing(other: dict[str, Any]) -> None:
+    odd = {"data": BIG, **other}
+    result, _, _ = asked(Server("small", structuredContent=odd))
+
+    assert result["structuredContent"] is odd
+
+
 @pytest.mark.parametrize("other", [{"made": object()}, {"pair": (1, 2)}, {"by number": {1: "one"}}, {"by": {None: 1}}])
 def test_what_json_would_not_give_back_stays(other: dict[str, Any]) -> None:
     odd = {"data": BIG, **other}
