@@ -49,7 +49,8 @@ class FsspecBridge:
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
     ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, by one thread at a time,
-    and made anew in a forked child. One that has its files or its credentials in the instance needs one of the two.
+    and made anew in a forked child. One that has its files or its credentials in the instance needs one of the two. If
+    a forked child makes the bridge, it makes the filesystem too: of a sync one it cannot always tell who did.
 
     Every method raises the filesystem's own errors too.
 
@@ -86,9 +87,7 @@ class FsspecBridge:
         layers = _layers(filesystem)
         kinds = [type(layer) for layer in layers]
         self._renames = _require_usable(kinds)
-        # With skip_instance_cache=True, fsspec would make another one.
-        is_kept = all(layer.cachable and type(layer)._cache.get(layer._fs_token) is layer for layer in layers)  # noqa: SLF001 - nothing else says so
-        self._is_kept = is_kept or issubclass(kinds[0], FTPFileSystem)
+        self._is_kept = all(map(_is_kept, layers)) or issubclass(kinds[0], FTPFileSystem)
         # An async one says in which process it was made, which may be the parent of this one.
         self._lock, self._process = ForkSafeLock(), getattr(filesystem, "_pid", os.getpid())
         self._given = filesystem
@@ -320,6 +319,17 @@ def _layers(filesystem: object) -> list[Any]:
         layers.append(filesystem)
         filesystem = getattr(filesystem, "fs", None)
     return layers
+
+
+def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    """Return whether fsspec finds a filesystem by its arguments; with ``skip_instance_cache=True`` it makes another.
+
+    Its cache may have been cleared since, as it is in a forked child. Then it knows the last one only, and an async one
+    says itself in which process it was made.
+    """
+    kind, token = type(layer), layer._fs_token  # noqa: SLF001 - nothing else says so
+    is_known = kind._cache.get(token) is layer or kind._latest == token  # noqa: SLF001 - as above
+    return bool(layer.cachable and (is_known or layer._pid != os.getpid()))  # noqa: SLF001 - as above
 
 
 def _require_usable(kinds: Sequence[Any]) -> bool:

@@ -699,6 +699,47 @@ def test_a_forked_child_has_its_own_of_what_fsspec_does_not_keep(server: Server,
     check_holds(storage, entry, "after a child read it")
 
 
+class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Knows which process made it, as a connection does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_in = os.getpid()
+
+
+@FORKS
+def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path) -> None:
+    filesystem = Connected()
+    child = os.fork()
+    if child == 0:
+        with FsspecBridge(filesystem, str(tmp_path))._filesystem() as used:
+            os._exit(0 if used.made_in == os.getpid() else 1)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@FORKS
+def test_a_child_that_makes_the_bridge_and_other_filesystems_has_one_for_all_threads(server: Server) -> None:
+    filesystem = s3_filesystem(server)
+    child = os.fork()
+    if child == 0:
+        S3FileSystem(anon=True)
+        storage = FsspecBridge(filesystem, BUCKET)
+        with storage._filesystem():
+            os._exit(1 if storage._lock.held.locked() else 0)
+
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_do_not_wait_for_each_other_where_the_cache_of_fsspec_was_cleared(tmp_path: Path) -> None:
+    filesystem = LocalFileSystem()
+    LocalFileSystem.clear_instance_cache()
+    storage = FsspecBridge(filesystem, str(tmp_path))
+
+    with storage._filesystem():
+        assert not storage._lock.held.locked()
+
+
 def test_a_pickled_bridge_serves_elsewhere(local: FsspecBridge, entry: Entry) -> None:
     save(local, entry)
 
