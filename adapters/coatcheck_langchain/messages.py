@@ -145,9 +145,17 @@ def _is_pair(item: object) -> bool:
 
 
 def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it
-    """Return a copy of what holds messages, with other ones."""
+    """Return a copy of what holds messages, with other ones.
+
+    Raises:
+        TypeError: it copies itself to itself, so there would be no raw result to go back to.
+
+    """
     if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
         copied = copy.copy(holder)  # ``dataclasses.replace`` is no copy: it calls ``__init__`` again
+        if copied is holder:
+            msg = f"{type(holder).__name__}.__copy__ must return another object, for the messages that change"
+            raise TypeError(msg)
         for name, value in change.items():
             object.__setattr__(copied, name, value)  # it may be frozen
         return copied

@@ -265,6 +265,21 @@ def test_a_state_that_is_typed_is_rewritten(state: type[DataclassState | ModelSt
     assert given.messages[1].content == LONG
 
 
+class OnlyOne(DataclassState):
+    """Cannot be copied."""
+
+    def __copy__(self) -> OnlyOne:
+        return self
+
+
+def test_a_state_whose_copy_is_itself_stays_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
+    given = OnlyOne(messages=[answer("call-1")])
+
+    assert wrap(given) is given
+    assert given.messages[0].content == LONG
+    assert "TypeError" in caplog.text
+
+
 @pytest.mark.parametrize(
     "result",
     [
