@@ -150,12 +150,22 @@ def test_a_path_of_more_than_256_characters_is_not_shown(tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
-@pytest.mark.parametrize("name", ["two\nlines", "resum\udce9"])
+@pytest.mark.parametrize("name", ["two\nlines", "two\u2028lines", "a\tb", "esc\x1b[31m", "next\x85line", "resum\udce9"])
 def test_a_path_that_breaks_the_line_or_is_no_unicode_is_not_shown(name: str, tmp_path: Path) -> None:
     text, (reference, *_) = placeholder_of(Offloader(FileStorage(tmp_path / name), show_path=True), BIG, tool_name="t")
 
     assert ", file:" not in text
     assert f"  {reference} (text/plain, " in text
+
+
+@pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
+@pytest.mark.parametrize(
+    "name", ["a\u00a0b", "Screen\u202fShots", "\u30e6\u30fc\u30b6\u30fc\u3000\u540d", "\U0001f468\u200d\U0001f469"]
+)
+def test_a_path_with_other_blanks_or_joined_emoji_is_shown(name: str, tmp_path: Path) -> None:
+    text, _ = placeholder_of(Offloader(FileStorage(tmp_path / name), show_path=True), BIG, tool_name="t")
+
+    assert f", file: {tmp_path / name}" in text
 
 
 @pytest.mark.parametrize("text", ["all is well\n", '{"a": 1}'])

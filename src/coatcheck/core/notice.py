@@ -123,6 +123,9 @@ _MAX_ARGUMENTS = 5
 _LONGEST_PATH = 256
 """Characters. A path cut short is useless, so a longer one is not shown."""
 
+_NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+"""Control characters, the ends of lines among them, and surrogates. Any blank of another script may be in a name."""
+
 
 def notice(
     references: Sequence[str],
@@ -165,9 +168,11 @@ def notice(
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
     """Return the line that names one stored block.
 
-    Without a path that is too long, or that cannot be in a line: with an end of line, or bytes that are no Unicode.
+    Without a path that is too long, or that cannot be in a line: with a control character, an end of line, or bytes
+    that are no Unicode.
     """
-    where = f", file: {path}" if path is not None and len(path) <= _LONGEST_PATH and path.isprintable() else ""
+    is_shown = path is not None and len(path) <= _LONGEST_PATH and not _NOT_IN_A_PATH.search(path)
+    where = f", file: {path}" if is_shown else ""
     items = "" if reference.items is None else f"{reference.items:,} items, "
     return f"  {reference.id} ({one_line(reference.content_type)}, {items}{reference.size:,} bytes{where})"
 
