@@ -210,3 +210,20 @@ def test_a_counter_that_fails_in_a_step_is_blamed_on_the_result_that_it_counted(
     offloader.offload_step(results, scope="s")
 
     assert [event.tool_name for event in events if event.kind == "failed"] == [blamed]
+
+
+@pytest.mark.parametrize("is_step", [False, True], ids=["one result", "a step"])
+def test_a_policy_that_returned_nonsense_before_is_told_of_once(*, is_step: bool) -> None:
+    events: list[Event] = []
+    nonsense: Any = "nonsense"
+    offloader = Offloader(token_counter=Raising(1), policies={"t": lambda _: nonsense}, on_event=events.append)
+    blocks = (TextBlock("word " * 20_000),)
+
+    if is_step:
+        offloader.offload_step([ToolResult(blocks=blocks, tool_name="t")])
+    else:
+        offloader.offload(blocks, tool_name="t")
+
+    assert [event.kind for event in events] == ["failed", "failed", "offloaded"]
+    assert "returned str" in str(events[0].reason)
+    assert "was not counted" in str(events[1].reason)

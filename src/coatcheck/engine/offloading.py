@@ -92,11 +92,12 @@ class Offloading:
             tokens = cast("int", answer) if is_count(answer) else None
         measure = Measure(result.blocks, self._counter, measured_tokens=tokens)
         if not isinstance(rule, Rule):
-            ask = partial(rule, result)
-            answer = yield from self._ask_host(request, ask, what="the policy", instead="the default threshold decides")
+            ask, what = partial(rule, result), "the policy"
+            answer = yield from self._ask_host(request, ask, what=what, instead="the default threshold decides")
             rule = rule_of(cast("Verdict", answer), self._settings)
             if not isinstance(answer, Rule | bool | CoatcheckError | None):
                 self._record_nonsense(request, answer)
+                request.answers[what] = None  # told once, also if the counter fails and all this is done again
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
             is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
