@@ -112,7 +112,9 @@ def test_an_index_of_lines_whose_content_was_lost_is_swept_after_an_hour() -> No
 def test_an_index_of_lines_is_as_young_as_its_content_which_may_be_read_without_it() -> None:
     storage = _Aged({OLDER: (1_000, 10), f"{OLDER}-lines": (10, 90_000)})
 
-    assert _offloader(storage).sweep(max_age_seconds=50_000) == 0
+    limits = SweepLimits(max_age_seconds=50_000, max_bytes=None, max_scope_bytes=None)
+
+    assert run(cleanup.overdue(StorageAccess(storage), limits, now=time.time())) == []
 
 
 def test_an_index_of_lines_stays_if_its_content_was_used_since_the_sweep_listed_it() -> None:
