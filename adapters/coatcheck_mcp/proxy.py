@@ -82,8 +82,12 @@ TELL_SECONDS = 5.0
 LISTING_SECONDS = 5.0
 """How long the list of tools waits for the storage to say whether it holds anything."""
 
-LEFT_SECONDS = 5.0
-"""How long a client that has left is still served: who pipes a request in gets its answer from a server that starts."""
+LEFT_SECONDS = 30.0
+"""How long a server may go on starting for a client that has left: who pipes ``initialize`` in gets its answer if the
+server is up by then. Once it is up, what is still asked ends at once."""
+
+MAX_AHEAD = 64
+"""Messages of a client that are read before they are handled. Behind more of them, nobody sees that the client left."""
 
 MAX_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
@@ -206,7 +210,7 @@ class Proxy:
         unread = Gate(MAX_UNREAD)
         answers = CountedWrites(writes, unread)
         options = self.front.create_initialization_options()
-        into, ahead = anyio.create_memory_object_stream[Any](0)
+        into, ahead = anyio.create_memory_object_stream[Any](MAX_AHEAD)
         async with ahead, anyio.create_task_group() as tasks:
             tasks.start_soon(_read_ahead, reads, into, tasks.cancel_scope)
             await self.front.run(PacedReads(ahead, unread, answers=answers), answers, options)
@@ -470,7 +474,7 @@ class Proxy:
 
 
 async def _read_ahead(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], serving: anyio.CancelScope) -> None:
-    """Pass on what a client sends, and end what serves it soon after it left.
+    """Pass on what a client sends, and end what serves it ``LEFT_SECONDS`` after it left.
 
     Nothing else would notice while a server starts: the package ``mcp`` handles ``initialize`` before it reads on.
     """

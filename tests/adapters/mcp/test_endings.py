@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import sys
 from contextlib import asynccontextmanager, suppress
@@ -16,20 +17,23 @@ import pytest
 import uvicorn
 from mcp import MCPError
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCNotification
+from mcp_types import JSONRPCNotification, JSONRPCRequest
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
 
 from coatcheck import InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, command_upstream
+from coatcheck_mcp import proxy as proxy_module
 from coatcheck_mcp import stdio as stdio_module
 from coatcheck_mcp.client import Client, Identified
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.serving import serve_http, serve_stdio
 from tests.adapters.mcp.servers import Everything
-from tests.adapters.mcp.test_stdio import PATIENCE
+from tests.adapters.mcp.test_flow import HELLO
+from tests.adapters.mcp.test_stdio import PATIENCE, TINY, wait_until_gone
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
 NOTE = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
 OLD = "2024-11-05"
@@ -103,6 +107,28 @@ async def server_of(monkeypatch: pytest.MonkeyPatch) -> type[uvicorn.Server]:
         await serve_http(proxy, listener=listener, token="t")  # noqa: S106 - a test's
     (found,) = served
     return found
+
+
+@pytest.mark.parametrize("further", [0, 1, 2, 3])
+async def test_a_client_that_left_while_its_server_starts_is_seen_behind_what_else_it_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, further: int
+) -> None:
+    monkeypatch.setattr(proxy_module, "LEFT_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pid")  # whoever reads it waits until it is written
+    never_up = command_upstream([*TINY, "--never-up"], env={"PID_FILE": str(tmp_path / "pid")}, start_seconds=PATIENCE)
+    to_proxy, reads = anyio.create_memory_object_stream[Any](0)
+    writes, answers = anyio.create_memory_object_stream[Any](10)
+    proxy = Proxy(never_up, InMemoryStorage())
+    hello = JSONRPCRequest(jsonrpc="2.0", id=1, method="initialize", params=HELLO)
+    with anyio.fail_after(60), answers:
+        async with proxy.running(), anyio.create_task_group() as tasks:
+            tasks.start_soon(proxy.serve_streams, reads, writes)
+            async with to_proxy:
+                await to_proxy.send(SessionMessage(hello))
+                server = int(await anyio.to_thread.run_sync((tmp_path / "pid").read_text))
+                for _ in range(further):
+                    await to_proxy.send(NOTE)
+    wait_until_gone(server)
 
 
 class TestVersions:
