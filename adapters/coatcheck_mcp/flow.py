@@ -129,6 +129,8 @@ class PacedReads(_Closing):
             if not isinstance(item, Exception):
                 break
             self._parts = iter(messages_in(item))
+        else:  # one of many, each of which takes far longer than its bytes: others must get their turn
+            await anyio.lowlevel.checkpoint()
         if isinstance(item, Exception):
             return await self._answered(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):
