@@ -77,6 +77,9 @@ FORGOTTEN_SECONDS = 5.0
 """How long requests that were sent along with one that the server no longer knew the session of may take until they are
 refused too, and can be sent again."""
 
+STEADY_SECONDS = 60.0
+"""A stream of changes that lasted as long is opened again soon, also if nothing changed."""
+
 MAX_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
 
@@ -174,7 +177,9 @@ class Link:
         self._subscribed: set[str] = set()
         self._resubscribed = anyio.Event()
         self._unheard: int | None = None
-        """How often in a row the stream of changes ended or did not open; None: it never opened."""
+        """How often in a row the stream of changes did not open, or soon ended without one; None: it never opened."""
+        self._missed = False
+        """Whether that stream has ended since the client was last told of what it may have missed."""
         self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
         self._asked = 0
@@ -380,6 +385,7 @@ class Link:
     async def _follow(self, session: _Session) -> None:
         """Pass on what changes, from one stream after another: servers end them, and connections are cut."""
         while True:
+            start = anyio.current_time()
             try:
                 async with listen(
                     session,
@@ -389,16 +395,18 @@ class Link:
                     resource_subscriptions=sorted(self._subscribed),
                 ) as events:
                     # What changed between two streams is on neither.
-                    missed = [one for one in _LISTS if self._unheard and event_matches(events.honored, _NO_URIS, one)]
-                    self._unheard = 0
+                    missed = [one for one in _LISTS if self._missed and event_matches(events.honored, _NO_URIS, one)]
+                    self._unheard, self._missed = self._unheard or 0, False
                     for event in missed:
                         await self._relay(event_to_notification(event, {}))
                     async for event in events:
+                        self._unheard = 0
                         await self._relay(event_to_notification(event, {}))
             except (MCPError, SubscriptionLost):
                 if self._unheard is None:
                     return  # a server need not serve it
-            self._unheard = (self._unheard or 0) + 1
+            is_steady = anyio.current_time() - start >= STEADY_SECONDS
+            self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
             await anyio.sleep(pause_after(self._unheard))
 
     # From the client to the server.

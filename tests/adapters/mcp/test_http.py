@@ -409,6 +409,41 @@ async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_mis
             assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
 
 
+async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_and_more_rarely(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses, enough = list[int](), anyio.Event()
+    app = Everything().server.streamable_http_app()
+
+    def note(failed: int) -> float:
+        pauses.append(failed)
+        if len(pauses) == 5:
+            enough.set()
+        return 0.0
+
+    async def cutting(scope: Any, receive: Any, send: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def sending(message: Any) -> None:
+                await send(message)
+                if message.get("body") and (b"mcp-method", b"subscriptions/listen") in scope["headers"]:
+                    tasks.cancel_scope.cancel()  # right after the acknowledgement
+
+            await app(scope, receive, sending)
+
+    monkeypatch.setattr("coatcheck_mcp.link.pause_after", note)
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    with anyio.fail_after(60):
+        async with (
+            serving(cutting, listener),
+            client_of(url_upstream(url), mode="auto") as client,
+            client.listen(tools_list_changed=True) as events,
+        ):
+            assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
+            await enough.wait()
+    assert pauses[:5] == [1, 2, 3, 4, 5]
+
+
 async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
     up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
 
