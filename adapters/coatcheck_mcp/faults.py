@@ -29,7 +29,7 @@ from coatcheck_mcp.surrogates import mended
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "messages_in", "refuse")
+__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "leaves", "messages_in", "refuse")
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -38,11 +38,18 @@ _NAME_OF_MESSAGE = 2
 """Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
 
 
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a task group's group of errors, and in the groups in that; another error as it is."""
+    grouped = getattr(error, "exceptions", ())  # Python 3.10 has no name for groups
+    for each in grouped:
+        yield from leaves(each)
+    if not grouped:
+        yield error
+
+
 def innermost(error: BaseException) -> BaseException:
-    """Return the first error in a task group's group of errors, which says nothing itself; another error as it is."""
-    while grouped := getattr(error, "exceptions", ()):  # Python 3.10 has no name for groups
-        error = grouped[0]
-    return error
+    """Return the first error in a group, which says nothing itself; another error as it is."""
+    return next(leaves(error))
 
 
 _CLOSED = "Connection closed"

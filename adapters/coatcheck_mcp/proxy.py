@@ -28,7 +28,7 @@ from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
 from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, Identified
 from coatcheck_mcp.convert import Result, offloaded_references
-from coatcheck_mcp.faults import innermost
+from coatcheck_mcp.faults import leaves
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import Call, is_too_large_beside, logger, may_leave, offload_result
 from coatcheck_mcp.link import Link, SessionForgotten
@@ -199,7 +199,7 @@ class Proxy:
             async with self.running(), stdio_server() as streams:
                 await self.serve_streams(*streams)
         except Exception as error:
-            if not isinstance(innermost(error), BrokenPipeError):
+            if not all(isinstance(each, BrokenPipeError) for each in leaves(error)):
                 raise
 
     async def serve_streams(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> None:

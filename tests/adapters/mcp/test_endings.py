@@ -131,6 +131,26 @@ async def test_a_client_that_left_while_its_server_starts_is_seen_behind_what_el
     wait_until_gone(server)
 
 
+async def test_what_failed_beside_a_client_that_is_gone_is_no_quiet_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def serve(*_: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail, BrokenPipeError())
+            tasks.start_soon(fail, ValueError("a bug"))
+
+    @asynccontextmanager
+    async def no_pipes() -> AsyncIterator[Any]:  # those of the test stay as they are
+        yield None, None
+
+    proxy = Proxy(Everything().upstream(), InMemoryStorage())
+    monkeypatch.setattr(proxy, "serve_streams", serve)
+    monkeypatch.setattr(proxy_module, "stdio_server", no_pipes)
+    with pytest.RaisesGroup(BrokenPipeError, pytest.RaisesExc(ValueError, match="a bug"), flatten_subgroups=True):
+        await proxy.serve_stdio()
+
+
 class TestVersions:
     async def test_a_server_that_refuses_an_old_version_is_asked_for_the_latest(self) -> None:
         link = strict(LATEST_HANDSHAKE_VERSION)
