@@ -444,7 +444,13 @@ def _say_on_stderr() -> None:
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """Take away the traceback of what the ``mcp`` package logs: it has one for each line that is no message."""
-    if record.name.startswith("mcp."):
-        record.exc_info = None
+    """Put the error in place of the traceback of what the ``mcp`` package logs; for a line that is no message, nothing.
+
+    Servers may print many such lines, and the error would repeat each.
+    """
+    if record.name.startswith("mcp.") and record.exc_info:
+        error, said = record.exc_info[1], record.getMessage()
+        is_line = said.startswith(("Failed to parse", "Error parsing"))
+        record.msg = said if is_line else f"{said}: {type(error).__name__}: {error}"
+        record.args, record.exc_info = None, None
     return True

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import socket
+import subprocess
 import sys
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,18 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+LOGGING = """
+import logging
+from coatcheck.cli.mcp_command import _say_on_stderr
+
+_say_on_stderr()
+for name, words in (("mcp.client.stdio", "Failed to parse a %s"), ("mcp.server.runner", "handler for %r raised")):
+    try:
+        raise KeyError("why")
+    except KeyError:
+        logging.getLogger(name).exception(words, "line")
+logging.shutdown()
+"""
 NOTE = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
 OLD = "2024-11-05"
 NO_VERSION = "Unsupported protocol version"
@@ -203,6 +216,14 @@ class TestWordsOfAnEnd:
         with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
             await self.end(closed=True)
         assert "ended" not in caplog.text
+
+
+def test_what_the_library_logs_has_its_error_but_no_traceback_and_a_line_that_is_no_message_neither() -> None:
+    said = subprocess.run([sys.executable, "-c", LOGGING], capture_output=True, check=True, timeout=PATIENCE).stderr
+    assert said.decode().splitlines() == [
+        "coatcheck: Failed to parse a line",
+        "coatcheck: handler for 'line' raised: KeyError: 'why'",
+    ]
 
 
 class Ended:
