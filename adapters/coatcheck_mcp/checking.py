@@ -26,12 +26,18 @@ __all__ = ("find_doubts", "without_secrets")
 _HEAD = re.compile(r"[^*?\[]*")
 """What a pattern begins with before its first wildcard."""
 
-_SUSPECT = r"(?:key|token|secret|passw|pwd|auth|credential|bearer|header|connection-?string|(?<![a-z])pat(?![a-z]))"
+_SUSPECT = (
+    r"(?:key|token|secret|pass(?:w|phrase|\b|_)|pwd|auth|credential|bearer|header|connection[-_]?string"
+    r"|(?<![a-z])pat(?![a-z]))"
+)
 _SECRET_OPTION = re.compile(rf"(?i)^-.*{_SUSPECT}")
-_SECRET_PAIR = re.compile(rf"(?i)(?<![\w.-])([\w.-]*{_SUSPECT}[\w.-]*=)[^;&\s]+")
-"""As in ``-e API_KEY=...``, or in a connection string."""
+_SECRET_WORD = re.compile(rf"(?i)((?:-[\w-]*=)?[\w.-]*{_SUSPECT}[\w.-]*=).")
+"""As in ``-e API_KEY=...``, or ``--env=API_KEY=...``: whatever follows is the value."""
 
-_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+_SECRET_PAIR = re.compile(rf"(?i)(?<![\w.-])([\w.-]*{_SUSPECT}[\w.-]*=)[^;&\s]+")
+"""As in a connection string."""
+
+_LOGIN = re.compile(r"(?<=://)[^/\s]*@")
 _QUERY = re.compile(r"[?#]")
 """Where the query or the fragment of a URL begins."""
 
@@ -78,6 +84,8 @@ def without_secrets(words: Collection[str]) -> list[str]:
             shown.append(_HIDDEN)
         elif equals and _SECRET_OPTION.match(option):
             shown.append(f"{option}={_HIDDEN}")
+        elif secret := _SECRET_WORD.match(word):
+            shown.append(f"{secret[1]}{_HIDDEN}")
         else:
             without = _SECRET_PAIR.sub(rf"\1{_HIDDEN}", _LOGIN.sub(f"{_HIDDEN}@", _without_query(word)))
             shown.append(_LONG_WORD.sub(_HIDDEN, without))

@@ -109,6 +109,13 @@ def test_a_pattern_may_name_the_server_of_the_command_line_in_a_file_without_ser
         (["https://host/mcp?key=abc"], ["https://host/mcp?***"]),
         (["https://host/sse#abc"], ["https://host/sse#***"]),
         (["-e", "DB_PASSWORD=a-b", "-e", "MODE=fast"], ["-e", "DB_PASSWORD=***", "-e", "MODE=fast"]),
+        (
+            ["DB_PASSWORD=a b c", "PASSWORD=a;b", "--env=TOKEN=a&b"],
+            ["DB_PASSWORD=***", "PASSWORD=***", "--env=TOKEN=***"],
+        ),
+        (["DB_PASS=a", "PASSPHRASE=a", "--pass", "a"], ["DB_PASS=***", "PASSPHRASE=***", "--pass", "***"]),
+        (["--connection_string", "Endpoint=a"], ["--connection_string", "***"]),
+        (["postgres://u:p@ss@h/base"], ["postgres://***@h/base"]),
         (["--pat", "a-b", "--path", "/a"], ["--pat", "***", "--path", "/a"]),
         (["Server=h;Password=abc;Port=1"], ["Server=h;Password=***;Port=1"]),
         (["sk-AbC0123456789AbC0123456789"], ["sk-***"]),
