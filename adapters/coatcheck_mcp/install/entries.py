@@ -43,8 +43,8 @@ _NOT_FOR_A_PROXY = ("oauth", "auth", "headersHelper", "requestInit", "eventSourc
 """Keys with which a client logs in to an address by itself. The proxy would have to do that in its place."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_MAY_BE_SECRET = re.compile(r"\?|//[^/]*@")
-"""A query, or a login before the host."""
+_MAY_BE_SECRET = re.compile(r"[?#]|^[A-Za-z]+://[^/]*@")
+"""A query, a fragment, or a login before the host."""
 
 _HEADER = re.compile(r'"[A-Za-z0-9-]+"')
 _VARIABLE = re.compile(rf'"{HEADER_PREFIX}[A-Za-z0-9_]+"')
@@ -187,7 +187,8 @@ def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
         _refuse(f"its url begins with {scheme[0]}, and the proxy reaches http:// and https:// only")
     if _MAY_BE_SECRET.search(url.value.string):
         instead = "name it in a coatcheck.toml as [servers.NAME], with a ${VARIABLE} in its url"
-        _refuse(f"its url has a query or a login, which others would see among the arguments of a program; {instead}")
+        why = "its url has a query, a fragment or a login, which others would see among the arguments of a program"
+        _refuse(f"{why}; {instead}")
     variables = {} if headers is None else _variables_for(entry, headers)
     named = [word for name, variable in variables.items() for word in ("--header", f"{name}: ${variable}")]
     words = f"{_listed([*front, *named, '--url'])}, {url.value.raw}"

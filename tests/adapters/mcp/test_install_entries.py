@@ -115,6 +115,7 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
         ),
         ('{"command":"\\u0078"}', '{"command":"PY", "args": [ RUN, "--", "\\u0078"]}'),
         ('{"url" : "http://h"}', '{"command" : "PY", "args": [RUN, "--url", "http://h"]}'),
+        ('{"url": "http://h/a//b@c"}', '{"command": "PY", "args": [RUN, "--url", "http://h/a//b@c"]}'),
         (
             '{"type": "http", "url": "http://h"}',
             '{"type": "stdio", "command": "PY", "args": [RUN, "--url", "http://h"]}',
@@ -157,7 +158,11 @@ def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
         ('{"url": "u", "type": "sse"}', 'its type is none of "http", "streamable-http"'),
         ('{"url": "unix:///tmp/x.sock"}', "its url begins with unix://"),
         ('{"url": "PIPE:///pipe/x"}', "the proxy reaches http:// and https:// only"),
-        ('{"url": "https://h/mcp/?apiKey=s3cret"}', "its url has a query or a login, which others would see"),
+        (
+            '{"url": "https://h/mcp/?apiKey=s3cret"}',
+            "its url has a query, a fragment or a login, which",
+        ),
+        ('{"url": "https://h/mcp#token=s3cret"}', "its url has a query, a fragment or a login, which"),
         ('{"url": "https://user:s3cret@h/mcp"}', "name it in a coatcheck.toml as [servers.NAME]"),
         ('{"url": "u", "oauth": {}}', "the client logs in with its oauth"),
         ('{"url": "u", "headersHelper": "x"}', "the client logs in with its headersHelper"),
