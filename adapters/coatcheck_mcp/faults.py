@@ -99,7 +99,10 @@ def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
     if not isinstance(fault, ValidationError):
         return [fault]
     line = _input(fault)
-    if isinstance(line, str) and (mend := mended((raw := line.encode()).removeprefix(BOM_UTF8))) != raw:
+    if (
+        isinstance(line, str)
+        and (mend := mended((raw := line.encode("utf-8", "surrogatepass")).removeprefix(BOM_UTF8))) != raw
+    ):
         try:
             return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
         except ValidationError as still:

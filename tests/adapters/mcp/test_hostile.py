@@ -132,6 +132,12 @@ def test_what_is_no_object_in_a_batch_takes_no_time_and_a_message_is_read_when_i
     assert [each.message.method for each in messages] == ["a", "b"]  # type: ignore[union-attr]
 
 
+def test_a_line_with_half_a_surrogate_pair_that_is_not_escaped_is_a_fault_like_any_other() -> None:
+    with pytest.raises(ValidationError) as raised:
+        jsonrpc_message_adapter.validate_json('{"jsonrpc":"2.0","x":"\ud83d"}', by_name=False)
+    assert list(messages_in(raised.value)) == [raised.value]
+
+
 async def test_others_get_their_turn_between_two_messages_of_a_batch() -> None:
     with pytest.raises(ValidationError) as raised:
         jsonrpc_message_adapter.validate_json("[" + "{}," * 99 + "{}]", by_name=False)
