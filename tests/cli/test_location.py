@@ -10,7 +10,7 @@ import pytest
 
 from coatcheck import FileStorage
 from coatcheck.cli.failure import CannotRun
-from coatcheck.cli.location import storage_at
+from coatcheck.cli.location import leftovers, storage_at
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
@@ -140,3 +140,14 @@ def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) ->
         2,
         'coatcheck: S3Storage needs boto3. Install it with: pip install "/path/to/checkout[s3]"\n',
     )
+
+
+@pytest.mark.parametrize("login", ["bob:hunter2", ":hunter2", "bob:hunter2@home", "bob:"])
+def test_an_uninstall_never_shows_a_password(login: str) -> None:
+    assert leftovers(f"postgresql://{login}@db/x") == "What it stored stays in postgresql://***@db/x."
+
+
+@pytest.mark.parametrize("location", ["sftp://bob@host/x", "s3://bucket/a:b@c"])
+def test_an_uninstall_shows_an_address_without_a_password_and_its_command(location: str) -> None:
+    assert leftovers(location).startswith(f"What it stored stays in {location}. To delete what nobody used for a day: ")
+    assert leftovers(location).endswith(f" --storage={location}")

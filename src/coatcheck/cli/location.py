@@ -33,6 +33,9 @@ _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 """At least two characters, so that the drives of Windows are none."""
 
+_LOGIN = re.compile(r"(?<=://)[^/@:\s]*:[^/\s]*@")
+"""A user's name, which may be empty, and a password. A name alone is no secret."""
+
 
 class Limits(TypedDict, total=False):
     """What a folder keeps at most, as ``FileStorage`` takes it: seconds, and bytes."""
@@ -71,10 +74,15 @@ def storage_at(
 
 
 def leftovers(location: str) -> str | None:
-    """Say where stored content stays after an uninstall, and how to delete it; None if there is no such folder."""
+    """Say where stored content stays after an uninstall, and how to delete it unless the command needs a password.
+
+    None if there is no such folder.
+    """
     if not _scheme(location) and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
         return None
-    return f"What it stored stays in {location}. To delete what nobody used for a day: {sweep_command(location)}"
+    shown = _LOGIN.sub("***@", location)
+    hint = f" To delete what nobody used for a day: {sweep_command(location)}" if shown == location else ""
+    return f"What it stored stays in {shown}.{hint}"
 
 
 def _scheme(location: str) -> str:
