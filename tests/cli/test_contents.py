@@ -164,6 +164,13 @@ def test_put_of_a_file_says_how_to_give_it(folder: Path) -> None:
     )
 
 
+def test_put_refuses_a_storage_before_it_reads_the_input() -> None:
+    ran = run("put", "--storage", "memory://here", given=b"")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("coatcheck: memory://here is gone as soon as a command ends")
+
+
 def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> None:
     outcome = Offloader().offload([TextBlock(LINES.decode())], tool_name="read_log")
     (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))

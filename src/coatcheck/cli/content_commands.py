@@ -77,9 +77,9 @@ def put(
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
         raise CannotRun(msg)
-    block, chosen = _block(_standard_input(), content_type), scope_of(scope)
+    kept, chosen = storage_at(storage, may_be_new=True), scope_of(scope)
+    block = _block(_standard_input(), content_type)
     events: list[Event] = []
-    kept = storage_at(storage, may_be_new=True)
     offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=chosen, policy=Always())
     if not isinstance(outcome, Offloaded):
