@@ -162,8 +162,8 @@ def _listing(words: list[str]) -> Iterator[str]:
 def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun = False) -> None:
     """Remove the hook from Claude Code's settings.
 
-    Only its entries are removed; the rest of the file stays as it is now. So does
-    what the hook stored: only a save deletes what is old.
+    Only its entries are removed; the rest of the file does not change. Stored content
+    is not deleted: uninstall says where it stays.
     """
     path, other = _path(file, project=project), _path(None, project=not project)
     notes: list[str] = []

@@ -166,8 +166,8 @@ def install(
 def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: _DryRun = False) -> None:
     """Take coatcheck away from a server again.
 
-    Only its entry changes; the rest of the file stays as it is now. So does what was
-    stored: only a save deletes what is old.
+    Only its entry changes; the rest of the file does not. Stored content is not
+    deleted: uninstall says where it stays.
     """
     from coatcheck_mcp.install import Machine  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import uninstall as plan  # noqa: PLC0415
