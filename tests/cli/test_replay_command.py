@@ -202,7 +202,7 @@ def test_a_preview_that_saves_little_more_is_named_and_not_recommended(tmp_path:
     assert 0.0005 < small - default < 0.005
     assert found["best_settings"] == {"max_result_tokens": 2_500}
     assert f"With preview_tokens=250 it would be {small - default:.1%} more: too little to change the default." in said
-    assert "To paste: max_result_tokens=2500 (the default, except in Strands and Haystack)" in said
+    assert "To paste: max_result_tokens=2500 (the default; in Strands and Haystack previews may differ)" in said
 
 
 def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: Path) -> None:

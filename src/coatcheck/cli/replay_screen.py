@@ -50,7 +50,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(Text(result_in_words(report), "bold green" if report.best else "bold yellow"))
     console.print(Text(details(report)))
     if line := knobs(report):
-        default = " (the default, except in Strands and Haystack)" if report.settings == _DEFAULT else ""
+        default = " (the default; in Strands and Haystack previews may differ)" if report.settings == _DEFAULT else ""
         console.print(Text(f"To paste: {line}{default}"), soft_wrap=True)
     console.print()
     at_price = " with a prompt cache" if given.decides_with_cache else ""
