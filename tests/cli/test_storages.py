@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "artifacts"
 
 
-HINT = " There is 1 content in 1 other scope: name the scope with --scope, or list all with ls --all-scopes."
+HINT = " Other scopes hold 1 content: name one with --scope, or list all with ls --all-scopes."
 """What is added where the scope is empty and another one is not."""
 
 
@@ -116,6 +116,9 @@ def test_an_empty_scope_is_said_apart_from_the_answer(folder: Path) -> None:
     assert (ran.exit_code, ran.stdout) == (0, "")
     assert ran.stderr == f"Nothing is stored in scope 'other' of FileStorage('{folder}').{HINT}\n"
     assert answered("ls", "--scope", "other") == []
+
+    store(folder, "words", scope="third")
+    assert " Other scopes hold 2 contents: name one with --scope," in run("ls", "--scope", "other").stderr
 
 
 def test_an_empty_storage_hints_at_no_other_scope(folder: Path) -> None:

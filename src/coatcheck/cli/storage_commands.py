@@ -273,14 +273,12 @@ def _nothing(access: StorageAccess, where: str | None) -> str:
     if where is None:
         return f"Nothing is stored in {access.storage!r}."
     from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
-    from coatcheck.core.references import Key  # noqa: PLC0415
 
     others = _contents(_entries(access, ""))
-    scopes = len({Key.parse(entry.key).scope for entry in others})
     hint = ""
     if others:
-        amount = f"{count_of(len(others), 'content')} in {count_of(scopes, 'other scope')}"
-        hint = f" There is {amount}: name the scope with --scope, or list all with ls --all-scopes."
+        amount = count_of(len(others), "content")
+        hint = f" Other scopes hold {amount}: name one with --scope, or list all with ls --all-scopes."
     return f"Nothing is stored in {where} of {access.storage!r}.{hint}"
 
 
