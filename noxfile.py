@@ -104,7 +104,7 @@ JOBS = [
     *(f"storage({extra})" for extra in STORAGES),
     *("mcp_types", "docs", "browser", "wheel"),
 ]
-"""What CI runs for each change. Lint is over at once; then what takes longest comes first, so that no core is idle at
+"""What the main job of CI runs. Lint is over at once; then what takes longest comes first, so that no core is idle at
 the end."""
 
 OFFLINE: dict[str, str | None] = {
@@ -128,7 +128,7 @@ FastMCP lays out what it logs with Rich: a sixth of the time of the tests of MCP
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run what CI runs for each change, a job on each core and one more, and list how long each took and computed.
+    """Run the main job of CI, a part of it on each core and one more, and list how long each took and computed.
 
     The one more works while others wait: for a download, a disk, a server or a process that they started.
     """
