@@ -68,6 +68,12 @@ def test_names_that_are_not_ours_are_those_of_the_semantic_conventions() -> None
     assert foreign == {gen_ai_attributes.GEN_AI_TOOL_NAME, error_attributes.ERROR_TYPE}
 
 
+def test_the_page_names_the_logger_of_each_adapter() -> None:
+    adapters = {path.name for path in (ROOT / "adapters").glob("coatcheck_*")}
+
+    assert adapters == {name for name in in_code(PAGE.partition("# Logs\n")[2]) if name.startswith("coatcheck_")}
+
+
 def test_the_lines_for_a_screen_print_metrics_there() -> None:
     (code,) = (block.text for block in blocks_of(PATH) if "ConsoleMetricExporter" in block.text)
 
