@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from coatcheck import Scope
     from coatcheck.engine.cleanup import SweepLimits
-    from coatcheck.engine.execution import Effects, StorageAccess
 
 DAY = 86_400
 LARGE = "words of a large result\n" * 50_000
@@ -323,6 +322,22 @@ def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
     assert run("cat", kept).stdout == "words"
 
 
+def test_sweep_lists_the_storage_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store(folder, "words", days=0.5 / 24)
+    prefixes: list[str] = []
+    listing = FileStorage.entries
+
+    def noted(storage: FileStorage, prefix: str) -> list[Listed]:
+        prefixes.append(prefix)
+        return listing(storage, prefix)
+
+    monkeypatch.setattr(FileStorage, "entries", noted)
+
+    run("sweep", "--max-age", "30d", "--dry-run")
+
+    assert prefixes == [""]
+
+
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
 def test_sweep_says_why_what_is_young_stays(dry_run: tuple[str, ...], folder: Path) -> None:
     store(folder, "words", days=0.5 / 24)
@@ -384,8 +399,8 @@ def test_a_limit_that_is_none_is_refused(options: tuple[str, ...], said: str, fo
 def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used, _ = store(folder, "used meanwhile", "old words", days=40)
 
-    def then_used(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[Sequence[Listed]]:
-        past = yield from overdue(storage, limits, now=now)
+    def then_used(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> list[Listed]:
+        past = overdue(listed, limits, now=now)
         Offloader(FileStorage(folder)).load(used)
         return past
 

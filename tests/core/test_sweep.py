@@ -49,7 +49,7 @@ def test_what_was_saved_within_the_hour_is_not_said_to_be_overdue() -> None:
     listed = storage.entries("")
     limits = SweepLimits(max_age_seconds=None, max_bytes=1, max_scope_bytes=None)
 
-    assert [entry.modified for entry in cleanup._past(listed, limits, now=time.time())] == [
+    assert [entry.modified for entry in cleanup.overdue(listed, limits, now=time.time())] == [
         min(entry.modified for entry in listed)
     ]
 
@@ -114,7 +114,7 @@ def test_an_index_of_lines_is_as_young_as_its_content_which_may_be_read_without_
 
     limits = SweepLimits(max_age_seconds=50_000, max_bytes=None, max_scope_bytes=None)
 
-    assert run(cleanup.overdue(StorageAccess(storage), limits, now=time.time())) == []
+    assert cleanup.overdue(storage.entries(""), limits, now=time.time()) == []
 
 
 def test_an_index_of_lines_stays_if_its_content_was_used_since_the_sweep_listed_it() -> None:

@@ -206,7 +206,8 @@ def sweep(
     )
     access = _open(storage)
     now = time.time()
-    past = run(overdue(access, limits, now=now))
+    listed = _entries(access, "")
+    past = overdue(listed, limits, now=now)
     deleted = 0
     if not dry_run:
         # A storage that sweeps by itself looks through all of itself each time, so it is asked once.
@@ -221,7 +222,7 @@ def sweep(
         spared = 0 if dry_run else len(past) - deleted
         meanwhile = f", except {spared:,} of the entries, used meanwhile" if spared else ""
         show(f"{'Would delete' if dry_run else 'Deleted'} {_amount(past)}{meanwhile}.")
-        if any(entry.modified >= now - GRACE_SECONDS for entry in _entries(access, "")):
+        if any(entry.modified >= now - GRACE_SECONDS for entry in listed):
             show("What was saved or used within the last hour stays, whatever the limit.")
 
 

@@ -21,7 +21,7 @@ from coatcheck.engine.execution import answer_of
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from coatcheck.core.references import Scope
     from coatcheck.engine.execution import Effects, StorageAccess
@@ -293,14 +293,36 @@ def _count_older(listed: Sequence[Listed], now: float) -> int:
 
 def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[int]:
     """Delete what is past a limit and older than an hour, oldest first; return the number of entries."""
-    past = yield from overdue(storage, limits, now=now)
-    return (yield from remove_unused(storage, past, now=now))
-
-
-def overdue(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects[list[Listed]]:
-    """Return what is past a limit and older than an hour, oldest first."""
     listed = yield from entries(storage, "")
-    return list(_past(listed, limits, now=now))
+    return (yield from remove_unused(storage, overdue(listed, limits, now=now), now=now))
+
+
+def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> list[Listed]:
+    """Return what to delete, oldest first, until the rest is within the limits; never an entry of the last hour."""
+    past: list[Listed] = []
+    total = sum(entry.size for entry in listed)
+    of_scope: Counter[str] = Counter()
+    used: dict[str, float] = {}  # by content: its line index, which not every reading reads, is as old as it is
+    for entry in listed:
+        key = Key.parse(entry.key)
+        of_scope[key.scope] += entry.size
+        used[str(key.content)] = max(entry.modified, used.get(str(key.content), -math.inf))
+    staying = {entry.key for entry in listed}
+    for entry in sorted(listed, key=lambda entry: (used[str(Key.parse(entry.key).content)], entry.key)):
+        key = Key.parse(entry.key)
+        age = now - used[str(key.content)]
+        is_past = (
+            _exceeds(age, limits.max_age_seconds)
+            or _exceeds(total, limits.max_bytes)
+            or _exceeds(of_scope[key.scope], limits.max_scope_bytes)
+            or str(key.content) not in staying  # a line index comes after its content, and goes with it
+        )
+        if age > GRACE_SECONDS and is_past:
+            past.append(entry)
+            staying.discard(entry.key)
+            total -= entry.size
+            of_scope[key.scope] -= entry.size
+    return past
 
 
 def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
@@ -324,32 +346,6 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         if all(found.modified < before for found in family):
             deleted += yield from _delete(storage, [found for found in family if found.key == entry.key])
     return deleted
-
-
-def _past(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> Iterator[Listed]:
-    """Yield what to delete, oldest first, until the rest is within the limits; never an entry of the last hour."""
-    total = sum(entry.size for entry in listed)
-    of_scope: Counter[str] = Counter()
-    used: dict[str, float] = {}  # by content: its line index, which not every reading reads, is as old as it is
-    for entry in listed:
-        key = Key.parse(entry.key)
-        of_scope[key.scope] += entry.size
-        used[str(key.content)] = max(entry.modified, used.get(str(key.content), -math.inf))
-    staying = {entry.key for entry in listed}
-    for entry in sorted(listed, key=lambda entry: (used[str(Key.parse(entry.key).content)], entry.key)):
-        key = Key.parse(entry.key)
-        age = now - used[str(key.content)]
-        is_past = (
-            _exceeds(age, limits.max_age_seconds)
-            or _exceeds(total, limits.max_bytes)
-            or _exceeds(of_scope[key.scope], limits.max_scope_bytes)
-            or str(key.content) not in staying  # a line index comes after its content, and goes with it
-        )
-        if age > GRACE_SECONDS and is_past:
-            yield entry
-            staying.discard(entry.key)
-            total -= entry.size
-            of_scope[key.scope] -= entry.size
 
 
 def _exceeds(value: float, limit: float | None) -> bool:
