@@ -87,7 +87,9 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
 
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value
-    """Return what equals ``value`` if JSON can express it. What it cannot, ``otherwise`` converts, each row by itself.
+    """Return what equals ``value`` if JSON can express it: of a tuple, the list.
+
+    What it cannot express, ``otherwise`` converts, each row by itself.
 
     Lists, alone or in an object, go to the encoder in pieces of 1,000 rows. It holds the interpreter's lock, and with
     it the event loop, until it is done: for 400,000 rows most of a second, on whichever thread.
