@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = (
     "blocks_of",
     "content_of",
+    "mark_in",
     "offloaded_references",
     "plain_blocks_of",
     "rewrite",
@@ -56,7 +57,14 @@ def content_of(blocks: Sequence[Block], *, name: str = "document") -> list[ToolR
 def rewrite(result: ToolResult, outcome: Offloaded | Truncated) -> ToolResult:
     """Return a marked tool result with the content of ``outcome``, and with all else that the old one has."""
     # Sessions keep the mark; Strands' models send content, id and status only.
-    return cast("ToolResult", {**result, "content": content_of(outcome.blocks), MARK: outcome.mark})
+    mark = {**mark_in(result), **outcome.mark}
+    return cast("ToolResult", {**result, "content": content_of(outcome.blocks), MARK: mark})
+
+
+def mark_in(result: ToolResult) -> Mapping[str, Any]:
+    """Return our mark of a tool result: its references, and what ``copies`` took out; empty where there is none."""
+    mark = cast("dict[str, Any]", result).get(MARK)
+    return mark if isinstance(mark, Mapping) else {}
 
 
 def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:

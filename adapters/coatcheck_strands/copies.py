@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from strands.types.tools import ToolResult
 
 from coatcheck import Always, Offloaded
 from coatcheck.adapting import MARK, Delivery, mark_reference, read_marks
+from coatcheck_strands.convert import mark_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +30,8 @@ NEXT_TO_CONTENT = ("structuredContent", "metadata")
 """What tools of MCP servers add next to the content."""
 
 TAKEN_OUT = "taken_out"
-"""In our note on a result: which of these we took out. A server sets their values, and could write marks of its own,
-but it cannot set the note."""
+"""In our mark on a result: which of these we took out. A server sets their values, and could write marks of its own,
+but it cannot set ours."""
 
 SMALL_CHARACTERS = 1_000
 """Of JSON. A shorter value is not worth an entry of its own."""
@@ -75,13 +75,13 @@ class Copies(Delivery[ToolResult]):
         }
         if stored:
             self.plugin.note_scope(self.event)
-        note = {MARK: {TAKEN_OUT: sorted(stored)}} if stored else {}
-        return cast("ToolResult", {**self.raw, **stored, **note})
+        mark = {**mark_in(self.raw), TAKEN_OUT: sorted(stored)}
+        return cast("ToolResult", {**self.raw, **stored, MARK: mark})
 
 
 def disown_marks(result: ToolResult) -> ToolResult:
     """Return a tool's result with a note that nothing was taken out, where a value of its own looks like our mark."""
-    is_noted = MARK in result or not _marks_in(result)
+    is_noted = MARK in result or not _marks_in(result)  # what is offloaded already may be an earlier version's
     return result if is_noted else cast("ToolResult", {**result, MARK: {TAKEN_OUT: []}})
 
 
@@ -90,9 +90,9 @@ def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolR
 
     Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes what is not.
     """
-    note, marks = cast("dict[str, Any]", result).get(MARK), _marks_in(result)
-    if isinstance(note, Mapping):
-        marks = {key: marked for key, marked in marks.items() if key in note.get(TAKEN_OUT, ())}
+    note, marks = mark_in(result), _marks_in(result)
+    if TAKEN_OUT in note:
+        marks = {key: marked for key, marked in marks.items() if key in note[TAKEN_OUT]}
     return cast("ToolResult", {**result, **{key: json.loads(load(marked).data) for key, marked in marks.items()}})
 
 

@@ -11,7 +11,7 @@ from strands.types._events import ToolResultEvent
 from strands.types.tools import AgentTool
 
 import coatcheck
-from coatcheck_strands import ContextOffloader, FileStorage
+from coatcheck_strands import ContextOffloader, FileStorage, offloaded_references
 from tests.adapters.strands.agents import BIG, MIDDLE, agent, reading, results, text_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def test_what_is_next_to_the_content_leaves_and_comes_back(text: str) -> None:
     restored = plugin.restore(result, subject)
     assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
     assert restored["content"] == result["content"]
+    assert len(offloaded_references(result)) == (1 if text == BIG else 0)
 
 
 def test_small_text_next_to_large_data_stays_as_it_is() -> None:
@@ -159,7 +160,7 @@ def test_a_servers_own_value_that_looks_like_a_mark_loads_nothing(text: str, *, 
 
 def test_a_result_of_a_session_from_before_the_note_comes_back() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent=DATA))
-    del result["coatcheck"]
+    assert result["coatcheck"].pop("taken_out") == ["structuredContent"]
 
     assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
 
