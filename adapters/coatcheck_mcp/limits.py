@@ -26,7 +26,6 @@ __all__ = (
     "LimitedTransport",
     "broken_off",
     "lines_codec",
-    "proxy_before",
     "refusal",
 )
 
@@ -152,13 +151,6 @@ def _is_direct(host: str) -> bool:
     return host in _DIRECT or bool(proxy_bypass(host))
 
 
-def proxy_before(url: httpx2.URL) -> str:
-    """Return the address of the proxy of the environment through which a URL is reached; empty if there is none."""
-    proxies = getproxies()
-    address = proxies.get(url.scheme) or proxies.get("all")
-    return "" if address is None or _is_direct(url.host) else address.rpartition("@")[2].rpartition("//")[2]
-
-
 class LimitedTransport(httpx2.AsyncBaseTransport):
     """The limit for answers over HTTP; the library limits the events of streams itself.
 
@@ -186,6 +178,14 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         response.stream = _PlainStream(plain, None if has_events else self._max_bytes)
         response.headers.pop("content-encoding", None)
         return response
+
+    def proxy_before(self, url: httpx2.URL) -> str:
+        """Return the address of the proxy of the environment through which a URL is reached; empty if there is none."""
+        # Only the client knows: it reads NO_PROXY in another way than Python does.
+        if self._client._transport_for_url(url) is self._client._transport:  # noqa: SLF001 - shown nowhere else
+            return ""
+        proxies = getproxies()
+        return (proxies.get(url.scheme) or proxies.get("all", "")).rpartition("@")[2].rpartition("//")[2]
 
     async def aclose(self) -> None:
         """Close the connections."""

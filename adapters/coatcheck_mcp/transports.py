@@ -26,7 +26,7 @@ from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, innermost
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.ids import id_in
-from coatcheck_mcp.limits import FIRST_ERROR, MAX_MESSAGE_BYTES, LimitedTransport, broken_off, lines_codec, proxy_before
+from coatcheck_mcp.limits import FIRST_ERROR, MAX_MESSAGE_BYTES, LimitedTransport, broken_off, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
 from coatcheck_mcp.stdio import until_exit
 
@@ -127,7 +127,7 @@ class _Transport(LimitedTransport):
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
             # A URL may hold secrets before its host and in its query.
             address = request.url.copy_with(userinfo=b"", query=None, fragment=None)
-            proxy = proxy_before(request.url)
+            proxy = self.proxy_before(request.url)
             through = f", through the proxy {proxy} that the environment names" if proxy else ""
             msg = f"{_why_not_connected(error)} at {address}{through}"
             raise httpx2.ConnectError(msg, request=request) from error

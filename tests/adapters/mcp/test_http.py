@@ -578,13 +578,14 @@ async def test_a_proxy_that_is_down_is_named_in_the_error_without_its_secrets(
 
 
 @pytest.mark.usefixtures("proxied")
-async def test_so_is_a_host_that_the_environment_excepts(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("excepted", ["far.invalid", "http://far.invalid"])
+async def test_so_is_a_host_that_the_environment_excepts(monkeypatch: pytest.MonkeyPatch, excepted: str) -> None:
     async def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, UNKNOWN)
 
     monkeypatch.setattr("anyio._core._sockets.getaddrinfo", unknown)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    monkeypatch.setenv("no_proxy", "far.invalid")
+    monkeypatch.setenv("no_proxy", excepted)
     said = f"{UNKNOWN} at http://far.invalid/mcp$"
     with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
         async with client_of(url_upstream("http://far.invalid/mcp")):
