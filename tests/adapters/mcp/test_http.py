@@ -21,6 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, offloaded_references, url_upstream
+from coatcheck_mcp import limits as limits_module
 from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.servers import Everything, client_of
@@ -562,6 +563,15 @@ async def test_a_proxy_that_cannot_be_used_is_no_matter_on_this_machine_and_else
     with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):
         async with client_of(url_upstream("http://far.invalid/mcp")):
             pass
+
+
+@pytest.mark.usefixtures("proxied")
+def test_to_look_whether_a_proxy_can_be_used_reads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Any] = []
+    monkeypatch.setattr("ssl.SSLContext.load_verify_locations", lambda *_, **__: read.append(1))
+    monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda *_, **__: read.append(1))
+    assert not limits_module._wrong_proxy()
+    assert not read
 
 
 @pytest.mark.usefixtures("proxied")
