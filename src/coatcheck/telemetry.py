@@ -71,7 +71,7 @@ class OpenTelemetry:
         self._failures = meter.create_counter(
             "coatcheck.failures",
             "{failure}",
-            "Times that a storage, a policy, a callback or an adapter failed, or a scope was missing, and the agent went on.",
+            "Times that a storage, policy, callback or adapter failed, or a scope was missing; the agent went on.",
         )
         self._duration = meter.create_histogram(
             "coatcheck.operation.duration",

@@ -149,5 +149,6 @@ def test_an_uninstall_never_shows_a_password(login: str) -> None:
 
 @pytest.mark.parametrize("location", ["sftp://bob@host/x", "s3://bucket/a:b@c"])
 def test_an_uninstall_shows_an_address_without_a_password_and_its_command(location: str) -> None:
-    assert leftovers(location).startswith(f"What it stored stays in {location}. To delete what nobody used for a day: ")
-    assert leftovers(location).endswith(f" --storage={location}")
+    told = leftovers(location) or ""
+    assert told.startswith(f"What it stored stays in {location}. To delete what nobody used for a day: ")
+    assert told.endswith(f" --storage={location}")
