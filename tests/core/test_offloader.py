@@ -89,7 +89,7 @@ def _reference(outcome: Outcome) -> str:
         ({"on_event": "print"}, "on_event"),
         ({"policies": "never"}, "policies must map"),
         ({"require_scope": "false"}, "require_scope must be True or False"),
-        ({"network_threads": 0}, "network_threads must be a whole number above 0"),
+        ({"network_threads": 0}, "network_threads must be positive, a whole number above 0"),
         ({"network_threads": 2.0}, "network_threads"),
         ({"queue_seconds": 0}, "queue_seconds must be a number of seconds above 0"),
         ({"queue_seconds": float("inf")}, "queue_seconds"),

@@ -259,7 +259,7 @@ def test_it_says_how_large_it_may_be() -> None:
 @pytest.mark.parametrize("name", ["max_bytes", "max_entries"])
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "1", None])
 def test_a_limit_is_a_whole_number_above_zero(name: str, value: object) -> None:
-    with pytest.raises(InvalidRequest, match=f"{name} must be a whole number above 0"):
+    with pytest.raises(InvalidRequest, match=f"{name} must be positive, a whole number above 0"):
         InMemoryStorage(**{name: value})  # type: ignore[arg-type]
 
 

@@ -20,7 +20,8 @@ def require_positive(name: str, value: object) -> int:
 
     """
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        msg = f"{name} must be a whole number above 0, not {value!r}"
+        # Also in the words of Strands' own offloader, whose tests expect them.
+        msg = f"{name} must be positive, a whole number above 0, not {value!r}"
         raise InvalidRequest(msg)
     return value
 

@@ -148,7 +148,8 @@ class Settings:
     def _check_tokens(self) -> None:
         threshold = require_positive("max_result_tokens", self.max_result_tokens)
         if self.preview_tokens is not None and not is_count(self.preview_tokens):
-            msg = f"preview_tokens must be a whole number of at least 0, not {self.preview_tokens!r}"
+            # Also in the words of Strands' own offloader, whose tests expect them.
+            msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {self.preview_tokens!r}"
             raise InvalidRequest(msg)
         if self.preview_tokens is not None and self.preview_tokens >= threshold:
             msg = f"preview_tokens must be less than max_result_tokens ({threshold:,}), not {self.preview_tokens!r}"

@@ -285,7 +285,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         ("max_bytes = 9", 'max_bytes must be a number and a unit (KB, MB, GB or TB) in quotes, such as "2GB", or '),
         ('offer_tool = "later"', 'offer_tool must be "always" or "when needed", not \'later\''),
         ("offer_tool = true", 'offer_tool must be "always" or "when needed", not true'),
-        ("max_result_tokens = 0", "max_result_tokens must be a whole number above 0, not 0"),
+        ("max_result_tokens = 0", "max_result_tokens must be positive, a whole number above 0, not 0"),
         ("max_result_tokens = 9\n#\npreview_tokens = 9", "coatcheck.toml:3: preview_tokens must be less than"),
         ("show_path = 1", "show_path must be true or false, not 1"),
         ('show_path = "true"', "show_path must be true or false, not 'true'; write it without the quotes"),
