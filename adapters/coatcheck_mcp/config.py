@@ -1,6 +1,6 @@
 """``coatcheck.toml``: the settings, policies and servers of people who do not program, read and checked.
 
-Only the file belongs here. What a setting means, the library decides; what runs a server, the proxy. The proxy, the
+Only the file belongs here. What a setting means, coatcheck decides; what runs a server, the proxy. The proxy, the
 hook and ``coatcheck mcp check`` all read the file through ``load``.
 """
 

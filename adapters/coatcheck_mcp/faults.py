@@ -1,4 +1,4 @@
-"""What the library hides: lines that it cannot parse, errors in groups, and whether a session has ended.
+"""What the mcp package hides: lines that it cannot parse, errors in groups, and whether a session has ended.
 
 It drops such a line, and whoever waits for an answer in it would wait without end.
 """
@@ -53,7 +53,7 @@ def innermost(error: BaseException) -> BaseException:
 
 
 _CLOSED = "Connection closed"
-"""What the library says of streams that are gone."""
+"""What the mcp package says of streams that are gone."""
 
 NO_SESSION = "coatcheck: the server no longer knows the session"
 """What ``transports`` says of a server at a URL that was restarted, or has forgotten an idle client."""
@@ -69,10 +69,10 @@ _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
-    """Return whether an answer is the library's word that the session has ended; ``is_gone``: the streams have.
+    """Return whether an answer is the mcp package's word that the session has ended; ``is_gone``: the streams have.
 
     Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
-    a client of another server passes on what the library says of that one.
+    a client of another server passes on what the mcp package says of that one.
     """
     return error.code == CONNECTION_CLOSED and (
         (is_gone and error.message == _CLOSED) or error.message in {NO_SESSION, LOST_SESSION}

@@ -1,6 +1,6 @@
 """Back-pressure: what one side sends while the other one does not read must not pile up in this process.
 
-The library starts a task for every message that arrives, and each task holds its message until it is written. So a
+The mcp package starts a task for every message that arrives, and each task holds its message until it is written. So a
 client that does not read would let a server that talks fill the memory. Here reading waits until enough was written.
 """
 
@@ -79,7 +79,7 @@ class CountedWrites(_Closing):
         super().__init__(stream)
         self._stream, self._gate = stream, gate
 
-    async def send(self, item: Any) -> None:  # noqa: ANN401 - the library's messages
+    async def send(self, item: Any) -> None:  # noqa: ANN401 - the mcp package's messages
         """Send a message."""
         is_answer = isinstance(item.message, JSONRPCResponse | JSONRPCError)
         with self._gate if is_answer else nullcontext():
@@ -117,11 +117,11 @@ class PacedReads(_Closing):
         """What the line holds that came last and is none itself; each is read when it is received."""
 
     @property
-    def last_context(self) -> Any:  # noqa: ANN401 - the library looks for it on some streams
+    def last_context(self) -> Any:  # noqa: ANN401 - the mcp package looks for it on some streams
         """The context of who sent the last message; None where the stream has none."""
         return getattr(self._stream, "last_context", None)
 
-    async def receive(self) -> Any:  # noqa: ANN401 - the library's messages
+    async def receive(self) -> Any:  # noqa: ANN401 - the mcp package's messages
         """Return the next message."""
         await self._gate.passed()
         while (item := next(self._parts, None)) is None:  # a batch may be empty

@@ -1,8 +1,8 @@
 """The largest message that the proxy takes from a server: anything longer is refused before it is parsed.
 
-The library's transport for stdio reads lines through a text codec and has no limit of its own; a line of 100 MB takes
-it a minute, because it joins what came so far with every piece. A codec is the one place where it lets others in. This
-one hands over whole lines only, and a JSON-RPC error in place of a line that is too long.
+The mcp package's transport for stdio reads lines through a text codec and has no limit of its own; a line of 100 MB
+takes it a minute, because it joins what came so far with every piece. A codec is the one place where it lets others in.
+This one hands over whole lines only, and a JSON-RPC error in place of a line that is too long.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = (
 )
 
 MAX_MESSAGE_BYTES = 64 * 2**20
-"""Twice a result of 20 MB as JSON, with room for escapes. The library alone takes five copies of what it parses."""
+"""Twice a result of 20 MB as JSON, with room for escapes. The mcp package alone takes five copies of what it parses."""
 
 _PIECE = 4096
 """Bytes that are unpacked at once."""
@@ -153,12 +153,12 @@ def _is_direct(host: str) -> bool:
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
-    """The limit for answers over HTTP; the library limits the events of streams itself.
+    """The limit for answers over HTTP; the mcp package limits the events of streams itself.
 
     It sends through a client of its own: only those look for the proxies of the environment.
 
-    What a server compressed counts as what it becomes. Answers that the library could not read for a text that was cut
-    come as on stdio: half a surrogate pair, or a byte that is no UTF-8, is U+FFFD.
+    What a server compressed counts as what it becomes. Answers that the mcp package could not read for a text that was
+    cut come as on stdio: half a surrogate pair, or a byte that is no UTF-8, is U+FFFD.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -211,7 +211,7 @@ class _Bits(httpx2.AsyncByteStream):
 class _PlainStream(httpx2.AsyncByteStream):
     """The body of a response, no longer compressed, and mended; up to a limit if there is one.
 
-    What is wrong with it is a ``httpx2.StreamError``: of all errors, the one that the library tells the call that
+    What is wrong with it is a ``httpx2.StreamError``: of all errors, the one that the mcp package tells the call that
     waits, and nobody else. Any other one ends all calls.
     """
 

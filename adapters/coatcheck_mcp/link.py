@@ -111,16 +111,16 @@ class SessionForgotten(MCPError):
 class _Session(ClientSession):
     """A session that tells the server what the real client can do, and leaves results to the real client."""
 
-    def __init__(self, *streams: Any, offered: Offered, **options: Any) -> None:  # noqa: ANN401 - those of the library
+    def __init__(self, *streams: Any, offered: Offered, **options: Any) -> None:  # noqa: ANN401 - the mcp package's
         super().__init__(*streams, **options)
         self._offered = offered
 
     def _build_capabilities(self, version: str) -> types.ClientCapabilities:
-        # The library derives them from its callbacks, and claims more than many clients have.
+        # The mcp package derives them from its callbacks, and claims more than many clients have.
         return self._offered(version)
 
     async def shake_hands(self, version: str) -> None:
-        """Do what ``initialize`` does, but ask for ``version``: the library always asks for the latest.
+        """Do what ``initialize`` does, but ask for ``version``: the mcp package always asks for the latest.
 
         Raises:
             MCPError: the server refused.

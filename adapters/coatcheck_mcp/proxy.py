@@ -203,7 +203,7 @@ class Proxy:
                 raise
 
     async def serve_streams(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> None:
-        """Serve one client on a pair of the library's streams, inside ``running``.
+        """Serve one client on a pair of the mcp package's streams, inside ``running``.
 
         A client that does not read its answers is not read either, once some of them wait.
         """
@@ -298,7 +298,7 @@ class Proxy:
     # What the client asks.
 
     async def _negotiate(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer the first question of a client as the server behind us does, on top of what the library answers."""
+        """Answer the first question of a client as the server behind us does, on top of what mcp answers."""
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
@@ -312,8 +312,8 @@ class Proxy:
     async def _answer_whole(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer with the keys that the server sent, in its order.
 
-        The library makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown fields
-        gone. It must where the server speaks a later version than the client, or another era. And it writes into
+        The mcp package makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown
+        fields gone. It must where the server speaks a later version than the client, or another era. And it writes into
         ``_meta`` that the answer is from us, next to ``server/discover``, which has the server's name.
         """
         found: list[Result] = []
@@ -537,7 +537,7 @@ def _identify(ctx: Context) -> Identified:
     if ctx.method == "initialize":  # not committed yet
         info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
         asked = params.get("protocolVersion")
-        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as the library answers
+        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as mcp answers
         return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False, version=version)
     said, offered = ctx.session.client_params, ctx.session.client_capabilities
     info, capabilities = (
@@ -560,5 +560,5 @@ def _identify(ctx: Context) -> Identified:
 
 
 def _connection_of(ctx: Context) -> Connection:
-    """Return what lives as long as the client's connection. The library shows it nowhere; FastMCP reads it here too."""
+    """Return what lives as long as the client's connection. mcp shows it nowhere; FastMCP reads it here too."""
     return ctx.session._connection  # noqa: SLF001 - see above

@@ -1,7 +1,7 @@
 """Who may read what was stored: the scope of a client of an MCP server.
 
-It comes from the user or from the transport, never from what a model sent. Session ids are of no use: the library gives
-each request of a modern client another one.
+It comes from the user or from the transport, never from what a model sent. Session ids are of no use: the mcp package
+gives each request of a modern client another one.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ PATH = "/mcp"
 IDLE_SECONDS = 600.0
 """How long a session lasts without a request and without an open stream, as of a client that died: its server's process
 runs all the while. The reference clients keep a stream open, and so are never idle. Those without one begin anew, which
-costs the start of a server; the library's half hour let dozens of processes pile up."""
+costs the start of a server; the mcp package's half hour let dozens of processes pile up."""
 
 _CLIENT = "coatcheck"
 """Whom the token stands for: whoever has it."""
@@ -74,10 +74,10 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
     """Return the application behind the port."""
-    # Those that the library takes for loopback, and without a port, as clients write them where it is 80.
+    # Those that the mcp package takes for loopback, and without a port, as clients write them where it is 80.
     names = [f"{name}{end}" for name in (LOOPBACK, "localhost", "[::1]") for end in ("", ":*")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
-    # The library wants the address of who issues tokens. Ours come from the command line.
+    # The mcp package wants the address of who issues tokens. Ours come from the command line.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{LOOPBACK}:{port}"), resource_server_url=None)
     return proxy.front.streamable_http_app(
         streamable_http_path=PATH,

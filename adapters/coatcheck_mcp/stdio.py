@@ -1,6 +1,6 @@
 """The end of a server on stdio: its process's, whoever else holds its output, and that of what it has started.
 
-The library takes a server for alive while its output is open, so also while only a child of it holds that. But a
+The mcp package takes a server for alive while its output is open, so also while only a child of it holds that. But a
 process that ended well before anything was said has only launched the server, which is that child: then its output
 counts.
 """
@@ -32,12 +32,12 @@ _LAST_SECONDS = 10.0
 """How long its output is waited for in all, if what it has started goes on with messages there."""
 
 _KILL_SECONDS = 2.0
-"""How long what a server has started may take to end itself; as long as the library gives the server."""
+"""How long what a server has started may take to end itself; as long as the mcp package gives the server."""
 
 
 @asynccontextmanager
 async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> AsyncIterator[TransportStreams]:
-    """Connect a client of the library's for stdio; nothing more comes once the process has ended and all is read.
+    """Connect a client of the mcp package's for stdio; nothing more comes once the process has ended and all is read.
 
     At the end, whatever is left of the server's process group is killed, where there are groups.
     """
@@ -56,10 +56,10 @@ async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> A
                 await terminate_posix_process_tree(process, _KILL_SECONDS)
 
 
-def _process_of(client: object) -> Any:  # noqa: ANN401 - the library's own type of each system
-    """Return the process that a connected client of the library's has started; None if it cannot be found.
+def _process_of(client: object) -> Any:  # noqa: ANN401 - the mcp package's own type of each system
+    """Return the process that a connected client of the mcp package's has started; None if it cannot be found.
 
-    The library shows it nowhere: it is a variable of the generator. None leaves all as the library does it.
+    The mcp package shows it nowhere: it is a variable of the generator. None leaves all as the mcp package does it.
     """
     frame = getattr(getattr(client, "gen", None), "ag_frame", None)
     return None if frame is None else frame.f_locals.get("process")

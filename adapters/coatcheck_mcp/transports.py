@@ -1,6 +1,6 @@
 """How the proxy reaches the server behind it: a command on stdio, or a URL. Each call opens a connection of its own.
 
-The library does both. Only its settings belong here: the environment, the limit, headers and OAuth.
+The mcp package does both. Only its settings belong here: the environment, the limit, headers and OAuth.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]
 _LOGIN_SECONDS = 120.0
 _CONNECT_SECONDS = 30.0
 _READ_SECONDS = 300.0
-"""As the library's own client waits."""
+"""As the mcp package's own client waits."""
 
 _NO_ENTRY = frozenset({401, 403})
 _NOT_FOUND = 404
@@ -81,7 +81,7 @@ _UNKNOWN_SESSION = re.compile(
 
 
 class _Transport(LimitedTransport):
-    """Says why a server cannot be reached, and that it wants a login. The library says only that there was an error."""
+    """Says why a server cannot be reached, and that it wants a login. mcp says only that there was an error."""
 
     def __init__(self, max_bytes: int, *, passed: Collection[str]) -> None:
         """Take messages of ``max_bytes`` at most; ``passed``: the names of the headers that the user sends."""
@@ -100,8 +100,9 @@ class _Transport(LimitedTransport):
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
         """Open the stream of what the server says on its own.
 
-        The library opens it again where it ends, but after two errors gives up for good, and says nothing. So once the
-        server was heard, neither a cut nor a failure is one: the stream ends, and each failure makes the pause longer.
+        The mcp package opens it again where it ends, but after two errors gives up for good, and says nothing. So once
+        the server was heard, neither a cut nor a failure is one: the stream ends, and each failure makes the pause
+        longer.
         """
         failed = _failed.get()
         if failed:
@@ -160,7 +161,7 @@ class _UntilCut(httpx2.AsyncByteStream):
 
 
 def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
-    """Return a stream that ends at once, so that the library opens another."""
+    """Return a stream that ends at once, so that the mcp package opens another."""
     if not failed:
         logger.warning("what %s says on its own is not heard until its stream opens again: %s", request.url.host, why)
     _failed.set(failed + 1)
@@ -170,7 +171,7 @@ def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
 async def _understandable(
     request: httpx2.Request, response: httpx2.Response, *, passed: Collection[str]
 ) -> httpx2.Response:
-    """Return the response, or one in its place that says more to the library; ``passed``: the user's headers."""
+    """Return the response, or one in its place that says more to the mcp package; ``passed``: the user's headers."""
     status = response.status_code
     if status in _NO_ENTRY:
         refused = f"the token in the header {', '.join(passed)} was refused; pass another one"
@@ -221,8 +222,8 @@ def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
 async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Response:
     """Return the answer to a request with the id of that request.
 
-    The library gives it to what comes as a stream of events. What comes as JSON with another one, such as the ``null``
-    of servers that could not read the request, it gives to nobody, and the client would wait without end.
+    The mcp package gives it to what comes as a stream of events. What comes as JSON with another one, such as the
+    ``null`` of servers that could not read the request, it gives to nobody, and the client would wait without end.
     """
     identifier = json.loads(asked).get("id")
     if identifier is None:
@@ -241,7 +242,7 @@ def _with_id(body: bytes, identifier: int | str) -> bytes:
         return body
     try:
         said = json.loads(body)
-    except (ValueError, RecursionError):  # the library tells the client
+    except (ValueError, RecursionError):  # the mcp package tells the client
         return body
     if not isinstance(said, dict) or str(said.get("id")) == str(identifier):
         return body
@@ -263,7 +264,7 @@ def _is_answer(body: bytes, message: Mapping[str, Any]) -> bool:
 
 
 def _is_error(body: bytes) -> bool:
-    """Return whether the library finds an error of the protocol in the body of a response."""
+    """Return whether the mcp package finds an error of the protocol in the body of a response."""
     match _parsed(body):
         case {"jsonrpc": "2.0", "error": {"code": int(), "message": str()}}:
             return True
@@ -279,7 +280,7 @@ def _parsed(body: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
-    """Return a response with an error that the library passes on, in place of one that it would not understand."""
+    """Return a response with an error that the mcp package passes on, in place of one that it would not understand."""
     await response.aclose()
     # OAuth reads what is wanted from this header.
     headers = {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}
