@@ -397,8 +397,8 @@ class Link:
                     # What changed between two streams is on neither.
                     missed = [one for one in _LISTS if self._missed and event_matches(events.honored, _NO_URIS, one)]
                     self._unheard, self._missed = self._unheard or 0, False
-                    for event in missed:
-                        await self._relay(event_to_notification(event, {}))
+                    for change in missed:
+                        await self._relay(event_to_notification(change, {}))
                     async for event in events:
                         self._unheard = 0
                         await self._relay(event_to_notification(event, {}))

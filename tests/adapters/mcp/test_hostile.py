@@ -129,7 +129,7 @@ def test_what_is_no_object_in_a_batch_takes_no_time_and_a_message_is_read_when_i
         jsonrpc_message_adapter.validate_json(batch, by_name=False)
     messages = messages_in(raised.value)
     assert iter(messages) is messages
-    assert [each.message.method for each in messages] == ["a", "b"]  # type: ignore[union-attr]
+    assert [each.message.method for each in messages] == ["a", "b"]
 
 
 def test_a_line_with_half_a_surrogate_pair_that_is_not_escaped_is_a_fault_like_any_other() -> None:

@@ -398,7 +398,7 @@ async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_mis
         await again.wait()
         return "done"
 
-    server._do_wait = until_opened_again  # type: ignore[method-assign]
+    server._do_wait = until_opened_again  # type: ignore[assignment, method-assign]
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
