@@ -303,25 +303,24 @@ def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> lis
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
     used: dict[str, float] = {}  # by content: its line index, which not every reading reads, is as old as it is
-    for entry in listed:
-        key = Key.parse(entry.key)
-        of_scope[key.scope] += entry.size
-        used[str(key.content)] = max(entry.modified, used.get(str(key.content), -math.inf))
+    parsed = [(entry, key.scope, str(key.content)) for entry in listed for key in [Key.parse(entry.key)]]
+    for entry, scope, content in parsed:
+        of_scope[scope] += entry.size
+        used[content] = max(entry.modified, used.get(content, -math.inf))
     staying = {entry.key for entry in listed}
-    for entry in sorted(listed, key=lambda entry: (used[str(Key.parse(entry.key).content)], entry.key)):
-        key = Key.parse(entry.key)
-        age = now - used[str(key.content)]
+    for entry, scope, content in sorted(parsed, key=lambda one: (used[one[2]], one[0].key)):
+        age = now - used[content]
         is_past = (
             _exceeds(age, limits.max_age_seconds)
             or _exceeds(total, limits.max_bytes)
-            or _exceeds(of_scope[key.scope], limits.max_scope_bytes)
-            or str(key.content) not in staying  # a line index comes after its content, and goes with it
+            or _exceeds(of_scope[scope], limits.max_scope_bytes)
+            or content not in staying  # a line index comes after its content, and goes with it
         )
         if age > GRACE_SECONDS and is_past:
             past.append(entry)
             staying.discard(entry.key)
             total -= entry.size
-            of_scope[key.scope] -= entry.size
+            of_scope[scope] -= entry.size
     return past
 
 
