@@ -133,16 +133,15 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
     given = report.assumptions
     table = _table(heading, "Off-\nloaded", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
     hidden = len(rows) - _MAX_ROWS
-    for place, row in enumerate(rows):
-        if 0 <= place - (_MAX_ROWS - last) < hidden:
-            continue
+    shown = [*rows[: _MAX_ROWS - last], *rows[len(rows) - last :]] if hidden > 0 else rows
+    for place, row in enumerate(shown, 1):
         best = row.best(given)
         table.add_row(
             Text(_cut(one_line(row.name) or NOT_A_TOOL, longest)),
             f"{row.at(report.shown).offloaded}/{row.results}" if row.results else "",
             f"{row.without.tokens:,}",
             *(_share(row, amount, given, best=best) for amount in row.amounts),
-            end_section=hidden > 0 and place == _MAX_ROWS - last - 1 and last > 0,
+            end_section=hidden > 0 and place == _MAX_ROWS - last,
         )
     if hidden > 0:
         where = "between these" if last else "more"
