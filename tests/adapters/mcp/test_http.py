@@ -28,7 +28,7 @@ from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_relays import WILLING
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 TOKEN = "the-token"  # noqa: S105 - a test's
 UNKNOWN = "nobody knows this name"
@@ -368,30 +368,37 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
+def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
+    """Return a server that cuts a stream of changes after its first message, the acknowledgement, if it ``ends``."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def sending(message: Any) -> None:
+                await send(message)
+                is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
+                if is_stream and message.get("body") and await ends():
+                    tasks.cancel_scope.cancel()
+
+            await app(scope, receive, sending)
+
+    return serve
+
+
 async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_missed_and_ends_no_call(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.transports._LONGEST_PAUSE", 0.0)
     server, opened, calling, again = Everything(), 0, anyio.Event(), anyio.Event()
-    app = server.server.streamable_http_app()
 
-    async def cutting(scope: Any, receive: Any, send: Any) -> None:
+    async def ends() -> bool:
         nonlocal opened
-        if (b"mcp-method", b"subscriptions/listen") not in scope.get("headers", ()):
-            await app(scope, receive, send)
-            return
         opened += 1
         if opened == 3:
             again.set()
-        async with anyio.create_task_group() as tasks:
-
-            async def sending(message: Any) -> None:
-                await send(message)
-                if message.get("body") and opened < 3:
-                    await calling.wait()
-                    tasks.cancel_scope.cancel()
-
-            await app(scope, receive, sending)
+        elif opened < 3:
+            await calling.wait()
+        return opened < 3
 
     async def until_opened_again(*_: Any) -> str:
         calling.set()
@@ -402,7 +409,7 @@ async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_mis
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(cutting, listener),
+            serving(cutting(server.server.streamable_http_app(), ends), listener),
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(tools_list_changed=True) as events,
         ):
@@ -414,7 +421,9 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses, enough = list[int](), anyio.Event()
-    app = Everything().server.streamable_http_app()
+
+    async def ends() -> bool:
+        return True
 
     def note(failed: int) -> float:
         pauses.append(failed)
@@ -422,21 +431,11 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
             enough.set()
         return 0.0
 
-    async def cutting(scope: Any, receive: Any, send: Any) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def sending(message: Any) -> None:
-                await send(message)
-                if message.get("body") and (b"mcp-method", b"subscriptions/listen") in scope["headers"]:
-                    tasks.cancel_scope.cancel()  # right after the acknowledgement
-
-            await app(scope, receive, sending)
-
     monkeypatch.setattr("coatcheck_mcp.link.pause_after", note)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(cutting, listener),
+            serving(cutting(Everything().server.streamable_http_app(), ends), listener),
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(tools_list_changed=True) as events,
         ):
