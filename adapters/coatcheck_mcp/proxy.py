@@ -298,7 +298,7 @@ class Proxy:
     # What the client asks.
 
     async def _negotiate(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer the first question of a client as the server behind us does, on top of what mcp answers."""
+        """Answer the first question of a client as the server behind us does, on top of what ``mcp`` answers."""
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
@@ -560,5 +560,5 @@ def _identify(ctx: Context) -> Identified:
 
 
 def _connection_of(ctx: Context) -> Connection:
-    """Return what lives as long as the client's connection. mcp shows it nowhere; FastMCP reads it here too."""
+    """Return what lives as long as the client's connection. ``mcp`` shows it nowhere; FastMCP reads it here too."""
     return ctx.session._connection  # noqa: SLF001 - see above

@@ -81,7 +81,7 @@ _UNKNOWN_SESSION = re.compile(
 
 
 class _Transport(LimitedTransport):
-    """Says why a server cannot be reached, and that it wants a login. mcp says only that there was an error."""
+    """Says why a server cannot be reached, and that it wants a login. ``mcp`` says only that there was an error."""
 
     def __init__(self, max_bytes: int, *, passed: Collection[str]) -> None:
         """Take messages of ``max_bytes`` at most; ``passed``: the names of the headers that the user sends."""
