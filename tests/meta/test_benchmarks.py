@@ -180,16 +180,20 @@ def test_the_cpu_time_of_real_results_is_measured_against_the_floor(
 
 
 def test_a_goal_is_missed_by_what_ours_takes_as_a_multiple_of_the_floor() -> None:
+    floor = {outputs.FLOOR: 1.0}
     found = [
-        outputs.Taken(name=str(number), seconds={outputs.FLOOR: 1.0, OURS: 2.0 if number < 95 else 14.0})
+        outputs.Taken(
+            name=str(number), seconds=dict.fromkeys((outputs.BY_DEFAULT, OURS), 2.0 if number < 95 else 14.0) | floor
+        )
         for number in range(100)
     ]
 
     assert list(outputs.missed(found)) == []
-    slower = [*found, *(outputs.Taken(name="x", seconds={outputs.FLOOR: 1.0, OURS: 20.0}) for _ in range(9))]
+    slow = outputs.Taken(name="x", seconds=floor | {outputs.BY_DEFAULT: 2.0, OURS: 20.0})
+    slower = [*found, *[slow] * 9]
     assert list(outputs.missed(slower)) == [
-        "missed: p95 takes 20.0 times the floor, at most 6 is the goal",
-        "missed: slowest takes 20.0 times the floor, at most 15 is the goal",
+        "missed: coatcheck: p95 takes 20.0 times the floor, at most 6 is the goal",
+        "missed: coatcheck: slowest takes 20.0 times the floor, at most 15 is the goal",
     ]
     assert "| coatcheck | 100 | 2000.00 | 2.0 |" in outputs.table(found)
 
