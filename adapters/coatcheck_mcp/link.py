@@ -9,40 +9,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
-from mcp import ClientSession, MCPError
-from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp import MCPError
 from mcp.server.connection import allowed_log_levels
-from mcp.shared.message import ServerMessageMetadata
-from mcp.shared.subscriptions import (
-    PromptsListChanged,
-    ResourcesListChanged,
-    ToolsListChanged,
-    event_matches,
-    event_to_notification,
-)
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter, ValidationError
 
+from coatcheck_mcp.changes import Changes
 from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
-from coatcheck_mcp.transports import pause_after
+from coatcheck_mcp.questions import Questions
+from coatcheck_mcp.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Collection, Mapping
 
     from anyio.abc import TaskStatus
-    from mcp.client.session import ClientRequestContext
     from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
@@ -52,20 +39,11 @@ if TYPE_CHECKING:
 
 __all__ = ("Link", "SessionForgotten")
 
-_LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
-_NO_URIS: frozenset[str] = frozenset()
-
-ROOTS_SECONDS = 10.0
-"""Roots need no person to answer."""
-
 _MAX_PAGES = 1_000
 """Of a list; a server that never ends it must not hang a call."""
 
 TOOLS_SECONDS = 10.0
 """How long a call waits for the list of tools, which only says more about it."""
-
-ASK_SECONDS = 300.0
-"""For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
 
 MAX_UNREAD = 64
 """What a server says and its client has not read yet. Above this the server is not read either, so it waits."""
@@ -77,17 +55,8 @@ FORGOTTEN_SECONDS = 5.0
 """How long requests that were sent along with one that the server no longer knew the session of may take until they are
 refused too, and can be sent again."""
 
-STEADY_SECONDS = 60.0
-"""A stream of changes that lasted as long is opened again soon, also if nothing changed."""
-
-MAX_ASKED = 100
-"""Questions of a server that its client has not answered yet. More are refused."""
-
 MAX_IN_FLIGHT = 10_000
 """Requests that one client has with one server. Each takes some kilobytes until it is answered."""
-
-_BACK = frozenset({"sampling", "elicitation", "roots"})
-"""What a server may ask a client for, in the way of its era: by a request, or by an unfinished result."""
 
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
@@ -100,42 +69,9 @@ _ANY: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 _Request = types.Request[dict[str, Any], str]
 """Any request, its parameters as they came."""
 
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
-Offered: TypeAlias = "Callable[[str], types.ClientCapabilities]"
-
 
 class SessionForgotten(MCPError):
     """The server refused a request without a look at it, for it no longer knows the session: it can be sent again."""
-
-
-class _Session(ClientSession):
-    """A session that tells the server what the real client can do, and leaves results to the real client."""
-
-    def __init__(self, *streams: Any, offered: Offered, **options: Any) -> None:  # noqa: ANN401 - the mcp package's
-        super().__init__(*streams, **options)
-        self._offered = offered
-
-    def _build_capabilities(self, version: str) -> types.ClientCapabilities:
-        # The mcp package derives them from its callbacks, and claims more than many clients have.
-        return self._offered(version)
-
-    async def shake_hands(self, version: str) -> None:
-        """Do what ``initialize`` does, but ask for ``version``: the mcp package always asks for the latest.
-
-        Raises:
-            MCPError: the server refused.
-            RuntimeError: it answered with a version that has no handshake.
-
-        """
-        asked = types.InitializeRequestParams(
-            protocol_version=version, capabilities=self._offered(version), client_info=self._client_info
-        )
-        answer = await self.send_request(types.InitializeRequest(params=asked), types.InitializeResult)
-        if answer.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
-            msg = f"it speaks version {answer.protocol_version!r} of MCP, which coatcheck does not know"
-            raise RuntimeError(msg)
-        self.adopt(answer)
-        await self.send_notification(types.InitializedNotification())
 
 
 class Link:
@@ -154,7 +90,7 @@ class Link:
         self._client = client
         self._label = label
         self._name = label or upstream.name
-        self._session: _Session | None = None
+        self._session: Session | None = None
         self.was_up = False
         """Whether the server has started once."""
 
@@ -174,15 +110,10 @@ class Link:
         """Set once nothing is in flight in a session that the server no longer knows."""
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
-        self._subscribed: set[str] = set()
-        self._resubscribed = anyio.Event()
-        self._unheard: int | None = None
-        """How often in a row the stream of changes did not open, or soon ended without one; None: it never opened."""
-        self._missed = False
-        """Whether that stream has ended since the client was last told of what it may have missed."""
+        self._changes = Changes(self._relay)
+        self._questions = Questions(client, latest=self._latest, notify=self.notify)
         self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
-        self._asked = 0
         self.resource_changes = 0
         """How many times the server said that its list of resources changed."""
 
@@ -228,9 +159,9 @@ class Link:
         else:
             logger.warning("the MCP server %s has ended; the next request starts it again", self._name)
 
-    async def _connect(self, session: _Session) -> None:
+    async def _connect(self, session: Session) -> None:
         with anyio.fail_after(self._upstream.start_seconds):
-            await self._negotiate(session)
+            await session.negotiate(is_gone=self._is_gone)
             self._session = session
             if self._label is None and session.server_info:
                 self._name = session.server_info.name
@@ -254,7 +185,6 @@ class Link:
         """Whether the connection has ended, or is about to: the server may have done so by itself."""
         return self._closing.is_set()
 
-    @property
     def _is_gone(self) -> bool:
         """Whether the server does not hear us, or we do not hear it."""
         return self.closed or any(stream.ended for stream in self._streams or ())
@@ -269,7 +199,7 @@ class Link:
         return error(code=types.INTERNAL_ERROR, message=f"the MCP server {self._name} {why}")
 
     @property
-    def session(self) -> ClientSession:
+    def session(self) -> Session:
         """The session with the server.
 
         Raises:
@@ -320,42 +250,17 @@ class Link:
         within_one_era = (own in MODERN_PROTOCOL_VERSIONS) == (version in MODERN_PROTOCOL_VERSIONS)
         return own is not None and own <= version and within_one_era
 
-    def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> _Session:
-        info = self._client.info
+    def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> Session:
         # Of a server that ends while nobody waits, a request would hear only after it was sent there.
         self._streams = PacedReads(reads, self._unread, on_end=self._closing.set), CountedWrites(writes, self._unread)
-        return _Session(
+        return Session(
             *self._streams,
-            offered=self._offer,
-            client_info=types.Implementation.model_validate(info) if info else None,
-            sampling_callback=self._ask_sampling,
-            elicitation_callback=self._ask_elicitation,
-            list_roots_callback=self._ask_roots,
+            client=self._client,
+            sampling_callback=self._questions.sampling,
+            elicitation_callback=self._questions.elicitation,
+            list_roots_callback=self._questions.roots,
             message_handler=self._relay,
         )
-
-    def _offer(self, version: str) -> types.ClientCapabilities:
-        within_one_era = self._client.modern == (version in MODERN_PROTOCOL_VERSIONS)
-        offered = {
-            name: value for name, value in self._client.capabilities.items() if within_one_era or name not in _BACK
-        }
-        return types.ClientCapabilities.model_validate(offered)
-
-    async def _negotiate(self, session: _Session) -> None:
-        """Speak as the client does, if the server can: only within one era can a server ask its client back."""
-        discover, own = partial(_discover, session), self._client.version
-        versions = dict.fromkeys((own, LATEST_HANDSHAKE_VERSION))  # a strict server refuses what is older than itself
-        handshakes = [partial(session.shake_hands, version) for version in versions]
-        refusals: list[MCPError] = []
-        for ask in [discover, *handshakes] if self._client.modern else [*handshakes, discover]:
-            try:
-                return await ask()
-            except MCPError as refused:  # noqa: PERF203 - three at most
-                if is_end(refused, is_gone=self._is_gone):
-                    raise
-                refusals.append(refused)
-        # A server that does not know the other way says only that. It said before why it refuses the one that it knows.
-        raise refusals[0] if refusals[-1].code == types.METHOD_NOT_FOUND else refusals[-1]
 
     async def _repeat_log_level(self) -> None:
         """Tell a server that starts late, or again, what the client wants to hear."""
@@ -363,51 +268,16 @@ class Link:
             with suppress(MCPError):
                 await self.request("logging/setLevel", {"level": self._client.log_level})
 
-    async def _hold(self, session: _Session) -> None:
+    async def _hold(self, session: Session) -> None:
         """Listen for changes, where the server wants to be asked for them, until the end."""
         async with anyio.create_task_group() as tasks:
             if self.speaks_modern:
-                tasks.start_soon(self._listen, session)
+                tasks.start_soon(self._changes.listen, session)
             await self._closing.wait()
             if self._is_forgotten and self._in_flight:
                 with anyio.move_on_after(FORGOTTEN_SECONDS):
                     await self._idle.wait()
             tasks.cancel_scope.cancel()
-
-    async def _listen(self, session: _Session) -> None:
-        while True:
-            self._resubscribed = anyio.Event()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._follow, session)
-                await self._resubscribed.wait()
-                tasks.cancel_scope.cancel()
-
-    async def _follow(self, session: _Session) -> None:
-        """Pass on what changes, from one stream after another: servers end them, and connections are cut."""
-        while True:
-            start = anyio.current_time()
-            try:
-                async with listen(
-                    session,
-                    tools_list_changed=True,
-                    prompts_list_changed=True,
-                    resources_list_changed=True,
-                    resource_subscriptions=sorted(self._subscribed),
-                ) as events:
-                    # What changed between two streams is on neither.
-                    missed = [one for one in _LISTS if self._missed and event_matches(events.honored, _NO_URIS, one)]
-                    self._unheard, self._missed = self._unheard or 0, False
-                    for change in missed:
-                        await self._relay(event_to_notification(change, {}))
-                    async for event in events:
-                        self._unheard = 0
-                        await self._relay(event_to_notification(event, {}))
-            except (MCPError, SubscriptionLost):
-                if self._unheard is None:
-                    return  # a server need not serve it
-            is_steady = anyio.current_time() - start >= STEADY_SECONDS
-            self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
-            await anyio.sleep(pause_after(self._unheard))
 
     # From the client to the server.
 
@@ -458,7 +328,7 @@ class Link:
         try:
             result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
-            if not is_end(error, is_gone=self._is_gone):
+            if not is_end(error, is_gone=self._is_gone()):
                 raise in_our_words(error) from None
             is_refused = error.message == NO_SESSION
             self._is_forgotten |= is_refused or error.message == LOST_SESSION
@@ -477,8 +347,7 @@ class Link:
     async def subscribe(self, uris: Collection[str]) -> None:
         """Ask the server to tell when resources change."""
         if self.speaks_modern:
-            self._subscribed |= set(uris)
-            self._resubscribed.set()
+            self._changes.subscribe(uris)
             return
         for uri in uris:
             await self.request("resources/subscribe", {"uri": uri})
@@ -563,8 +432,7 @@ class Link:
                 await self.subscribe([params["uri"]])
                 return {}
             case "resources/unsubscribe":
-                self._subscribed.discard(params["uri"])
-                self._resubscribed.set()
+                self._changes.unsubscribe(params["uri"])
                 return {}
             case _:
                 return None
@@ -596,96 +464,9 @@ class Link:
             return
         await self._client.tell(message)
 
-    async def _ask_sampling(
-        self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
-        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer, ctx)
-
-    async def _ask_elicitation(
-        self, ctx: ClientRequestContext, params: types.ElicitRequestParams
-    ) -> types.ElicitResult | types.ErrorData:
-        return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult, ctx)
-
-    async def _ask_roots(self, ctx: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
-        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, ctx, seconds=ROOTS_SECONDS)
-
-    async def _ask(
-        self,
-        capability: str,
-        request: types.ServerRequest,
-        answer: type[AnswerT],
-        asked: ClientRequestContext,
-        *,
-        seconds: float | None = None,
-    ) -> AnswerT | types.ErrorData:
-        """Ask the client on behalf of the server; an error says why the client cannot be asked."""
-        client = self._client
-        if capability not in client.capabilities or client.modern:
-            return _refused(f"the client behind coatcheck cannot be asked for {capability}")
-        if self._asked >= MAX_ASKED:
-            return _refused(f"the client behind coatcheck has not answered {MAX_ASKED} other questions yet")
-        self._asked += 1
-        try:
-            return await self._ask_client(request, answer, asked, capability=capability, seconds=seconds)
-        finally:
-            self._asked -= 1
-
-    async def _ask_client(
-        self,
-        request: types.ServerRequest,
-        answer: type[AnswerT],
-        asked: ClientRequestContext,
-        *,
-        capability: str,
-        seconds: float | None,
-    ) -> AnswerT | types.ErrorData:
-        client = self._client
-        with anyio.move_on_after(ROOTS_SECONDS):
-            await client.ready.wait()
-        latest = self._latest()
-        front = latest.session if latest is not None else client.front
-        if front is None or not client.ready.is_set():
-            return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
-        related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
-        limit = (seconds or ASK_SECONDS) if latest is None else seconds
-        token = (asked.meta or {}).get("progress_token")
-        on_progress = None if token is None else partial(self._report_back, token)
-        try:
-            return await front.send_request(
-                request,
-                answer,
-                request_read_timeout_seconds=limit,
-                metadata=related,
-                progress_callback=on_progress,
-            )
-        except MCPError as error:
-            return error.error
-        except ValidationError:
-            return _refused(f"the client behind coatcheck answered {request.method} with what the protocol forbids")
-
-    async def _report_back(
-        self, token: types.ProgressToken, progress: float, total: float | None, message: str | None
-    ) -> None:
-        """Tell the server how far the client has got with what it was asked."""
-        said = types.ProgressNotificationParams(progress_token=token, progress=progress, total=total, message=message)
-        await self.notify(types.ProgressNotification(params=said))
-
     def _latest(self) -> ServerRequestContext[Any, Any] | None:
         """Return the client's request that came last and still runs: most likely what the server speaks about."""
         return next(reversed(self._in_flight.values()), None)
-
-
-async def _discover(session: ClientSession) -> None:
-    raw = await session.send_discover(LATEST_MODERN_VERSION)
-    try:
-        session.adopt(types.DiscoverResult.model_validate(raw))
-    except (ValidationError, RuntimeError) as error:  # no version in common, or no answer to this question
-        raise MCPError(code=types.UNSUPPORTED_PROTOCOL_VERSION, message=str(error)) from None
-
-
-def _refused(message: str) -> types.ErrorData:
-    return types.ErrorData(code=types.INVALID_REQUEST, message=message)
 
 
 def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPError:

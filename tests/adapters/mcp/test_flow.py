@@ -18,7 +18,8 @@ from coatcheck_mcp import Proxy, Upstream
 from coatcheck_mcp import link as link_module
 from coatcheck_mcp import proxy as proxy_module
 from coatcheck_mcp.client import MAX_EARLY, MAX_EARLY_BYTES, Client, Identified
-from coatcheck_mcp.link import MAX_ASKED, MAX_UNREAD
+from coatcheck_mcp.link import MAX_UNREAD
+from coatcheck_mcp.questions import MAX_ASKED
 from tests.adapters.mcp.servers import Everything, client_of, wire
 
 if TYPE_CHECKING:

@@ -169,7 +169,7 @@ async def test_a_client_that_does_not_answer_what_it_is_asked_for_its_roots_is_g
     async def say_nothing(_: Any) -> Any:
         await anyio.sleep_forever()
 
-    monkeypatch.setattr("coatcheck_mcp.link.ROOTS_SECONDS", 0.5)
+    monkeypatch.setattr("coatcheck_mcp.questions.ROOTS_SECONDS", 0.5)
     async with front_of(Everything(), listener) as url, client_at(url, list_roots_callback=say_nothing) as client:
         with anyio.fail_after(60), pytest.raises(MCPError, match="timed out"):
             await client.call_tool("roots")
@@ -388,7 +388,7 @@ def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
 async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_missed_and_ends_no_call(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coatcheck_mcp.transports._LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     server, opened, calling, again = Everything(), 0, anyio.Event(), anyio.Event()
 
     async def ends() -> bool:
@@ -431,7 +431,7 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
             enough.set()
         return 0.0
 
-    monkeypatch.setattr("coatcheck_mcp.link.pause_after", note)
+    monkeypatch.setattr("coatcheck_mcp.changes.pause_after", note)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (

@@ -320,7 +320,7 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
 async def test_a_stream_of_notifications_that_is_cut_again_and_again_is_opened_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("coatcheck_mcp.transports._LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     told = anyio.Event()
 
     async def on_message(message: Any) -> None:

@@ -1,0 +1,135 @@
+"""What the server asks while it works: the model of the client to write, its person to answer, its folders."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import anyio
+import mcp_types as types
+from mcp import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from pydantic import BaseModel, ValidationError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp.client.session import ClientRequestContext
+    from mcp.server import ServerRequestContext
+
+    from coatcheck_mcp.client import Client
+
+__all__ = ("MAX_ASKED", "Questions")
+
+ROOTS_SECONDS = 10.0
+"""Roots need no person to answer."""
+
+ASK_SECONDS = 300.0
+"""For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
+
+MAX_ASKED = 100
+"""Questions of a server that its client has not answered yet. More are refused."""
+
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
+Latest: TypeAlias = "Callable[[], ServerRequestContext[Any, Any] | None]"
+Notify: TypeAlias = "Callable[[types.ClientNotification], Awaitable[None]]"
+
+
+class Questions:
+    """Puts the questions of one server to its client. Its methods are callbacks of the ``mcp`` package's session."""
+
+    def __init__(self, client: Client, *, latest: Latest, notify: Notify) -> None:
+        """Configure.
+
+        Args:
+            client: whom the server may ask.
+            latest: returns the client's request on whose stream a question goes, if one runs.
+            notify: sends a notification to the server.
+
+        """
+        self._client = client
+        self._latest = latest
+        self._notify = notify
+        self._asked = 0
+
+    async def sampling(
+        self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        """Let the client's model write a message."""
+        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
+        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer, ctx)
+
+    async def elicitation(
+        self, ctx: ClientRequestContext, params: types.ElicitRequestParams
+    ) -> types.ElicitResult | types.ErrorData:
+        """Ask the client's person."""
+        return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult, ctx)
+
+    async def roots(self, ctx: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
+        """Ask in which folders the client works."""
+        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, ctx, seconds=ROOTS_SECONDS)
+
+    async def _ask(
+        self,
+        capability: str,
+        request: types.ServerRequest,
+        answer: type[AnswerT],
+        asked: ClientRequestContext,
+        *,
+        seconds: float | None = None,
+    ) -> AnswerT | types.ErrorData:
+        """Ask the client on behalf of the server; an error says why the client cannot be asked."""
+        client = self._client
+        if capability not in client.capabilities or client.modern:
+            return _refused(f"the client behind coatcheck cannot be asked for {capability}")
+        if self._asked >= MAX_ASKED:
+            return _refused(f"the client behind coatcheck has not answered {MAX_ASKED} other questions yet")
+        self._asked += 1
+        try:
+            return await self._ask_client(request, answer, asked, capability=capability, seconds=seconds)
+        finally:
+            self._asked -= 1
+
+    async def _ask_client(
+        self,
+        request: types.ServerRequest,
+        answer: type[AnswerT],
+        asked: ClientRequestContext,
+        *,
+        capability: str,
+        seconds: float | None,
+    ) -> AnswerT | types.ErrorData:
+        client = self._client
+        with anyio.move_on_after(ROOTS_SECONDS):
+            await client.ready.wait()
+        latest = self._latest()
+        front = latest.session if latest is not None else client.front
+        if front is None or not client.ready.is_set():
+            return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
+        related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
+        limit = (seconds or ASK_SECONDS) if latest is None else seconds
+        token = (asked.meta or {}).get("progress_token")
+        on_progress = None if token is None else partial(self._report_back, token)
+        try:
+            return await front.send_request(
+                request,
+                answer,
+                request_read_timeout_seconds=limit,
+                metadata=related,
+                progress_callback=on_progress,
+            )
+        except MCPError as error:
+            return error.error
+        except ValidationError:
+            return _refused(f"the client behind coatcheck answered {request.method} with what the protocol forbids")
+
+    async def _report_back(
+        self, token: types.ProgressToken, progress: float, total: float | None, message: str | None
+    ) -> None:
+        """Tell the server how far the client has got with what it was asked."""
+        said = types.ProgressNotificationParams(progress_token=token, progress=progress, total=total, message=message)
+        await self._notify(types.ProgressNotification(params=said))
+
+
+def _refused(message: str) -> types.ErrorData:
+    return types.ErrorData(code=types.INVALID_REQUEST, message=message)
