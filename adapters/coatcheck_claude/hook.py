@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from claude_agent_sdk import HookMatcher
 
 from coatcheck import TextBlock, log_failure
-from coatcheck.adapting import Arrival, Batch, Delivery, asettle, call_off_loop, enter_scope, plain_blocks
+from coatcheck.adapting import Arrival, Batch, Delivery, asettle, call_off_loop, enter_scope, is_light, plain_blocks
 from coatcheck.hook import BYTES_PER_TOKEN, answer_with, replaced, texts_to_offload, without_copy
 from coatcheck_claude.retrieval import READ_BACK
 
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 __all__ = ("hooks",)
 
 logger = logging.getLogger("coatcheck_claude")
-
-_MAX_LIGHT_VALUES, _MAX_LIGHT_CHARACTERS = 500, 100_000
-"""Of a response: less is looked through within a millisecond."""
 
 
 def hooks(
@@ -62,7 +59,7 @@ class _Hook:
         """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
         event = cast("dict[str, Any]", said)
         try:
-            response, texts = await call_off_loop(not _is_light(event.get("tool_response")), self._look, event)
+            response, texts = await call_off_loop(not is_light(event.get("tool_response")), self._look, event)
         except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
             tool = event.get("tool_name")
             log_failure(logger, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
@@ -115,21 +112,6 @@ class _Response(Delivery[Any]):
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any response
         """Return the response in its own shape, with what the model gets to see."""
         return replaced(self.raw, {arrival.native: _joined(outcome) for arrival, outcome in changed})
-
-
-def _is_light(response: object) -> bool:
-    """Return whether a response holds so little that to look through it takes no time worth a thread."""
-    left, values, characters = [response], 0, 0
-    while left and values < _MAX_LIGHT_VALUES and characters < _MAX_LIGHT_CHARACTERS:
-        value = left.pop()
-        values += 1
-        if isinstance(value, str):
-            characters += len(value)
-        elif isinstance(value, dict):
-            left += value.values()
-        elif isinstance(value, list):
-            left += value[:_MAX_LIGHT_VALUES]
-    return not left and characters < _MAX_LIGHT_CHARACTERS
 
 
 def _joined(outcome: Offloaded | Truncated) -> str:

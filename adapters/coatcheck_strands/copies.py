@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from strands.types.tools import ToolResult
 
 from coatcheck import Always, Offloaded
-from coatcheck.adapting import MARK, Delivery, mark_reference, read_marks
+from coatcheck.adapting import MARK, Delivery, is_light, mark_reference, read_marks
 from coatcheck_strands.convert import mark_in
 
 if TYPE_CHECKING:
@@ -52,12 +53,21 @@ class Copies(Delivery[ToolResult]):
         self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
         self._policy = Always() if is_stored else None
 
+    @property
+    def is_heavy(self) -> bool:
+        """Whether there is much to write as JSON."""
+        held = cast("dict[str, Any]", self.raw)
+        return not is_light([held.get(key) for key in NEXT_TO_CONTENT])
+
     def look(self) -> Sequence[Batch]:
-        """Return each as a result of its own."""
+        """Return each as a result of its own, measured by the core: the model gets none of them."""
         held = cast("dict[str, Any]", self.raw)
         copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_stored(value)}
         arrivals = [
-            self.plugin.arrival_of(self.event, [{"json": value}], native=key, policy=self._policy)
+            replace(
+                self.plugin.arrival_of(self.event, [{"json": value}], native=key, policy=self._policy),
+                measured_tokens=None,
+            )
             for key, value in copies.items()
         ]
         return (self.plugin.batch_of(self.event, arrivals, scope=self.scope),) if arrivals else ()

@@ -27,6 +27,7 @@ __all__ = (
     "decode_data_url",
     "encode_base64",
     "find_copy",
+    "is_light",
     "json_value",
     "mark_reference",
     "plain_blocks",
@@ -38,12 +39,32 @@ __all__ = (
 
 _ROWS = 1_000
 
+_MAX_LIGHT_VALUES, _MAX_LIGHT_CHARACTERS = 500, 100_000
+
 MARK = "coatcheck"
 """The key of our marks, wherever a framework lets a message carry more than its content."""
 
 _PIECE = 3 * 2**18
 """Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
 in one go would stall an event loop, from whatever thread."""
+
+
+def is_light(value: object) -> bool:
+    """Return whether a value of dicts, lists and texts can be walked or written as JSON within about a millisecond.
+
+    What cannot needs a thread: see ``call_off_loop``.
+    """
+    left, values, characters = [value], 0, 0
+    while left and values < _MAX_LIGHT_VALUES and characters < _MAX_LIGHT_CHARACTERS:
+        one = left.pop()
+        values += 1
+        if isinstance(one, str):
+            characters += len(one)
+        elif isinstance(one, dict):
+            left += one.values()
+        elif isinstance(one, list):
+            left += one[:_MAX_LIGHT_VALUES]
+    return not left and characters < _MAX_LIGHT_CHARACTERS
 
 
 # Base64

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from strands.types._events import ToolResultEvent
 from strands.types.tools import AgentTool
 
 import coatcheck
+import coatcheck_strands.copies
 from coatcheck_strands import ContextOffloader, FileStorage, offloaded_references
 from tests.adapters.strands.agents import BIG, MIDDLE, agent, reading, results, text_of
 
@@ -92,6 +94,27 @@ def test_a_copy_within_the_threshold_does_not_stay_next_to_text_that_left() -> N
 
     assert BIG[:4_000] not in str(result["structuredContent"])
     assert plugin.restore(result, subject)["structuredContent"] == {"data": BIG[:4_000]}  # type: ignore[typeddict-item]
+
+
+async def test_much_data_is_looked_at_on_a_thread_and_the_agents_model_counts_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, stored = list[threading.Thread](), coatcheck_strands.copies._is_stored
+
+    def noting(value: object) -> bool:
+        threads.append(threading.current_thread())
+        return stored(value)
+
+    monkeypatch.setattr(coatcheck_strands.copies, "_is_stored", noting)
+    plugin = ContextOffloader()
+    subject = agent(plugin, tools=[Server("small", structuredContent={"data": BIG * 20})])
+
+    await subject.invoke_async("go")
+
+    assert MIDDLE not in str(subject.messages)
+    assert threads
+    assert threading.main_thread() not in threads
+    assert MIDDLE not in str(subject.model.counted)  # type: ignore[attr-defined]
 
 
 def test_it_stays_where_the_host_wants_it() -> None:
