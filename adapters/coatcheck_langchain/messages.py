@@ -152,7 +152,10 @@ def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a da
 
     """
     if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
-        copied = copy.copy(holder)  # ``dataclasses.replace`` is no copy: it calls ``__init__`` again
+        try:
+            copied = copy.copy(holder)
+        except TypeError:  # its ``__new__`` wants arguments
+            return dataclasses.replace(holder, **change)  # the second choice: it calls ``__init__`` again
         if copied is holder:
             msg = f"{type(holder).__name__}.__copy__ must return another object, for the messages that change"
             raise TypeError(msg)

@@ -85,8 +85,9 @@ class Copies(Delivery[ToolResult]):
         }
         if stored:
             self.plugin.note_scope(self.event)
-        mark = {**mark_in(self.raw), TAKEN_OUT: sorted(stored)}
-        return cast("ToolResult", {**self.raw, **stored, MARK: mark})
+        mark = mark_in(self.raw)
+        taken_out = {*mark.get(TAKEN_OUT, ()), *stored}  # another offloader may have taken out the other
+        return cast("ToolResult", {**self.raw, **stored, MARK: {**mark, TAKEN_OUT: sorted(taken_out)}})
 
 
 def disown_marks(result: ToolResult) -> ToolResult:

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import InitVar, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
@@ -13,6 +13,9 @@ from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, Tool
 from coatcheck_langchain.messages import Calls, find_messages, replace_messages
 from coatcheck_langchain.tool_node import find_calls
 from tests.adapters.langchain.samples import tool_call
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,20 @@ def test_a_typed_state_keeps_everything_else_and_is_not_made_again() -> None:
 
     assert (changed.messages[0].content, changed.made) == ("WORDS", 2)
     assert (state.messages[0].content, state.made) == ("words", 2)
+
+
+@dataclass
+class Registered:
+    """Cannot be copied: Python makes the copy without arguments."""
+
+    messages: list[Any]
+
+    def __new__(cls, messages: list[Any]) -> Self:
+        return super().__new__(cls)
+
+
+def test_a_typed_state_that_cannot_be_copied_is_made_again() -> None:
+    assert upper(Registered([answer()])).messages[0].content == "WORDS"
 
 
 def test_other_messages_keep_their_places() -> None:

@@ -117,6 +117,25 @@ async def test_much_data_is_looked_at_on_a_thread_and_the_agents_model_counts_no
     assert MIDDLE not in str(subject.model.counted)  # type: ignore[attr-defined]
 
 
+class Second(ContextOffloader):
+    name = "second"
+
+
+def test_what_two_offloaders_took_out_comes_back() -> None:
+    storage = coatcheck.InMemoryStorage()
+    first = ContextOffloader(storage, max_result_tokens=10_000)
+    second = Second(storage, max_result_tokens=1_000, preview_tokens=200, include_retrieval_tool=False)
+    other = {"structuredContent": DATA, "metadata": {"of": BIG[:12_000]}}
+    subject = agent(second, first, tools=[Server("small", **other)])
+    subject("go")
+
+    result = results(subject)[0]
+    restored = first.restore(result, subject)
+
+    assert result["coatcheck"]["taken_out"] == ["metadata", "structuredContent"]
+    assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
+
+
 def test_it_stays_where_the_host_wants_it() -> None:
     result, _, _ = asked(Server(BIG, structuredContent=DATA), keep_structured_content=True)
 
