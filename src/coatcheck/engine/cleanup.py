@@ -30,8 +30,7 @@ __all__ = (
     "GRACE_SECONDS",
     "SweepLimits",
     "damage",
-    "delete_scope",
-    "delete_scopes",
+    "delete_all",
     "entries",
     "newest",
     "overdue",
@@ -43,7 +42,7 @@ GRACE_SECONDS = 3_600.0
 """``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
 MAX_PASSES = 5
-"""Passes of ``delete_scope``. It usually takes two: one that deletes, and one that finds nothing left."""
+"""Passes of ``delete_all``. It usually takes two: one that deletes, and one that finds nothing left."""
 
 PART_BYTES = 8 << 20
 """Chunk size for checking an entry: it bounds memory, and a network delivers it within the time limit."""
@@ -244,30 +243,16 @@ def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | N
 # Deleting.
 
 
-def delete_scope(storage: StorageAccess, scope: Scope, *, now: float) -> Effects[int]:
-    """Delete everything stored in ``scope`` until ``now``; return the number of contents.
+def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
+    """Delete everything stored under ``prefix`` until ``now``; return the number of contents.
+
+    One listing is no proof: a storage may miss entries while others change what it pages through. So it lists again
+    until it finds nothing older than ``now``. What was saved since may go or stay.
 
     Raises:
         InvalidRequest: the storage cannot list or delete.
         StorageError: the storage failed, or still lists older entries after the last pass.
 
-    """
-    return (yield from _delete_all(storage, f"{scope_part(scope)}/", now=now))
-
-
-def delete_scopes(storage: StorageAccess, under: tuple[str, ...], *, now: float) -> Effects[int]:
-    """Delete everything stored until ``now`` in the tuple scopes that begin with the parts ``under``.
-
-    Returns the number of contents; raises what ``delete_scope`` raises.
-    """
-    return (yield from _delete_all(storage, scope_part(under), now=now))
-
-
-def _delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
-    """Delete everything under a prefix.
-
-    One listing is no proof: a storage may miss entries while others change what it pages through. So it lists again
-    until it finds nothing older than ``now``. What was saved since may go or stay.
     """
     deleted: set[str] = set()
     for _ in range(MAX_PASSES):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from coatcheck.engine.cleanup import SweepLimits, delete_scope, delete_scopes, sweep
+from coatcheck.core.references import scope_part
+from coatcheck.engine.cleanup import SweepLimits, delete_all, sweep
 from coatcheck.engine.contents import Contents
 from coatcheck.engine.listing import list_contents
 from coatcheck.engine.offloading import Offloading
@@ -44,12 +45,12 @@ class Engine:
         return list_contents(self._storage, scope, tool_name=tool_name, limit=limit, after=after)
 
     def delete_scope(self, scope: Scope) -> Effects[int]:
-        """Delete everything that a scope holds; see ``cleanup.delete_scope``."""
-        return delete_scope(self._storage, scope, now=time.time())
+        """Delete everything that a scope holds; see ``cleanup.delete_all``."""
+        return delete_all(self._storage, f"{scope_part(scope)}/", now=time.time())
 
     def delete_scopes(self, under: tuple[str, ...]) -> Effects[int]:
-        """Delete everything in the scopes that begin with these parts; see ``cleanup.delete_scopes``."""
-        return delete_scopes(self._storage, under, now=time.time())
+        """Delete everything in the tuple scopes that begin with the parts ``under``; see ``cleanup.delete_all``."""
+        return delete_all(self._storage, scope_part(under), now=time.time())
 
     def sweep(self, **limits: float | None) -> Effects[int]:
         """Delete what is past a limit now; see ``cleanup.SweepLimits``."""
