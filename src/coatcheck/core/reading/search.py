@@ -226,13 +226,8 @@ class _RowMaker:
 
     def occurrence(self, hit: Hit) -> Steps[_Row]:
         """Return the beginning of a match as a window, without what is before it."""
-        row, _ = yield from self._window(hit, 0)
-        skipped = hit.character
-        if not hit.long:
-            prefix, _ = yield from self._behind(hit.start, 0)
-            skipped += len(decode(prefix))
-        item = self.index.item_at(hit.start)
-        return replace(row, text=row.text[skipped - (row.start or 0) :], start=skipped, before=_CUT, item=item)
+        row, _ = yield from self._window(hit, 0, around=0)
+        return replace(row, before=_CUT, item=self.index.item_at(hit.start))
 
     def _before(self, hit: Hit, number: int, last: int, context: int) -> Steps[list[_Row]]:
         """Return the context before a match, down to line ``last``, which is shown already."""
@@ -253,8 +248,8 @@ class _RowMaker:
         text = to_valid_unicode(decode(prefix + match + suffix))
         return _Row(owner=number, line=hit.line, text=text, hits=1, marked=True), hit.stop
 
-    def _window(self, hit: Hit, number: int) -> Steps[tuple[_Row, int]]:
-        """Return a window around a match, and the byte after it."""
+    def _window(self, hit: Hit, number: int, *, around: int = AROUND) -> Steps[tuple[_Row, int]]:
+        """Return a window with ``around`` characters before a match, and the byte after it."""
         prefix, _ = yield from self._behind(hit.start, 0)
         suffix, _ = yield from self._ahead(hit.stop, 0)
         most = OCCURRENCE * _WIDEST
@@ -267,17 +262,16 @@ class _RowMaker:
             right = decode(suffix[: align(suffix, AROUND * _WIDEST)])[:AROUND]
             behind = hit.stop + byte_of_character(suffix, len(right))
             after = _CUT if behind < hit.stop + len(suffix) else ""
-        before = _CUT if len(left) > AROUND else ""
-        left = left[-AROUND:]
-        prefix_characters = len(left) if hit.long else len(decode(prefix))
-        start = hit.character - len(left) if hit.long else hit.character + prefix_characters - len(left)
+        at = hit.character if hit.long else hit.character + len(left)
+        before = _CUT if len(left) > around else ""
+        left = left[max(0, len(left) - around) :]
         row = _Row(
             owner=number,
             line=hit.line,
             text=to_valid_unicode(left + middle + right),
             hits=1,
             marked=True,
-            start=start,
+            start=at - len(left),
             before=before,
             after=after,
         )
