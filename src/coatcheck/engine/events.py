@@ -241,13 +241,10 @@ class Recorder:
         self,
         kind: Literal["retrieved", "missed", "expired", "failed"],
         about: About,
-        *,
-        tokens: int | None,
-        reason: str,
-        error_type: str,
+        **details: Unpack[Details],
     ) -> None:
         """Record how a read ended: with an answer of so many ``tokens``, or without one for a ``reason``."""
-        self._record(kind, about, {kind: 1}, tokens=tokens, reason=reason, error_type=error_type)
+        self._record(kind, about, {kind: 1}, **details)
 
     def _record(self, kind: EventKind, about: About, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
         """Add to the counts, log an event and tell every listener.

@@ -33,7 +33,7 @@ from coatcheck.engine.execution import Effect, Effects
 from coatcheck.engine.failures import cause_for_model, log_failure, logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.facts import Estimate, Reference
@@ -144,9 +144,7 @@ class Offloading:
                 return give_up(listed)
             full_list, references = listed, (*references, listed)
             placeholder = build(full_list=full_list)
-        for slot in slots:
-            if slot.content is not None and slot.content.failures:
-                _log_failures(request, slot.content.failures)
+        _log_failures(request, slots)
         if self._contents.evicts and (yield from self._contents.missing(references, request.scope)):
             return give_up(StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
@@ -239,9 +237,7 @@ class Offloading:
         slots = [Slot(block=part.block, content=_previewed(part)) for part in parts]
         reason = cause_for_model(error)
         blocks = cut_to(slots, limit, counter=measure.counter, tool_name=tool_name, tokens=tokens, reason=reason)
-        for slot in slots:
-            if slot.content is not None and slot.content.failures:
-                _log_failures(request, slot.content.failures)
+        _log_failures(request, slots)
         outcome = Truncated(blocks=blocks, error=error)
         self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=0)
         return outcome
@@ -333,8 +329,9 @@ def _decoded(block: Block) -> str | None:
         return None
 
 
-def _log_failures(request: OffloadRequest, failures: Mapping[str, Exception]) -> None:
-    """Log each kind of preview that failed, once, at however many budgets it was tried."""
-    for kind, error in failures.items():
+def _log_failures(request: OffloadRequest, slots: Iterable[Slot]) -> None:
+    """Log each kind of preview that failed on a part, once, at however many budgets it was tried."""
+    failures = [failed for slot in slots if slot.content is not None for failed in slot.content.failures.items()]
+    for kind, error in failures:
         words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
         log_failure(logger, words, error=error)

@@ -98,21 +98,18 @@ class Retrieving:
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
         except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
-            kind = type(error).__name__
-            self._recorder.record_read("failed", about, tokens=None, reason="an internal error", error_type=kind)
+            self._recorder.record_read("failed", about, reason="an internal error", error_type=type(error).__name__)
             raise
-        self._recorder.record_read("retrieved", about, tokens=tokens, reason="", error_type="")
+        self._recorder.record_read("retrieved", about, tokens=tokens)
         return answered
 
     def _not_retrieved(self, error: CoatcheckError, about: About) -> None:
         match error:
             case ReferenceExpired():
-                gone = "the content is gone"
-                self._recorder.record_read("expired", about, tokens=None, reason=gone, error_type="")
+                self._recorder.record_read("expired", about, reason="the content is gone")
             case ReferenceNotFound():
                 # The message is for the model, and quotes what it wrote.
-                reason = "the scope never had such a reference"
-                self._recorder.record_read("missed", about, tokens=None, reason=reason, error_type="")
+                self._recorder.record_read("missed", about, reason="the scope never had such a reference")
             case StorageError():
                 self._recorder.record_failure(error, about, logged=str(error))
             case _:
