@@ -222,7 +222,7 @@ _MODULES = {
     "telemetry": ("OpenTelemetry",),
     "core.tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
-_load = lazily(__name__, _MODULES)
+_load, __dir__ = lazily(__name__, _MODULES)
 
 
 def __getattr__(name: str) -> object:
@@ -233,8 +233,3 @@ def __getattr__(name: str) -> object:
 
         return version("coatcheck")
     return _load(name)
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})

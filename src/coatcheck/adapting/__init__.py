@@ -120,7 +120,7 @@ __all__ = (
     "texts_in",
 )
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__,
     {
         "answers": ("Failure", "aanswer", "answer"),
@@ -176,8 +176,3 @@ __getattr__ = lazily(
         "package": ("front_door",),
     },
 )
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})

@@ -6,7 +6,6 @@ It must load next to nothing: ``import coatcheck_langchain`` runs it, in program
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from coatcheck.core.forks import loading
@@ -41,17 +40,13 @@ def front_door(
 
     """
     _require(needs, by=package, install=install)
-    load = lazily(package, modules)
+    load, list_names = lazily(package, modules)
 
     def load_public(name: str) -> object:
         if name in (more or {}):
             module, install_with = (more or {})[name]
             _require(module, by=name, install=install_with)
         return load(name)
-
-    def list_names() -> list[str]:
-        namespace = vars(sys.modules[package])
-        return sorted({*namespace, *namespace["__all__"]})
 
     return load_public, list_names
 

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 __all__ = ("lazily",)
 
 
-def lazily(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package that gives the names of each of its ``modules``.
+def lazily(
+    package: str, modules: Mapping[str, tuple[str, ...]]
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package that gives the names of each of its ``modules``.
 
     Raises:
-        AttributeError: the returned function was asked for another name.
+        AttributeError: from ``__getattr__``: there is no such name.
 
     """
     module_of = {name: module for module, names in modules.items() for name in names}
@@ -36,4 +38,8 @@ def lazily(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
         setattr(sys.modules[package], name, value)
         return value
 
-    return load
+    def list_names() -> list[str]:
+        namespace = vars(sys.modules[package])
+        return sorted({*namespace, *namespace["__all__"]})
+
+    return load, list_names

@@ -30,7 +30,7 @@ __all__ = (
     "without_copy",
 )
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__,
     {
         "answer": ("answer_with", "texts_to_offload"),

@@ -56,7 +56,7 @@ __all__ = (
     "ToolResultStoreBridge",
 )
 
-__getattr__ = lazily(
+__getattr__, __dir__ = lazily(
     __name__,
     {
         "file": ("FileStorage",),
@@ -82,8 +82,3 @@ __getattr__ = lazily(
         "strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     },
 )
-
-
-def __dir__() -> list[str]:
-    """Return the public names."""
-    return sorted({*globals(), *__all__})

@@ -19,4 +19,4 @@ if TYPE_CHECKING:
 __all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_odd")
 
 # Loaded with the first result that is offloaded: an agent that keeps all its results never needs them.
-__getattr__ = lazily("coatcheck.core.preview", {"kinds": ("LARGE_CHARACTERS", "preview", "search_for_odd")})
+__getattr__, __dir__ = lazily("coatcheck.core.preview", {"kinds": ("LARGE_CHARACTERS", "preview", "search_for_odd")})
