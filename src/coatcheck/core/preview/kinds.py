@@ -159,10 +159,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
             continue
         try:
             meter = once if show in LITTLE_WORK else metered
-            if show in _SHOW_TROUBLE:
-                shown = show(content, budget, meter)
-            else:
-                shown = _show_below_errors(show, content, budget, meter)
+            shown = _show_below_errors(show, content, budget, meter)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
@@ -175,7 +172,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
 
 def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
-    errors = name_trouble(content, budget, counter)
+    errors = [] if show in _SHOW_TROUBLE else name_trouble(content, budget, counter)
     if not errors:
         return show(content, budget, counter)
     left = budget - count_parts(counter, *errors)
@@ -240,7 +237,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
     opens_a_bracket = first in {"[", "{"} or "\n[" in head or "\n{" in head
     may_be: dict[PreviewFunction, object] = {
-        preview_command_output: head.lstrip()[:1] == "<" and output_in(content.text),
+        preview_command_output: first == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
         preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines)),
@@ -326,10 +323,7 @@ def _preview_inside(
     for show in kinds_of(inside):
         if show in unless:
             return None
-        if show in _SHOW_TROUBLE:
-            shown = show(inside, left, counter)
-        else:
-            shown = _show_below_errors(show, inside, left, counter)
+        shown = _show_below_errors(show, inside, left, counter)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second of which is counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None

@@ -383,21 +383,18 @@ class _Container(_Part):
         """Find out what is in it."""
         _, most, counter = self._made
         self._odd, rows = _rows(self._value, most, counter)
-        if isinstance(self._value, dict):
-            members = islice(self._value.items(), most)
-            if rows is None:
-                for position, (key, child) in enumerate(members):
-                    part = self._parts[position] = _part(child, *self._made)
-                    part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
+        if rows is not None:
+            self._rows = _Table(rows, len(self._value))
+        elif isinstance(self._value, dict):
+            for position, (key, child) in enumerate(islice(self._value.items(), most)):
+                part = self._parts[position] = _part(child, *self._made)
+                part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
         else:
             # Scalars below another value are written on one line, so from the first on.
             is_line = self._depth and not isinstance(self._value[0], (dict, list))
             order = range(len(self._value)) if is_line else ends(len(self._value))
-            if rows is None:
-                wanted = dict.fromkeys(chain(self._odd.positions, islice(order, most)))
-                self._parts = {one: _part(self._value[one], *self._made) for one in wanted}
-        if rows is not None:
-            self._rows = _Table(rows, len(self._value))
+            wanted = dict.fromkeys(chain(self._odd.positions, islice(order, most)))
+            self._parts = {one: _part(self._value[one], *self._made) for one in wanted}
         for part in self._rows.parts.values() if self._rows else self._parts.values():
             part.of = self
 
