@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import Never, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, resolve_scope
+from coatcheck.adapting import Arrival, Batch, OneResult, ScopeOption, resolve_scope
 from coatcheck_adk.convert import blocks_of, is_error, may_be_of_mcp, media_tokens, plain_blocks_of, result_of
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.tool_context import ToolContext
 
-    from coatcheck import Offloaded, Offloader, Truncated
+    from coatcheck import Block, Offloader
 
 __all__ = ("Result", "begin_call", "end_call", "identity_of", "logger")
 
@@ -49,7 +49,7 @@ _running: ContextVar[_Running | None] = ContextVar("coatcheck_adk_running", defa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Delivery[Any]):
+class Result(OneResult[Any]):
     """What one call of a tool returned."""
 
     raw: Any
@@ -91,9 +91,9 @@ class Result(Delivery[Any]):
         )
         return (batch,)
 
-    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> dict[str, Any]:
+    def restore(self, blocks: Sequence[Block]) -> dict[str, Any]:
         """Return another result, with what the model gets to see."""
-        return result_of(changed[0][1].blocks, self.raw)
+        return result_of(blocks, self.raw)
 
 
 def identity_of(context: ToolContext) -> tuple[str, str, str] | None:

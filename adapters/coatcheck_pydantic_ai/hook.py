@@ -18,7 +18,7 @@ from pydantic_ai.exceptions import ToolFailed, ToolFailedError, ToolRetryError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from coatcheck import Never, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, ScopeOption, resolve_scope
+from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, resolve_scope
 from coatcheck_pydantic_ai.convert import blocks_of, plain_blocks_of, result_of, text_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_ai import RunContext
     from pydantic_ai.tools import ToolDefinition
 
-    from coatcheck import Offloaded, Offloader, Truncated
+    from coatcheck import Block, Offloader
 
 __all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger")
 
@@ -49,7 +49,7 @@ class Hook:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output(Delivery[Any]):
+class Output(OneResult[Any]):
     """What one call of a tool ended with."""
 
     raw: Any
@@ -89,10 +89,9 @@ class Output(Delivery[Any]):
         )
         return (batch,)
 
-    def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any result
+    def restore(self, blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - any result
         """Return another result, or another error, with what the model gets to see."""
-        ((_, outcome),) = changed
-        return saying(self.raw, text_of(outcome.blocks)) if self.is_error else result_of(outcome.blocks, self.raw)
+        return saying(self.raw, text_of(blocks)) if self.is_error else result_of(blocks, self.raw)
 
 
 def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: ToolDefinition) -> bool:
