@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coatcheck.core.checks import is_number
 from coatcheck.core.errors import LONGEST_NUMBER, InvalidRequest, describe_value
 from coatcheck.core.forks import loading
 
@@ -124,7 +125,7 @@ def _unread(_: str, value: object) -> object:
 
 
 def _string(name: str, value: object) -> str:
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LAST_LINE:
+    if is_number(value) and abs(value) < LAST_LINE:
         value = str(value)  # a model that searches for 404 may leave the quotes out
     if not isinstance(value, str):
         msg = f"{name} must be a string, not {describe_value(value)}"

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from coatcheck.core.errors import InvalidRequest
 
-__all__ = ("is_count", "require_flag", "require_positive")
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+__all__ = ("is_count", "is_number", "require_flag", "require_positive")
 
 
-def is_count(value: object, *, least: int = 0) -> bool:
+def is_count(value: object, *, least: int = 0) -> TypeGuard[int]:
     """Return whether ``value`` is a whole number of at least ``least``."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether ``value`` is an ``int`` or a ``float``, which True and False are not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def require_positive(name: str, value: object) -> int:
@@ -19,7 +29,7 @@ def require_positive(name: str, value: object) -> int:
         InvalidRequest: it is not; the message names the argument.
 
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
+    if not is_count(value, least=1):
         # Also in the words of Strands' own offloader, whose tests expect them.
         msg = f"{name} must be positive, a whole number above 0, not {value!r}"
         raise InvalidRequest(msg)

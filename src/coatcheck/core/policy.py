@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from coatcheck.core.blocks import ToolResult
-from coatcheck.core.checks import require_positive
+from coatcheck.core.checks import is_number, require_positive
 from coatcheck.core.errors import InvalidRequest
 
 __all__ = (
@@ -88,7 +88,7 @@ class OverShare:
 
     def __post_init__(self) -> None:
         require_positive("OverShare context_window", self.context_window)
-        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
+        if not (is_number(self.share) and 0 < self.share <= 1):
             msg = f"OverShare share must be above 0 and at most 1 (0.02 for two percent), not {self.share!r}"
             raise InvalidRequest(msg)
 

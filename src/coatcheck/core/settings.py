@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coatcheck.core.checks import is_count, require_flag, require_positive
+from coatcheck.core.checks import is_count, is_number, require_flag, require_positive
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import OverTokens, require_policy
 from coatcheck.core.tokens import TiktokenCounter, TokenCounter, for_any_text
@@ -129,7 +129,9 @@ class Settings:
         for name in ("offload_errors", "show_path", "list_arguments", "require_scope"):
             require_flag(name, getattr(self, name))
         require_positive("network_threads", self.network_threads)
-        _require_seconds("queue_seconds", self.queue_seconds)
+        if not (is_number(self.queue_seconds) and 0 < self.queue_seconds < math.inf):
+            msg = f"queue_seconds must be a number of seconds above 0, not {self.queue_seconds!r}"
+            raise InvalidRequest(msg)
         if self.token_counter is not None and not isinstance(self.token_counter, TokenCounter):
             msg = f"token_counter must be a coatcheck.TokenCounter, not {self.token_counter!r}"
             raise InvalidRequest(msg)
@@ -167,12 +169,6 @@ class Settings:
             raise InvalidRequest(msg)
         if self.max_step_tokens is not None:
             require_positive("max_step_tokens", self.max_step_tokens)
-
-
-def _require_seconds(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        msg = f"{name} must be a number of seconds above 0, not {value!r}"
-        raise InvalidRequest(msg)
 
 
 def _checked_policies(policies: object) -> Mapping[str | tuple[str, ...], Policy]:

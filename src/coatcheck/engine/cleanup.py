@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from coatcheck.core.checks import is_number
 from coatcheck.core.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
 from coatcheck.core.references import Key, begin_digest, is_storage_key, scope_part
 from coatcheck.engine.contents import require_digest, require_stored
@@ -73,7 +74,7 @@ class SweepLimits:
             msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
             raise InvalidRequest(msg)
         for name, limit in limits.items():
-            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0):
+            if limit is not None and not (is_number(limit) and limit >= 0):
                 msg = f"{name} must be a number of at least 0, not {limit!r}"
                 raise InvalidRequest(msg)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.core.arguments import LISTING
+from coatcheck.core.checks import is_count
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_value
 from coatcheck.core.reading.wording import LISTED, LISTED_IN_PART, MORE_STORED, NOT_DESCRIBED, listed
 from coatcheck.core.references import Key, make_reference
@@ -89,7 +90,7 @@ def list_contents(
         StorageError: the storage failed.
 
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= LONGEST_PAGE:
+    if not is_count(limit, least=1) or limit > LONGEST_PAGE:
         msg = f"limit must be a whole number from 1 to {LONGEST_PAGE:,}, not {limit!r}"
         raise InvalidRequest(msg)
     if after is not None and not isinstance(after, str):

@@ -89,7 +89,7 @@ class Offloading:
             answer = yield from self._ask_host(
                 request, tokens, what="measured_tokens", instead="the token counter decides"
             )
-            tokens = cast("int", answer) if is_count(answer) else None
+            tokens = answer if is_count(answer) else None
         measure = Measure(result.blocks, self._counter, measured_tokens=tokens)
         if not isinstance(rule, Rule):
             ask, what = partial(rule, result), "the policy"

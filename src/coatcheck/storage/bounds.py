@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from coatcheck.core.checks import require_positive
+from coatcheck.core.checks import is_number, require_positive
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.references import DIGEST_LENGTH, is_scope_part
 from coatcheck.storage.entry_files import is_stem, remove, remove_leftovers, stem_of, times
@@ -81,8 +81,7 @@ class Bounds:
             if getattr(self, name) is not None:
                 require_positive(name, getattr(self, name))
         age = self.max_age
-        is_number = isinstance(age, int | float) and not isinstance(age, bool)
-        if age is not None and not ((is_number or isinstance(age, timedelta)) and 0 < self.age_seconds < math.inf):
+        if age is not None and not ((is_number(age) or isinstance(age, timedelta)) and 0 < self.age_seconds < math.inf):
             msg = f"max_age must be a number of seconds above 0, a timedelta, or None for no limit, not {age!r}"
             raise InvalidRequest(msg)
         is_set = not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)

@@ -17,6 +17,7 @@ from jmespath.functions import Functions
 from jmespath.visitor import Options, TreeInterpreter
 
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.checks import is_number
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
@@ -236,7 +237,7 @@ class _Interpreter(TreeInterpreter):
 def _kind(value: object) -> str:
     if isinstance(value, str):
         return "text"
-    return "number" if isinstance(value, (int, float)) and not isinstance(value, bool) else "other"
+    return "number" if is_number(value) else "other"
 
 
 def _type_message(error: JMESPathTypeError) -> str:
