@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.core.lazy import lazily
-from coatcheck.core.preview.source import Previewed
+from coatcheck.core.preview.source import LARGE_CHARACTERS, Previewed
 
 if TYPE_CHECKING:
-    from coatcheck.core.preview.kinds import LARGE_CHARACTERS, preview, search_for_odd
+    from coatcheck.core.preview.kinds import preview, search_for_odd
 
 __all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_odd")
 
 # Loaded with the first result that is offloaded: an agent that keeps all its results never needs them.
-__getattr__, __dir__ = lazily("coatcheck.core.preview", {"kinds": ("LARGE_CHARACTERS", "preview", "search_for_odd")})
+__getattr__, __dir__ = lazily("coatcheck.core.preview", {"kinds": ("preview", "search_for_odd")})

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from math import isinf
 from typing import TYPE_CHECKING
 
 import orjson
 
 from coatcheck.core.preview.json_ends import LARGE, preview_json_ends, search_json
+from coatcheck.core.preview.json_list import finite
 from coatcheck.core.preview.names import ESCAPE, without_notation
 from coatcheck.core.preview.outline import fit_outline
 from coatcheck.core.preview.text import preview_text
@@ -69,13 +69,7 @@ def parse_json(text: str) -> JsonValue:
     try:
         value: JsonValue = orjson.loads(text)
     except ValueError:
-        value = json.loads(text.removeprefix("\ufeff"), parse_float=_finite)
-    return value
-
-
-def _finite(digits: str) -> float:
-    if isinf(value := float(digits)):
-        raise ValueError(digits)
+        value = json.loads(text.removeprefix("\ufeff"), parse_float=finite)
     return value
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.json_list import (
@@ -31,10 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.preview.json_list import Item
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
-
-    Item: TypeAlias = tuple[int, int, JsonValue]
 
 __all__ = ("LARGE", "preview_json_ends", "search_json")
 

@@ -15,7 +15,7 @@ from coatcheck.core.preview.names import ESCAPE, next_to_names, without_notation
 from coatcheck.core.preview.notation import Verbatim, count_of
 from coatcheck.core.preview.odd import find_odd
 from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
-from coatcheck.core.preview.source import LOOKED_AT_WHOLE, lines_of, shortened
+from coatcheck.core.preview.source import LARGE_CHARACTERS, lines_of, shortened
 from coatcheck.core.preview.table import Records, Rows, ends, table
 from coatcheck.core.preview.work import spend
 
@@ -42,7 +42,7 @@ _SHARE_OF_OTHERS = 0.25
 def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
     """Search the records of a long text for odd ones; yield after each piece."""
     text = content.text
-    if len(text) > LOOKED_AT_WHOLE:
+    if len(text) > LARGE_CHARACTERS:
         yield from search_pieces(found, text, partial(_read, text), partial(split_lines, text))
 
 
@@ -64,7 +64,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
                 return None
     odd, unseen = _odd_lines(content, values, counter)
     others = {position: line for position, line in others.items() if position not in values}  # those are odd ones
-    seen = "those looked at" if len(content.text) > LOOKED_AT_WHOLE else "them"
+    seen = "those looked at" if len(content.text) > LARGE_CHARACTERS else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}
@@ -107,7 +107,7 @@ def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None,
 def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenCounter) -> tuple[Odd, str]:
     """Return which lines are odd, and which were not searched for odd ones; add the odd ones to ``values``."""
     text = content.text
-    if len(text) <= LOOKED_AT_WHOLE:
+    if len(text) <= LARGE_CHARACTERS:
         places, odd = list(values), find_odd(list(values.values()), counter)
         return odd._replace(positions=tuple(places[position] for position in odd.positions)), ""
     found = found_in(content, search_json_lines)

@@ -18,9 +18,21 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
     from coatcheck.core.preview.odd import OddSearch
 
-    Item: TypeAlias = tuple[int, int, JsonValue]
+__all__ = (
+    "Item",
+    "NotRead",
+    "Opened",
+    "finite",
+    "items_in",
+    "members_after",
+    "opened",
+    "parting_of",
+    "read_list",
+    "split_list",
+)
 
-__all__ = ("NotRead", "Opened", "items_in", "members_after", "opened", "parting_of", "read_list", "split_list")
+Item: TypeAlias = "tuple[int, int, JsonValue]"
+"""A record: where it begins and ends, and its value."""
 
 _MAX_MEMBERS = 40
 _MAX_LEVELS = 4
@@ -34,15 +46,15 @@ class NotRead(Exception):
     """The text ends here, or goes on in another way."""
 
 
-def _finite(written: str) -> float:
+def finite(digits: str) -> float:
     """Return a number; raises ``ValueError`` for one such as 1e400, which would be shown as infinity."""
-    number = float(written)
+    number = float(digits)
     if math.isinf(number):
-        raise ValueError
+        raise ValueError(digits)
     return number
 
 
-_DECODER = json.JSONDecoder(parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_float=finite)
 
 
 class Opened(NamedTuple):

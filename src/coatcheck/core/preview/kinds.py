@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     PreviewFunction: TypeAlias = Callable[[Previewed, int, TokenCounter], str | None]
 
-__all__ = ("LARGE_CHARACTERS", "kinds_of", "preview", "search_for_odd")
+__all__ = ("kinds_of", "preview", "search_for_odd")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
@@ -93,10 +93,6 @@ SEARCHES: dict[PreviewFunction, Search] = {
     preview_repeats: search_repeats,
 }
 """What finds the odd records or lines of a kind in a long text, in pieces."""
-
-LARGE_CHARACTERS = 262_144
-"""``search_for_odd`` searches a longer text in pieces, before the preview is made. ``preview`` searches a shorter
-one itself."""
 
 _CHARACTERS_OF_A_TOKEN = 8
 _PAIRS = {"[": "]", "{": "}", "(": ")"}

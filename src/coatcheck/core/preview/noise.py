@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.source import gap_of_characters
+
 if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -42,7 +44,7 @@ def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str
     base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
     held = [f", a {what}" for begins, what in _BEGINNINGS.items() if base64 and digits.startswith(begins)]
     name = f"{'base64' if base64 else 'hexadecimal'} data{''.join(held)}"
-    gap = f"[… characters {_SHOWN}-{total - 1:,} of {total:,} not shown …]"
+    gap = gap_of_characters(_SHOWN, total - 1, total)
     shown = f"{name}, {total:,} characters, beginning with:\n{text[:_SHOWN]}\n{gap}"
     return shown if counter.count(shown) <= budget else None
 

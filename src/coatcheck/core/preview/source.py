@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = (
     "IN_NUMBERS",
+    "LARGE_CHARACTERS",
     "LEVELS",
     "LONGEST_LINE",
-    "LOOKED_AT_WHOLE",
     "Found",
     "LineGroup",
     "Previewed",
     "Trouble",
     "ends_within",
+    "gap_of_characters",
     "gap_of_lines",
     "join_lines",
     "lines_of",
@@ -38,8 +39,9 @@ __all__ = (
     "shortened",
 )
 
-LOOKED_AT_WHOLE = 256 * 1024
-"""Characters of a content that is looked at from end to end; of a longer one, a part from each end."""
+LARGE_CHARACTERS = 256 * 1024
+"""Of a longer text, lines are looked at in a part from each end only, and ``search_for_odd`` searches it in pieces,
+before the preview is made. ``preview`` searches a shorter one itself."""
 
 _WINDOW = 32 * 1024
 """Characters of that part: eight times what a preview of 1,000 tokens shows."""
@@ -156,7 +158,7 @@ class Previewed:
 def lines_of(content: Previewed) -> dict[int, str]:
     """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
     text = content.text
-    if len(text) <= LOOKED_AT_WHOLE:
+    if len(text) <= LARGE_CHARACTERS:
         return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
     head = text[:_WINDOW].split("\n")[:-1]
     tail = text[-_WINDOW:].removesuffix("\n").split("\n")[1:]
@@ -192,21 +194,22 @@ def ends_within(text: str, size: int) -> str:
     """
     if fits_bytes(text, size):
         return text
-    gap = f"\n{_gap_of_characters(len(text), len(text), len(text))}\n"
+    gap = f"\n{gap_of_characters(len(text), len(text), len(text))}\n"
     half = (size - len(gap.encode())) // 2
     if half <= 0:
         return ends_of([text], size)[0]
     head, tail = ends_of([text], half)
-    return f"{head}\n{_gap_of_characters(len(head), len(text) - len(tail) - 1, len(text))}\n{tail}"
+    return f"{head}\n{gap_of_characters(len(head), len(text) - len(tail) - 1, len(text))}\n{tail}"
 
 
-def _gap_of_characters(first: int, last: int, total: int) -> str:
-    return f"[… characters {first:,}-{last:,} of {total:,} not shown …]"
+def gap_of_characters(first: int, last: int, total: int, *, held: str = "") -> str:
+    """Say which characters are not shown, and, if given, what they hold."""
+    return f"[… characters {first:,}-{last:,} of {total:,} not shown{held} …]"
 
 
-def gap_of_lines(first: int, last: int, total: int) -> str:
-    """Say which lines are not shown."""
-    return f"[… lines {first:,}-{last:,} of {total:,} not shown …]"
+def gap_of_lines(first: int, last: int, total: int, *, held: str = "") -> str:
+    """Say which lines are not shown, and, if given, what they hold."""
+    return f"[… lines {first:,}-{last:,} of {total:,} not shown{held} …]"
 
 
 def join_lines(chosen: Mapping[int, str], total: int) -> str:

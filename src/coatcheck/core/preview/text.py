@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from coatcheck.core.preview.names import names_in, without
-from coatcheck.core.preview.source import sample_of
+from coatcheck.core.preview.source import gap_of_characters, gap_of_lines, sample_of
 from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
     if whole_lines and content.lines > 1:
         first = text.count("\n", 0, start) + 1
         last = content.lines - text.count("\n", end) - (0 if text.endswith("\n") or end == len(text) else 1)
-        return f"[… lines {first:,}-{last:,} of {content.lines:,} not shown{held} …]"
-    return f"[… characters {start:,}-{end - 1:,} of {len(text):,} not shown{held} …]"
+        return gap_of_lines(first, last, content.lines, held=held)
+    return gap_of_characters(start, end - 1, len(text), held=held)
 
 
 def _end_at_a_line(piece: str) -> str:
