@@ -17,7 +17,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
 from coatcheck.engine.failures import logger, write
 from coatcheck.engine.options import OtherOptions, check_options
-from coatcheck.scopes import choose_scope
+from coatcheck.scopes import require_scope
 from coatcheck.scopes import scope as ambient_scope
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check_scope(scope: ScopeOption) -> ScopeOption:
     if scope is None or callable(scope):
         return scope
     try:
-        choose_scope(scope, None, required=True)
+        require_scope(scope)
     except InvalidRequest as error:
         msg = f"{error}. A callable that returns the scope of a call, or None, will do too"
         raise InvalidRequest(msg) from None

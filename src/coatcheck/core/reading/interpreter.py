@@ -95,11 +95,9 @@ class Evaluator:
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
             mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
-        except (JMESPathError, ArithmeticError, LookupError, TypeError) as error:
-            raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
         except InvalidRequest:
             raise
-        except ValueError as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # the last of which JMESPathError is
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
         self._meter.charge(_UNITS_OF_A_MISMATCH)
         raise mismatch

@@ -85,7 +85,7 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
             break
         if result is not None:
             results.append((number, result))
-    values = [record for record in records if record is not EMPTY] if EMPTY in records else records
+    values = [record for record in records if record is not EMPTY]
     if not results:
         evaluator.start_afresh()
         whole = _whole(evaluator, values)
