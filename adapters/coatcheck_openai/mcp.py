@@ -94,7 +94,7 @@ class OffloadedServer(Proxy):
 
 def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -> tuple[Block, ...]:
     """Convert what the SDK shows of a result: its content, or, where ``structured`` asks for it, the one JSON value."""
-    value = _structured_of(result) if structured and not _is_error(result) else None
+    value = getattr(result, _STRUCTURED) if structured and not _is_error(result) else None
     if value:
         return (JsonBlock(value),)
     blocks = blocks_of_items(list(map(_shown_of, result.content)), media=media)
@@ -137,10 +137,6 @@ def _tokens_as_text(result: CallToolResult) -> int:
     texts = sum(len(part.text) for part in result.content if isinstance(part, TextContent))
     encoded = sum(len(json.dumps(_shown_of(part))) for part in result.content if not isinstance(part, TextContent))
     return text_tokens(texts, encoded=encoded)
-
-
-def _structured_of(result: CallToolResult) -> Any:  # noqa: ANN401 - a JSON value
-    return getattr(result, _STRUCTURED)
 
 
 def _is_error(result: CallToolResult) -> bool:

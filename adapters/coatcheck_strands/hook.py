@@ -24,7 +24,7 @@ from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts
 from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
-from coatcheck_strands.options import check_cycles, complete_options, identity_of
+from coatcheck_strands.options import DEFAULTS, check_cycles, complete_options, identity_of
 from coatcheck_strands.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 __all__ = ("ContextOffloader",)
 
 logger = logging.getLogger("coatcheck_strands")
-
-_DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
 
 _REPLACED = "The agent's own tool %r is replaced by coatcheck's: rename it, or pass include_retrieval_tool=False"
 
@@ -65,8 +63,8 @@ class ContextOffloader(StorageHooks):
     def __init__(
         self,
         storage: object = None,
-        max_result_tokens: int = _DEFAULTS["max_result_tokens"],
-        preview_tokens: int = _DEFAULTS["preview_tokens"],
+        max_result_tokens: int = DEFAULTS["max_result_tokens"],
+        preview_tokens: int = DEFAULTS["preview_tokens"],
         *,
         include_retrieval_tool: bool = True,
         offer_tool: OfferTool = "always",
@@ -116,7 +114,6 @@ class ContextOffloader(StorageHooks):
             preview_tokens=preview_tokens,
             has_tool=include_retrieval_tool,
             more=options,
-            defaults=_DEFAULTS,
         )
         offloaders = Offloaders(storage, options=completed, evict_after_cycles=evict_after_cycles)
         super().__init__(offloaders, scope=scope)

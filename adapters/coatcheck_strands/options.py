@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from strands import Agent
 
-__all__ = ("Call", "check_cycles", "complete_options", "identity_of")
+__all__ = ("DEFAULTS", "Call", "check_cycles", "complete_options", "identity_of")
 
 logger = logging.getLogger("coatcheck_strands")
+
+DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
+"""Of the numbers that users may pass by position."""
 
 _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
 """Keywords that Strands' own offloader is about to take. Here the kind of content chooses the preview."""
@@ -48,7 +51,6 @@ def complete_options(
     preview_tokens: int,
     has_tool: bool,
     more: Mapping[str, Any],
-    defaults: Mapping[str, int],
 ) -> dict[str, Any]:
     """Return the options for ``Offloader``; none with a ready one.
 
@@ -64,7 +66,7 @@ def complete_options(
         )
     numbers = {"max_result_tokens": max_result_tokens, "preview_tokens": preview_tokens}
     if isinstance(storage, Offloader):
-        refuse_options([*options, *(name for name, number in numbers.items() if number != defaults[name])])
+        refuse_options([*options, *(name for name, number in numbers.items() if number != DEFAULTS[name])])
         make_offloader(storage, {}, no_steps=_NO_STEPS)  # for the warning
         return {}
     if (

@@ -43,7 +43,6 @@ __all__ = (
     "decide",
     "fit_step",
     "media_tokens",
-    "offload_above",
     "policy_of",
     "rule_of",
 )
@@ -156,10 +155,6 @@ class Measure:
             self.exceeded = limit
         return left < 0
 
-    def characters_exceed(self, limit: int) -> bool:
-        """Return whether text and JSON together have more than ``limit`` characters."""
-        return sum(map(len, self.texts)) > limit
-
     def estimate(self, *, exact_up_to: int) -> Estimate:
         """Return the tokens of the whole result, estimated once; see ``CountedOnce.estimate``."""
         if self._measured is not None:
@@ -236,15 +231,15 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
     else:
         match rule:
             case Always():
-                return offload_above(None, settings=settings)
+                return _offload_above(None, settings=settings)
             case Never():
                 reason = _POLICY
             case OverChars():
-                if measure.characters_exceed(rule.threshold):
-                    return offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+                if sum(map(len, measure.texts)) > rule.threshold:
+                    return _offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
             case OverTokens() | OverShare():
                 threshold = min(rule.threshold, settings.max_inline_tokens)
-    return offload_above(threshold, settings=settings) if measure.exceeds(threshold) else reason
+    return _offload_above(threshold, settings=settings) if measure.exceeds(threshold) else reason
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
@@ -259,13 +254,13 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     movable = sorted(
         (size, -number)
         for number, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
-        if decision == Keep(reason="within the threshold") and size > SHRINK_FROM_TOKENS
+        if decision == _WITHIN and size > SHRINK_FROM_TOKENS
     )
     over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
     while movable and over > 0:
         size, negative_number = movable.pop()
         # The threshold that fired is what the step had left for this result: less than it takes.
-        decisions[-negative_number] = offloaded = offload_above(size - 1, settings=settings)
+        decisions[-negative_number] = offloaded = _offload_above(size - 1, settings=settings)
         over += _placeholder_tokens(decided[-negative_number], size, offloaded) - size
     if over > 0:
         _shrink_previews(decisions, over)
@@ -299,7 +294,7 @@ def media_tokens(media_type: str) -> int:
     return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
 
 
-def offload_above(threshold: int | None, *, settings: Settings) -> Offload:
+def _offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
     preview = (
         settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))

@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.forks import loading
 from coatcheck.hook.numbers import marked, read, unmarked
 from coatcheck.hook.options import BYTES_PER_TOKEN, read_options
-from coatcheck.hook.shapes import MIN_BYTES, as_text, heavy_values, large_texts, replaced, stays, without_copy
+from coatcheck.hook.shapes import (
+    MIN_BYTES,
+    as_text,
+    byte_size,
+    heavy_values,
+    large_texts,
+    replaced,
+    stays,
+    without_copy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -258,7 +267,7 @@ def _can_read_back(options: Options) -> bool:
 
 
 def _size(texts: Mapping[Path, str]) -> int:
-    return sum(len(text.encode("utf-8", "surrogatepass")) for text in texts.values())
+    return sum(map(byte_size, texts.values()))
 
 
 def _say(message: str) -> None:

@@ -29,6 +29,7 @@ __all__ = (
     "OF_SERVER",
     "Path",
     "as_text",
+    "byte_size",
     "heavy_values",
     "large_texts",
     "replaced",
@@ -98,11 +99,11 @@ def large_texts(response: object, limit: int) -> dict[Path, str]:
     """Return the texts that must go so that what stays has at most ``limit`` bytes, as far as that is possible."""
     left, found = _texts(response)
     chosen: dict[Path, str] = {}
-    for path, text in sorted(found.items(), key=lambda item: _bytes(item[1]), reverse=True):
+    for path, text in sorted(found.items(), key=lambda item: byte_size(item[1]), reverse=True):
         if left <= limit:
             break
         chosen[path] = text
-        left -= _bytes(text)
+        left -= byte_size(text)
     return chosen
 
 
@@ -162,13 +163,13 @@ def _texts(response: object) -> tuple[int, dict[Path, str]]:
     while waiting:
         path, value, is_medium = waiting.pop()
         if (text := _text_at(path, value)) is not None:
-            size = _bytes(text)
+            size = byte_size(text)
             total += size
             if size >= MIN_BYTES:
                 found[path] = text
             continue
         if isinstance(value, dict) and not _SAYING.isdisjoint(value):
-            if _is_one(value, _MEDIA):
+            if _is_medium(value):
                 continue
             is_medium = is_medium or _says_medium(value)
         size, members = _divided(value, MIN_BYTES)
@@ -223,13 +224,13 @@ def _together(members: list[Any]) -> int:
     """Return how many bytes some members take: a text as it is, several as their JSON, plain values nothing."""
     held = [member for member in members if type(member) not in _PLAIN]
     if len(held) == 1 and isinstance(held[0], str):
-        return _bytes(held[0])
+        return byte_size(held[0])
     return len(_json(held)) - len(held) - 1 if held else 0
 
 
-def _is_one(value: dict[str, Any], kinds: frozenset[str]) -> bool:
+def _is_medium(value: dict[str, Any]) -> bool:
     kind = value.get("type")
-    return isinstance(kind, str) and kind in kinds  # a JSON Schema may have a list there
+    return isinstance(kind, str) and kind in _MEDIA  # a JSON Schema may have a list there
 
 
 def _text_at(path: Path, value: object) -> str | None:
@@ -394,7 +395,8 @@ def as_text(value: object) -> str:
     return value if isinstance(value, str) else _json(value).decode("utf-8", "surrogatepass")
 
 
-def _bytes(text: str) -> int:
+def byte_size(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
