@@ -84,8 +84,10 @@ def test_a_list_is_of_objects_only_where_all_are() -> None:
 
 
 def test_no_cell_is_made_of_a_record_with_more_columns_than_a_table_has() -> None:
+    lists = [[0] * 20_000] * 50
+    text = json.dumps(lists)
     tracemalloc.start()
-    shown = fit_outline([[0] * 20_000] * 50, 500, TIKTOKEN)
+    shown = fit_outline(lists, 500, TIKTOKEN, text=text, names_of="")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -144,7 +144,7 @@ def _is_well_formed(entry: object) -> bool:
     )
 
 
-def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None = None) -> Effects[Page]:
+def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None) -> Effects[Page]:
     """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
 
     ``after`` comes from the previous page. Line indexes count, so a page may have fewer contents without being the

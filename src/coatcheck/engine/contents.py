@@ -129,9 +129,7 @@ class Contents:
 
     # Saving.
 
-    def start_hash(
-        self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None = None
-    ) -> Future[str] | None:
+    def start_hash(self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None) -> Future[str] | None:
         """Hash a large content on another core while the caller goes on; return the future digest for ``save``.
 
         SHA-256 does not hold the interpreter's lock. None where there is no thread: then ``save`` hashes it, as it does

@@ -68,12 +68,12 @@ _MARKUP = "[the markup, from its start:]"
 class _Page:
     """What is read of a page so far."""
 
+    read: int | None
+    """Characters after which reading stopped; None where all was read."""
+
     title: bytes = b""
     parts: list[bytes] = field(default_factory=list)
     """Text as it is written, line ends around blocks, and bars between cells."""
-
-    read: int | None = None
-    """Characters after which reading stopped; None where all was read."""
 
     unseen: bytes = b""
     """The element that is open and not shown, if there is one."""

@@ -86,9 +86,7 @@ _FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
 _UNITS_OF_A_STEP = 20
 
 
-def fit_outline(
-    value: JsonValue, budget: int, counter: TokenCounter, *, text: str = "", names_of: str = ""
-) -> str | None:
+def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str, names_of: str) -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
     A value that fits is shown whole. Of any other, the outline is followed by names that it leaves out: those of
@@ -105,7 +103,7 @@ def fit_outline(
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
-    density = characters_of_a_token(counter, text) if text else _DENSITY
+    density = characters_of_a_token(counter, text)
     ranking = _Ranking(root, counter, density=density)
     fit = partial(_counted, ranking, partial(_fitted, value, ranking, counter=counter, density=density), counter)
     may_fit = len(text) <= budget * density * _MOST

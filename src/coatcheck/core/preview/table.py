@@ -82,7 +82,7 @@ class Records:
     gap: Callable[[int, int], str]
     """Names the records from one position to another: ``items 5-1,998``."""
 
-    odd: Sequence[int] = ()
+    odd: Sequence[int]
     """Positions that are worth showing right after the first one."""
 
     keys: Sequence[str] | None = None

@@ -116,7 +116,7 @@ class Scanner:
         excerpts: Excerpts,
         context: bytes = b"\n",
         since: int = 0,
-        to_end: bool = True,
+        to_end: bool,
     ) -> None:
         """Start at ``start``, with the bytes before it as ``context``: a line end, or the beginning of its line.
 

@@ -136,7 +136,7 @@ def binary_refused(content_type: str, *, given: Iterable[str]) -> str:
     return f"cannot search binary content ({content_type}). Omit {'/'.join(options)} to retrieve the full content."
 
 
-def offset_beyond(offset: int, total: int, what: str = "content") -> str:
+def offset_beyond(offset: int, total: int, what: str) -> str:
     """Refuse an offset after the end."""
     return f"offset ({offset:,}) is beyond the {what} ({total:,} characters): the last character is {total - 1:,}"
 
@@ -171,7 +171,7 @@ def numbered(line: int, text: str, *, width: int, marked: bool = False, item: in
     return f"{'> ' if marked else '  '}{line:>{width}}{'' if item is None else f' [item {item}]'}| {text}"
 
 
-def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, item: int | None = None) -> str:
+def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, item: int | None) -> str:
     """Return a window into a long line, around a match, with the characters of the content that it shows."""
     which = "" if item is None else f"item {item}, "
     return f"> {line:>{width}} [{which}characters {start:,}-{stop - 1:,}]| {text}"
