@@ -188,6 +188,30 @@ def test_a_line_index_is_not_swept_while_its_content_is_read_without_it(storage:
     assert storage.sweep([index.key], before=an_hour_ago()) == 1
 
 
+def test_a_sweep_of_many_contents_lists_their_folder_no_more_often_than_one_of_few(
+    storage: FileStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan, listings = Folder.scan, []
+
+    def note(folder: Folder) -> Iterator[os.DirEntry[str]]:
+        listings.append(folder.path)
+        return scan(folder)
+
+    def listings_of_sweep(count: int) -> int:
+        contents = [make_entry(noise(100, seed=number)) for number in range(count)]
+        swept = [each for entry in contents for each in (entry, replace(entry, key=f"{entry.key}-lines"))]
+        for each in swept:
+            save(storage, each)
+            make_old(content_path(storage, each))
+        listings.clear()
+        assert storage.sweep([each.key for each in swept], before=an_hour_ago()) == 2 * count
+        return len(listings)
+
+    monkeypatch.setattr(Folder, "scan", note)
+
+    assert listings_of_sweep(20) == listings_of_sweep(2)
+
+
 def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:
     gone, coming = make_entry(b"killed in between"), make_entry(b"just being saved")
     for each in (gone, coming):

@@ -142,7 +142,8 @@ def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
     names = content_names(folder, stem)
     used = times(folder, names) or times(folder, [stem + ENTRY_SUFFIX])
     content = stem.removesuffix(INDEX_SUFFIX)
-    of_content = times(folder, content_names(folder, content)) if content != stem else []
+    is_index = content != stem and folder.status(content + ENTRY_SUFFIX) is not None  # else a sweep took the content
+    of_content = times(folder, content_names(folder, content)) if is_index else []
     if not (names or used) or max([*used, *of_content], default=0.0) >= before:
         return False
     remove(folder, stem, names)
