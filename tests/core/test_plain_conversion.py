@@ -196,6 +196,16 @@ def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
     assert [record.name for record in caplog.records if record.levelno == logging.WARNING] == ["plain_conversion"]
 
 
+def test_a_failure_in_an_adapter_is_told_off_the_event_loop() -> None:
+    threads: list[threading.Thread] = []
+    offloader = Offloader(on_event=lambda _: threads.append(threading.current_thread()))
+
+    settled(Message(raw=[{"text": "short"}], offloader=offloader, convert=broken), "async")
+
+    assert len(threads) == 1
+    assert threading.current_thread() not in threads
+
+
 @dataclass(frozen=True, kw_only=True)
 class Messages(Message):
     """Several results, of which one cannot be converted."""

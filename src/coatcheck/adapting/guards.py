@@ -25,7 +25,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.engine.failures import log_failure, write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
     from coatcheck.core.policy import Policy
@@ -275,7 +275,8 @@ def _limit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger
     """Store or cut what is above the hard limit, after offloading ``failed``."""
     try:
         batches = delivery.look_again()
-        _tell(batches, failed)
+        for offloader, arguments in _telling(batches, failed):
+            offloader.last_resort((), **arguments)
         cut = [
             (arrival, outcome)
             for batch in batches
@@ -309,7 +310,8 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
     """Do what ``_limit`` does, without blocking the event loop."""
     try:
         batches = await call_off_loop(delivery.is_heavy, delivery.look_again)
-        _tell(batches, failed)
+        for offloader, arguments in _telling(batches, failed):
+            await offloader.alast_resort((), **arguments)
         cut = [
             (arrival, outcome)
             for batch in batches
@@ -325,16 +327,21 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
         return delivery.raw
 
 
-def _tell(batches: Sequence[Batch], failed: Exception) -> None:
-    """Count what ``failed`` in an adapter and tell the host: of the result, if it was the only one."""
+def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offloader, dict[str, Any]]]:
+    """Yield the last resort of nothing, which counts what ``failed`` in an adapter and tells the host, and no more.
+
+    It is told of the result, if that was the only one.
+    """
     named = [(batch, arrival.tool_name) for batch in batches for arrival in batch.arrivals]
     for batch, name in named[:1]:
-        batch.offloader.last_resort(  # of nothing, which there is neither to store nor to cut
-            (),
-            tool_name=name if len(named) == 1 else "",
-            scope=batch.last_scope,
-            identity=batch.identity,
-            error=failed,
+        yield (
+            batch.offloader,
+            {
+                "tool_name": name if len(named) == 1 else "",
+                "scope": batch.last_scope,
+                "identity": batch.identity,
+                "error": failed,
+            },
         )
 
 
