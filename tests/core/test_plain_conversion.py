@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from coatcheck import Event, InMemoryStorage, MediaBlock, Offloader, OpaqueBlock, TextBlock
+from coatcheck import RETRIEVAL_TOOL, Event, InMemoryStorage, MediaBlock, Offloader, OpaqueBlock, TextBlock
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, json_value, settle
 from coatcheck.testing.faults import FailingOffloader
 
@@ -57,16 +57,20 @@ class Message(Delivery[Any]):
     restore: Callable[[Block], Any] = part_of
     scope: Any = "mine"
     heavy: bool = False
+    tool_name: str = "fetch"
+    retrieval_tool: str | None = RETRIEVAL_TOOL
 
     def look(self) -> Sequence[Batch]:
         arrival = Arrival(
             content=self.raw,
             convert=self.convert,
             convert_plainly=self.convert_plainly,
-            tool_name="fetch",
+            tool_name=self.tool_name,
             is_heavy=self.heavy,
         )
-        return [Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope)]
+        return [
+            Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope, retrieval_tool=self.retrieval_tool)
+        ]
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:
         ((_, outcome),) = changed
@@ -204,6 +208,22 @@ def test_a_failure_in_an_adapter_is_told_off_the_event_loop() -> None:
 
     assert len(threads) == 1
     assert threading.current_thread() not in threads
+
+
+@WAYS
+@pytest.mark.parametrize("retrieval_tool", ["read", RETRIEVAL_TOOL, None])
+def test_a_failure_is_counted_whatever_the_tool_is_called(way: str, retrieval_tool: str | None) -> None:
+    events: list[Event] = []
+    offloader = Offloader(on_event=events.append)
+    text = [{"text": "short"}]
+    message = Message(
+        raw=text, offloader=offloader, convert=broken, tool_name=RETRIEVAL_TOOL, retrieval_tool=retrieval_tool
+    )
+
+    assert settled(message, way) is text
+
+    assert [(event.kind, event.tool_name) for event in events] == [("failed", RETRIEVAL_TOOL)]
+    assert offloader.stats().failed == 1
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -257,7 +257,11 @@ class OneResult(Delivery[Raw]):
 
 
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
-    """Offload what is too large of a delivery, and return what the framework goes on with. Never raises."""
+    """Offload what is too large of a delivery, and return what the framework goes on with. Never raises.
+
+    If ``look`` and ``look_again`` both fail, the result stays, whatever its size, and two warnings alone say so: no
+    offloader is known that could count it or tell the host.
+    """
     try:
         offloaded = [
             (arrival, outcome)
@@ -340,6 +344,7 @@ def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offl
                 "tool_name": name if len(named) == 1 else "",
                 "scope": batch.last_scope,
                 "identity": batch.identity,
+                "retrieval_tool": None,  # whatever the tool is called, a failure counts
                 "error": failed,
             },
         )
