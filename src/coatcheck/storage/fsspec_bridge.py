@@ -8,6 +8,7 @@ Each entry is one file, since few filesystems keep metadata. fsspec is imported 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -325,10 +326,16 @@ def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
     """Return whether fsspec finds a filesystem by its arguments; with ``skip_instance_cache=True`` it makes another.
 
     Its cache may have been cleared since, as it is in a forked child. Then it knows the last one only, and an async one
-    says itself in which process it was made.
+    says itself in which process it was made; of a sync one the token does, if the thread that forked has made it.
     """
+    with loading:
+        from fsspec.utils import tokenize  # noqa: PLC0415 - only those pay for it who use it
+
     kind, token = type(layer), layer._fs_token  # noqa: SLF001 - nothing else says so
-    is_known = kind._cache.get(token) is layer or kind._latest == token  # noqa: SLF001 - as above
+    extra = [getattr(kind, name, None) for name in kind._extra_tokenize_attributes]  # noqa: SLF001 - as above
+    maker = (kind, os.getppid(), threading.main_thread().ident)
+    of_parent = tokenize(*maker, *layer.storage_args, *extra, **layer.storage_options)
+    is_known = kind._cache.get(token) is layer or token in {kind._latest, of_parent}  # noqa: SLF001 - as above
     return bool(layer.cachable and (is_known or layer._pid != os.getpid()))  # noqa: SLF001 - as above
 
 

@@ -702,14 +702,17 @@ def test_a_forked_child_has_its_own_of_what_fsspec_does_not_keep(server: Server,
 class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
     """Knows which process made it, as a connection does."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, host: str, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        super().__init__(**options)
         self.made_in = os.getpid()
 
 
 @FORKS
-def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path) -> None:
-    filesystem = Connected()
+@pytest.mark.parametrize("made_later", [[], ["another"]], ids=["the only one", "one of several"])
+def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path, made_later: list[str]) -> None:
+    filesystem = Connected("one", auto_mkdir=True)
+    for host in made_later:
+        Connected(host)
     child = os.fork()
     if child == 0:
         with FsspecBridge(filesystem, str(tmp_path))._filesystem() as used:
