@@ -285,6 +285,22 @@ def test_a_heavy_result_is_neither_converted_nor_put_back_on_the_event_loop_afte
     assert len(threads) > 2
 
 
+def ended(_: object) -> NoReturn:
+    raise StopIteration
+
+
+def test_a_conversion_that_ends_an_iterator_on_a_thread_keeps_nobody_waiting() -> None:
+    events: list[Event] = []
+    message = Message(raw=CONTENT, offloader=Offloader(on_event=events.append), convert=ended, heavy=True)
+
+    async def settle_it() -> Any:
+        return await asyncio.wait_for(asettle(message, logger=logger), 30)
+
+    asyncio.run(settle_it())
+
+    assert [event.kind for event in events][:1] == ["failed"]
+
+
 def test_a_row_that_json_cannot_express_is_converted_alone() -> None:
     assert json_value([{1}, {"a": 1}, (2,)], otherwise=str) == ["{1}", {"a": 1}, (2,)]
     with pytest.raises(TypeError):

@@ -273,8 +273,21 @@ def queued_milliseconds() -> float:
 
 
 async def on_thread(work: Callable[[], Result]) -> Result:
-    """Await ``work`` that may take long, run on a thread; run it here if there is none."""
-    return await _on(_executors.long, work)
+    """Await ``work`` that may take long, run on a thread; run it here if there is none.
+
+    Raises:
+        RuntimeError: ``work`` raised ``StopIteration``, which no coroutine can raise.
+
+    """
+
+    def work_of_a_coroutine() -> Result:
+        try:
+            return work()
+        except StopIteration as stop:  # raised into asyncio's future, it would leave whoever awaits that waiting
+            msg = "work on a thread raised StopIteration"
+            raise RuntimeError(msg) from stop
+
+    return await _on(_executors.long, work_of_a_coroutine)
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
