@@ -49,9 +49,10 @@ class FsspecBridge:
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
-    ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, by one thread at a time,
-    and made anew in a forked child. One that has its files or its credentials in the instance needs one of the two. If
-    a forked child makes the bridge, it makes the filesystem too: of a sync one it cannot always tell who did.
+    ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, a sync one by one thread
+    at a time, and made anew in a forked child. One that has its files or its credentials in the instance needs one of
+    the two. If a forked child makes the bridge, it makes the filesystem too: of a sync one it cannot always tell who
+    did.
 
     Every method raises the filesystem's own errors too.
 
@@ -89,6 +90,7 @@ class FsspecBridge:
         kinds = [type(layer) for layer in layers]
         self._renames = _require_usable(kinds)
         self._is_kept = all(map(_is_kept, layers)) or issubclass(kinds[0], FTPFileSystem)
+        self._is_async = all(layer.async_impl for layer in layers)
         # An async one says in which process it was made, which may be the parent of this one.
         self._lock, self._process = ForkSafeLock(), getattr(filesystem, "_pid", os.getpid())
         self._given = filesystem
@@ -202,7 +204,10 @@ class FsspecBridge:
         with self._lock.held:
             if self._process != os.getpid():  # a forked child shares no connection with its parent
                 self._given, self._process = self._anew(), os.getpid()
-            yield self._given
+            if not self._is_async:
+                yield self._given
+                return
+        yield self._given
 
     def _anew(self) -> Any:  # noqa: ANN401 - fsspec has no types
         return type(self._given)(*self._given.storage_args, **self._given.storage_options)

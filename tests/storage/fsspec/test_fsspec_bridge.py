@@ -678,6 +678,12 @@ def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(
     assert len(own.find("/")) == 51
 
 
+def test_threads_do_not_wait_for_each_other_at_an_async_filesystem_that_fsspec_does_not_keep(server: Server) -> None:
+    storage = FsspecBridge(s3_filesystem(server, skip_instance_cache=True), BUCKET)
+    with storage._filesystem():
+        assert not storage._lock.held.locked()
+
+
 class OwnS3(S3FileSystem):  # type: ignore[misc]  # fsspec has no types
     """Has a connection of its own."""
 
