@@ -36,8 +36,12 @@ class BackgroundLog(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Have a record written, or drop it where too many wait."""
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 - whoever logged it must not get this error
+            text = f"coatcheck: {record.name} logged something that cannot be printed"
         with suppress(Full):
-            self._waiting.put_nowait(self.format(record))
+            self._waiting.put_nowait(text)
 
     def close(self) -> None:
         """Wait a moment for the last lines."""

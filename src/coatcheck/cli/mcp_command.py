@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import shlex
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
@@ -449,8 +450,9 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     Servers may print many such lines, and the error would repeat each.
     """
     if record.name.startswith("mcp.") and record.exc_info:
-        error, said = record.exc_info[1], record.getMessage()
-        is_line = said.startswith(("Failed to parse", "Error parsing"))
-        record.msg = said if is_line else f"{said}: {type(error).__name__}: {error}"
-        record.args, record.exc_info = None, None
+        with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors
+            error, said = record.exc_info[1], record.getMessage()
+            is_whole = error is None or said.startswith(("Failed to parse", "Error parsing"))
+            record.msg = said if is_whole else f"{said}: {type(error).__name__}: {error}"
+            record.args, record.exc_info = None, None
     return True

@@ -48,6 +48,25 @@ for name, words in (("mcp.client.stdio", "Failed to parse a %s"), ("mcp.server.r
         logging.getLogger(name).exception(words, "line")
 logging.shutdown()
 """
+UNPRINTABLE = """
+import logging
+from coatcheck.cli.mcp_command import _say_on_stderr
+
+class Unprintable(Exception):
+    def __str__(self):
+        raise RuntimeError
+
+_say_on_stderr()
+logger = logging.getLogger("mcp.client.stdio")
+logger.error("nothing was raised", exc_info=True)
+logger.error("one of two: %s %s", "one")
+try:
+    raise Unprintable
+except Unprintable:
+    logger.exception("too few: %s %s", "one")
+    logger.exception("ended")
+logging.shutdown()
+"""
 NOTE = SessionMessage(JSONRPCNotification(jsonrpc="2.0", method="notifications/message"))
 OLD = "2024-11-05"
 NO_VERSION = "Unsupported protocol version"
@@ -224,6 +243,18 @@ def test_what_the_library_logs_has_its_error_but_no_traceback_and_a_line_that_is
         "coatcheck: Failed to parse a line",
         "coatcheck: handler for 'line' raised: KeyError: 'why'",
     ]
+
+
+def test_what_the_library_logs_and_nobody_can_print_raises_nothing_into_it() -> None:
+    said = subprocess.run([sys.executable, "-c", UNPRINTABLE], capture_output=True, check=True, timeout=PATIENCE).stderr
+    lines = said.decode().splitlines()
+    assert lines[:4] == [
+        "coatcheck: nothing was raised",
+        "coatcheck: mcp.client.stdio logged something that cannot be printed",
+        "coatcheck: mcp.client.stdio logged something that cannot be printed",
+        "coatcheck: ended",
+    ]
+    assert "Unprintable" in lines[-1]
 
 
 class Ended:
