@@ -263,6 +263,16 @@ def test_a_limit_is_a_whole_number_above_zero(name: str, value: object) -> None:
         InMemoryStorage(**{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("max_bytes", "max_entries"), [(100, 2), (200, 1)])
+def test_what_is_saved_again_takes_the_room_of_its_line_index(max_bytes: int, max_entries: int) -> None:
+    (entry,) = entries(1)
+    storage = InMemoryStorage(max_bytes=max_bytes, max_entries=max_entries)
+    for each in (entry, replace(entry, key=f"{entry.key}-lines"), entry):  # the index takes the room of its content
+        save(storage, each)
+
+    assert held(storage) == [entry.key]
+
+
 def test_reading_refreshes_the_time() -> None:
     now = iter([1.0, 2.0, 3.0, 4.0])
     storage = InMemoryStorage(clock=lambda: next(now))

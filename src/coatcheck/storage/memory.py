@@ -81,6 +81,7 @@ class InMemoryStorage:
                 refuse_other_content(key, existing[0].metadata, metadata)
                 self._bytes -= existing[0].size
             self._use(key, entry)
+            self._entries.move_to_end(key)  # its index may have to go for it
             self._bytes += entry.size
             while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
                 _, (oldest, _) = self._entries.popitem(last=False)
