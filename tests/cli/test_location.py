@@ -142,9 +142,21 @@ def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.mark.parametrize("login", ["bob:hunter2", ":hunter2", "bob:hunter2@home", "bob:"])
+@pytest.mark.parametrize(
+    "login", ["bob:hunter2", ":hunter2", "bob:hunter2@home", "bob:", "bob:hun ter2", "bob:hun/ter2@home"]
+)
 def test_an_uninstall_never_shows_a_password(login: str) -> None:
     assert leftovers(f"postgresql://{login}@db/x") == "What it stored stays in postgresql://***@db/x."
+
+
+def test_an_uninstall_never_shows_a_query_which_may_hold_a_secret() -> None:
+    assert leftovers("az://c/x?sig=hunter2") == "What it stored stays in az://c/x?***."
+
+
+def test_an_uninstall_shows_a_folder_as_it_is_called(tmp_path: Path) -> None:
+    folder = tmp_path / "what?"
+    folder.mkdir()
+    assert (leftovers(str(folder)) or "").startswith(f"What it stored stays in {folder}. To delete")
 
 
 @pytest.mark.parametrize("location", ["sftp://bob@host/x", "s3://bucket/a:b@c"])

@@ -33,8 +33,9 @@ _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
 """At least two characters, so that the drives of Windows are none."""
 
-_LOGIN = re.compile(r"(?<=://)[^/@:\s]*:[^/\s]*@")
-"""A user's name, which may be empty, and a password. A name alone is no secret."""
+_SECRET = re.compile(r"(?<=://)[^/@:]*:.*(?=@)|(?<=\?).*")
+"""In a URL: a user's name, which may be empty, and a password with anything in it; or a query. A name alone is no
+secret."""
 
 
 class Limits(TypedDict, total=False):
@@ -74,13 +75,14 @@ def storage_at(
 
 
 def leftovers(location: str) -> str | None:
-    """Say where stored content stays after an uninstall, and how to delete it unless the command needs a password.
+    """Say where stored content stays after an uninstall, and how to delete it unless the command may need a secret.
 
     None if there is no such folder.
     """
-    if not _scheme(location) and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
+    is_url = bool(_scheme(location))
+    if not is_url and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
         return None
-    shown = _LOGIN.sub("***@", location)
+    shown = _SECRET.sub("***", location) if is_url else location
     hint = f" To delete what nobody used for a day: {sweep_command(location)}" if shown == location else ""
     return f"What it stored stays in {shown}.{hint}"
 
