@@ -250,6 +250,25 @@ def test_uninstall_says_where_stored_content_stays_and_how_to_delete_it(settings
     assert told not in dry_run.output, "a difference can be piped on"
 
 
+@pytest.mark.parametrize("storage", ["", "mine"])
+def test_uninstall_says_where_content_stays_although_the_file_of_settings_is_gone(
+    settings: Path, home: Path, storage: str
+) -> None:
+    write(settings, "{}")
+    file = home / "coatcheck.toml"
+    write(file, 'storage = "store"\n')
+    call("install", f"--config={file}", *([f"--storage={home / storage}"] if storage else []))
+    file.unlink()
+    folder = home / (storage or ".coatcheck/hook")
+    folder.mkdir(parents=True)
+
+    ended = call("uninstall")
+
+    assert ended.exit_code == 0
+    assert f"What it stored stays in {folder}. To delete" in ended.output
+    assert ("; if it named a storage, what the hook stored there stays too.\n" in ended.output) is (not storage)
+
+
 def test_uninstall_names_no_folder_in_which_nothing_was_stored(settings: Path) -> None:
     write(settings, "{}")
     call("install")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -190,10 +189,19 @@ def _leftovers(text: str) -> Iterator[str]:
     from coatcheck.hook.options import read_options  # noqa: PLC0415
     from coatcheck_mcp.install.claude_hook import command_in  # noqa: PLC0415
 
-    with suppress(InvalidRequest):
+    try:
         _, words = split_hook(command_in(text)) or ("", [])
-        if left := leftovers(folder_for(read_options(words)[0])):
-            yield left
+    except InvalidRequest:
+        return
+    options, _ = read_options(words)
+    try:
+        folder = folder_for(options)
+    except InvalidRequest as error:  # the hook went on without this file
+        if "storage" not in options.given:
+            yield f"{error}; if it named a storage, what the hook stored there stays too."
+        folder = options.folder
+    if left := leftovers(folder):
+        yield left
 
 
 def _has_hook(path: Path) -> bool:
