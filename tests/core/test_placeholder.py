@@ -71,7 +71,13 @@ def _build(
 ) -> Placeholder | None:
     decision = Offload(limit=limit, preview_tokens=preview_tokens, exact_up_to=10_000)
     return build_placeholder(
-        slots, decision, counter=CountedOnce(COUNTER), tokens=TOKENS, retrieval_tool="retrieve", full_list=full_list
+        slots,
+        decision,
+        counter=CountedOnce(COUNTER),
+        tokens=TOKENS,
+        retrieval_tool="retrieve",
+        full_list=full_list,
+        max_query_bytes=8_000,
     )
 
 
@@ -100,6 +106,32 @@ def _named(made: Placeholder) -> list[int]:
 
 
 # The limit of the whole.
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "proposed"),
+    [
+        ('{"rows": [1, 2]}', 8_000, True),
+        ('\ufeff\n [{"a": 1}]', 8_000, True),
+        ('{"rows": [1, 2]}', 8_001, False),
+        ("id,name\n1,Ann", 8_000, False),
+        ("<html></html>", 8_000, False),
+    ],
+    ids=["object", "list behind a mark and blanks", "too large to query", "CSV", "HTML"],
+)
+def test_a_query_is_proposed_where_a_text_may_be_json(text: str, size: int, proposed: bool) -> None:
+    slot = Slot(block=TextBlock(text), content=Previewed.of(text), reference=_reference(1, size))
+
+    assert ("query" in _notice(_built([slot]))) is proposed
+
+
+def test_a_query_is_proposed_where_one_of_several_texts_may_be_json() -> None:
+    slots = [
+        Slot(block=TextBlock(text), content=Previewed.of(text), reference=_reference(number, 100))
+        for number, text in enumerate(["a log", "[1, 2]"])
+    ]
+
+    assert "(reference, pattern | line_range | query | offset)" in _notice(_built(slots))
 
 
 def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:

@@ -118,7 +118,7 @@ def test_what_was_not_counted_to_the_end_is_not_said_as_a_count(monkeypatch: pyt
     lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(200)]
     shown = _shown("\n".join(lines))
 
-    assert shown.startswith("[50+ ERROR]\n")
+    assert shown.startswith("[50+ ERROR lines]\n")
     assert re.search(r"no route \(\d+\+ alike\)\n", shown)
 
 
@@ -150,7 +150,9 @@ def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     text = "\n".join([*lines[:150], "worker 7: ERROR disk full", *lines[150:]])
 
-    assert "[1 ERROR]\n[line 151] worker 7: ERROR disk full\n" in _shown(json.dumps({"type": "text", "text": text}))
+    assert "[1 ERROR line]\n[line 151] worker 7: ERROR disk full\n" in _shown(
+        json.dumps({"type": "text", "text": text})
+    )
     assert "worker 7: ERROR disk full" in _shown(f"<returncode>1</returncode>\n<output>\n{text}\n</output>")
 
 
@@ -162,7 +164,7 @@ def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
     shown = _shown("\n".join(lines))
 
     assert shown.startswith(
-        "[1 FATAL, 4 ERROR]\n[line 301] FATAL out of memory\n[line 101] ERROR worker 100 has no route"
+        "[1 FATAL, 4 ERROR lines]\n[line 301] FATAL out of memory\n[line 101] ERROR worker 100 has no route"
     )
 
 
@@ -198,7 +200,7 @@ def test_a_long_line_is_shown_around_its_error() -> None:
         lines[200] = f"{'and so on ' * words}ERROR disk full{' and so on' * 900}"
         first, named, *_ = _shown("\n".join(lines)).split("\n")
 
-        assert first == "[1 ERROR]"
+        assert first == "[1 ERROR line]"
         assert named.startswith("[line 201] ")
         assert "ERROR disk full and so on" in named
         assert len(named) < 210
@@ -221,7 +223,7 @@ def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None
 
     assert pieces > 1
     assert preview(searched, TIKTOKEN, budget=300) == preview(content, TIKTOKEN, budget=300)
-    assert preview(searched, TIKTOKEN, budget=300).startswith("[1 ERROR]\n[line 2,601] ERROR disk full\n")
+    assert preview(searched, TIKTOKEN, budget=300).startswith("[1 ERROR line]\n[line 2,601] ERROR disk full\n")
 
 
 def test_lines_that_were_not_searched_for_errors_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,4 +241,4 @@ def test_an_offload_shows_the_one_error_of_twenty_thousand_lines() -> None:
     block = outcome.blocks[0]
 
     assert isinstance(block, TextBlock)
-    assert "[1 ERROR]\n[line 914] job_913: ERROR disk full\n" in block.text
+    assert "[1 ERROR line]\n[line 914] job_913: ERROR disk full\n" in block.text

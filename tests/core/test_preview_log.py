@@ -151,6 +151,6 @@ def test_of_many_errors_of_one_sort_the_first_and_the_last_are_shown_in_little_r
         lines[number] = lines[number].replace("INFO took", "ERROR lost")
     shown = _shown(lines, 250)
 
-    assert shown.startswith("[400 ERROR]\n")
+    assert shown.startswith("[400 ERROR lines]\n")
     assert f"{lines[errors[0]]} (400 alike)\n" in shown
     assert f"{lines[errors[-1]]}\n" in shown

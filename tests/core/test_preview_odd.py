@@ -106,7 +106,7 @@ def test_trouble_is_counted_and_the_worst_comes_first() -> None:
     text = _log(LARGE, LARGE // 2)
     shown = _shown(text, 160)
 
-    assert shown.startswith("[1 ERROR, 1,399 WARN]\n")
+    assert shown.startswith("[1 ERROR, 1,399 WARN lines]\n")
     assert "ERROR worker failed" in shown
 
 
@@ -128,7 +128,7 @@ def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() ->
     lines[count * 3 // 4] = "2026-03-01 12:50:00 FATAL out of memory\n"
     shown = _shown("".join(lines))
 
-    assert shown.startswith("[1 FATAL, 10,000+ WARN]\n")
+    assert shown.startswith("[1 FATAL, 10,000+ WARN lines]\n")
     assert "FATAL out of memory" in shown
 
 

@@ -295,7 +295,7 @@ def test_what_a_command_prints_is_shown_as_its_kind_and_says_what_is_missing(com
 def test_a_test_run_shows_what_failed_and_the_summary() -> None:
     shown = _shown(PRINTED["pytest"][0]).splitlines()
 
-    assert shown[:2] == ["[3 ERROR]", "===== test session starts ====="]
+    assert shown[:2] == ["[3 ERROR lines]", "===== test session starts ====="]
     assert "E       AssertionError: assert 1 == 2" in shown
     assert "FAILED tests/test_part_9.py::test_sum - assert 1 == 2" in shown
     assert shown[-1] == "===== 1 failed, 499 passed in 3.21s ====="

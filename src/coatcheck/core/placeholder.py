@@ -6,6 +6,7 @@ blocks share the budget, and what to omit if it does not fit.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -42,6 +43,8 @@ __all__ = (
 
 FIRST_SHOWN = 4
 LAST_SHOWN = 2
+
+_BEGINS_JSON = re.compile(r"\ufeff?\s*[\[{]")
 
 _ROUNDS = 3
 """How often the previews are made smaller before the placeholder does without them."""
@@ -95,6 +98,7 @@ def build_placeholder(
     tokens: Estimate,
     retrieval_tool: str | None,
     full_list: Reference | None,
+    max_query_bytes: int,
 ) -> Placeholder | None:
     """Return what goes into the conversation, or None if nothing that fits would say enough.
 
@@ -105,6 +109,7 @@ def build_placeholder(
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
         full_list: the stored list of all references, if there are more than ``notice.MAX_LISTED``.
+        max_query_bytes: of a content that can be queried.
 
     """
     stored = [slot for slot in slots if slot.reference is not None]
@@ -121,12 +126,25 @@ def build_placeholder(
             blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
-            selectors=PROPOSED if any(slot.content is not None for slot in stored) else {},
+            selectors=_selectors(stored, max_query_bytes),
         )
         fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
         if fitted is not None:
             return fitted
     return None
+
+
+def _selectors(stored: Sequence[Slot], max_query_bytes: int) -> dict[str, str]:
+    """Return the arguments to propose: none where no text is stored, and no query where no text can be JSON.
+
+    Which begins with an object or a list: to parse it for this would take as long as the preview.
+    """
+    texts = [(slot.reference, slot.content.text) for slot in stored if slot.content is not None and slot.reference]
+    if not texts:
+        return {}
+    if any(one.size <= max_query_bytes and _BEGINS_JSON.match(text) for one, text in texts):
+        return PROPOSED
+    return {name: form for name, form in PROPOSED.items() if name != "query"}
 
 
 def cut_to(

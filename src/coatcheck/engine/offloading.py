@@ -135,7 +135,15 @@ class Offloading:
         references = tuple(slot.reference for slot in slots if slot.reference is not None)
         tool = request.retrieval_tool
         counter = measure.counter
-        build = partial(build_placeholder, slots, decision, counter=counter, tokens=tokens, retrieval_tool=tool)
+        build = partial(
+            build_placeholder,
+            slots,
+            decision,
+            counter=counter,
+            tokens=tokens,
+            retrieval_tool=tool,
+            max_query_bytes=self._settings.max_query_bytes,
+        )
         full_list: Reference | None = None
         placeholder = build(full_list=None) if len(references) <= MAX_LISTED else None
         if placeholder is None:

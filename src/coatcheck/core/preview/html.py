@@ -137,7 +137,7 @@ def _with_markup(shown: str, text: str, budget: int, counter: TokenCounter) -> s
 def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> str | None:
     part = "" if page.read is None else f"the first {page.read:,} characters of "
     size = sum(map(len, lines))
-    what = f"text of {part}an HTML page, {size:,} characters without the markup; search it with pattern:"
+    what = f"text of {part}an HTML page, {size:,} characters without the markup; pattern searches it with the markup:"
     left = budget - counter.count(what) - counter.count(_GAP) - 4
     chosen: dict[int, str] = {}
     head_only = int(left * (1 - _HEAD_SHARE))

@@ -290,6 +290,8 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     """
     more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
+    if counts:  # not of records: what is written below an error may be about it, too
+        counts += " lines" if sum(trouble.counts.values()) > 1 else " line"
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
     ends: list[tuple[str, LineGroup, int]] = []
