@@ -14,6 +14,7 @@ from mcp.shared.subscriptions import (
     event_matches,
     event_to_notification,
 )
+from mcp_types import INTERNAL_ERROR
 
 from coatcheck_mcp.http_transport import pause_after
 
@@ -88,8 +89,9 @@ class Changes:
                     async for event in events:
                         self._unheard = 0
                         await self._tell(event_to_notification(event, {}))
-            except (MCPError, SubscriptionLost):
-                if self._unheard is None:
+            except (MCPError, SubscriptionLost) as error:
+                is_for_now = isinstance(error, MCPError) and error.code == INTERNAL_ERROR
+                if self._unheard is None and not is_for_now:
                     return  # a server need not serve it
             is_steady = anyio.current_time() - start >= STEADY_SECONDS
             self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True

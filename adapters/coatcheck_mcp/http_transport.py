@@ -48,6 +48,9 @@ _LONGEST_PAUSE = 60.0
 _EVENTS = "text/event-stream"
 _LAST_EVENT = "last-event-id"
 
+_OPENING = frozenset({"initialize", "server/discover", "notifications/initialized"})
+"""Messages without which there is no session. Nothing else waits while they are sent."""
+
 _failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
 """Set in the task that listens to the server, once it has: how often in a row it has not been heard since."""
 
@@ -108,12 +111,15 @@ class HttpTransport(LimitedTransport):
             proxy = self.proxy_before(request.url)
             through = f", through the proxy {proxy} that the environment names" if proxy else ""
             msg = f"{_why_not_connected(error)} at {address}{through}"
-            raise httpx2.ConnectError(msg, request=request) from error
+            message = _message(request)
+            if message is None or message.get("method") in _OPENING:
+                raise httpx2.ConnectError(msg, request=request) from error
+            return _unanswered(message, f"the server was not reached, so it did nothing; try again later: {msg}")
         except httpx2.TransportError as error:
             message = _message(request)
             if message is None:
                 raise
-            return _broken_off(message, error)
+            return _unanswered(message, broken_off(error))
         return await _understandable(request, response, passed=self._passed)
 
 
@@ -183,12 +189,12 @@ def _message(request: httpx2.Request) -> dict[str, Any] | None:
     return message if isinstance(message, dict) and "jsonrpc" in message else None
 
 
-def _broken_off(message: Mapping[str, Any], error: httpx2.TransportError) -> httpx2.Response:
+def _unanswered(message: Mapping[str, Any], why: str) -> httpx2.Response:
     """Return a response in place of one that did not come: an exception would end the calls of all others too."""
     if "method" in message and "id" in message:
-        content = _error(message["id"], INTERNAL_ERROR, broken_off(error))
+        content = _error(message["id"], INTERNAL_ERROR, why)
         return httpx2.Response(_OK, headers={"content-type": "application/json"}, content=content)
-    logger.warning("whether the server heard %s is not known: %s", message.get("method", "an answer"), error)
+    logger.warning("%s got no answer: %s", message.get("method", "an answer"), why)
     return httpx2.Response(_ACCEPTED)
 
 

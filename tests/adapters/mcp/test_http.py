@@ -24,7 +24,7 @@ from coatcheck_mcp import Proxy, Upstream, offloaded_references, url_upstream
 from coatcheck_mcp import limits as limits_module
 from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
-from tests.adapters.mcp.servers import Everything, client_of
+from tests.adapters.mcp.servers import Everything, client_of, wire
 from tests.adapters.mcp.test_relays import WILLING
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ CHANGES = {
 
 
 @asynccontextmanager
-async def serving(app: Any, listener: socket.socket) -> AsyncIterator[None]:
+async def serving(app: Any, listener: socket.socket) -> AsyncIterator[uvicorn.Server]:
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
     with listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server._serve, [listener])
             while not server.started:
                 await anyio.lowlevel.checkpoint()
-            yield
+            yield server
             server.should_exit = True
 
 
@@ -444,27 +444,78 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
     assert pauses[:5] == [1, 2, 3, 4, 5]
 
 
-async def test_a_server_behind_a_url_that_went_away_is_named_in_the_error(listener: socket.socket) -> None:
-    up, leave, gone = anyio.Event(), anyio.Event(), anyio.Event()
+async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later(
+    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
+    app, refused = Everything().server.streamable_http_app(), 0
 
-    async def serve() -> None:
-        async with serving(Everything().server.streamable_http_app(), listener):
-            up.set()
-            await leave.wait()
-        gone.set()
+    async def busy(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal refused
+        if (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ()) and refused < 2:
+            refused += 1
+            await send({"type": "http.response.start", "status": 503, "headers": []})
+            await send({"type": "http.response.body"})
+        else:
+            await app(scope, receive, send)
 
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve)
-        await up.wait()
-        async with client_of(url_upstream(url)) as client:
-            await client.call_tool("small")
-            leave.set()
-            await gone.wait()
-            with pytest.raises(MCPError, match="the MCP server everything has ended"):
-                await client.call_tool("small")
-            with pytest.raises(MCPError, match="connection refused"):
-                await client.call_tool("small")
+    with anyio.fail_after(60):
+        async with (
+            serving(busy, listener),
+            client_of(url_upstream(url), mode="auto") as client,
+            client.listen(tools_list_changed=True) as events,
+        ):
+            assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
+
+
+def forgetful(app: Any) -> Any:
+    """Return a server that keeps no connection for the next request."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    return serve
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_request_that_does_not_reach_a_server_fails_alone_and_the_next_may_reach_it(
+    listener: socket.socket, mode: str
+) -> None:
+    server, goes_on, address, answers = Everything(), anyio.Event(), listener.getsockname(), list[str]()
+
+    async def linger(*_: Any) -> str:
+        await goes_on.wait()
+        return "done"
+
+    async def call(client: Any, name: str) -> None:
+        answers.append((await wire(client, "tools/call", {"name": name}))["content"][0]["text"])
+
+    server._do_linger = linger  # type: ignore[attr-defined]
+    url = f"http://127.0.0.1:{address[1]}/mcp"
+    with anyio.fail_after(60):
+        async with (
+            serving(forgetful(server.server.streamable_http_app()), listener) as first,
+            client_of(url_upstream(url), mode=mode) as client,
+        ):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call, client, "linger")
+                while not server.calls:
+                    await anyio.lowlevel.checkpoint()
+                for each in first.servers:
+                    each.close()
+                said = f"the server was not reached, so it did nothing; try again later: connection refused at {url}"
+                with pytest.raises(MCPError, match=f"^{said}$"):
+                    await client.call_tool("small")
+                goes_on.set()
+            async with serving(Everything().server.streamable_http_app(), socket.create_server(address)):
+                await call(client, "small")
+    assert answers == ["done", "few"]
 
 
 async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:
