@@ -7,7 +7,7 @@ and list changes not at all, the server is told capabilities that the client lac
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,9 @@ class Link:
         self._ended = anyio.Event()
         self._is_forgotten = False
         """Whether the server said that it no longer knows the session."""
+
+        self._turn = nullcontext() if upstream.at_once is None else anyio.Semaphore(upstream.at_once)
+        """Held by a request until it is answered."""
 
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
         self._idle = anyio.Event()
@@ -326,7 +329,8 @@ class Link:
         on_progress = partial(self._report, ctx.session) if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
-            result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
+            async with self._turn:
+                result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone()):
                 raise in_our_words(error) from None

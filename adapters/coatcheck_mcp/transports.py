@@ -6,6 +6,7 @@ The mcp package does both. Only its settings belong here: the environment, the l
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -55,6 +56,10 @@ class Upstream:
 
     start_seconds: float = START_SECONDS
     """How long the server may take until it has answered its first question."""
+
+    at_once: int | None = None
+    """How many requests a session may have with it at once; others wait. All else is sent at once, such as that a
+    request is given up. None: any number."""
 
 
 def command_upstream(
@@ -134,7 +139,17 @@ def url_upstream(
             yield streams
 
     seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
-    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds)
+    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds, at_once=_connections_at_once())
+
+
+def _connections_at_once() -> int | None:
+    """Return how many requests may each hold a connection: half of the files that this process may have open."""
+    if sys.platform == "win32":  # where connections are no files
+        return None
+    import resource  # noqa: PLC0415 - not on Windows
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if files == resource.RLIM_INFINITY else max(files // 2, 1)
 
 
 def _is_address(url: str) -> bool:

@@ -518,6 +518,61 @@ async def test_a_request_that_does_not_reach_a_server_fails_alone_and_the_next_m
     assert answers == ["done", "few"]
 
 
+class TestMoreCallsThanConnections:
+    @pytest.fixture(autouse=True)
+    def _few_files(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("resource.getrlimit", lambda _: (8, 8))
+
+    async def test_they_take_turns(self, listener: socket.socket) -> None:
+        server, running, most, answers = Everything(), 0, 0, list[str]()
+
+        async def crowd(*_: Any) -> str:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            while most < 4:
+                await anyio.lowlevel.checkpoint()
+            for _turn in range(200):  # in which more would come
+                await anyio.lowlevel.checkpoint()
+            running -= 1
+            return "done"
+
+        async def call(client: Any) -> None:
+            answers.append((await client.call_tool("crowd")).content[0].text)
+
+        server._do_crowd = crowd  # type: ignore[attr-defined]
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with anyio.fail_after(60):
+            async with (
+                serving(server.server.streamable_http_app(), listener),
+                client_of(url_upstream(url)) as client,
+                anyio.create_task_group() as tasks,
+            ):
+                for _ in range(30):
+                    tasks.start_soon(call, client)
+        assert answers == ["done"] * 30
+        assert most == 4
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    async def test_one_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
+        server = Everything()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with anyio.fail_after(60):
+            async with (
+                serving(server.server.streamable_http_app(), listener),
+                client_of(url_upstream(url), mode=mode) as client,
+            ):
+                async with anyio.create_task_group() as tasks:
+                    for _ in range(4):
+                        tasks.start_soon(client.call_tool, "wait")
+                    while len(server.calls) < 4:
+                        await anyio.lowlevel.checkpoint()
+                    tasks.cancel_scope.cancel()
+                assert (await client.call_tool("small")).content[0].text == "few"
+                while server.cancelled < 4:
+                    await client.call_tool("small")
+
+
 async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:
     with socket.socket() as deaf:  # has a port, and listens to nobody
         deaf.bind(("127.0.0.1", 0))
