@@ -15,6 +15,7 @@ import anyio
 import mcp_types as types
 from mcp import MCPError
 from mcp.server.connection import allowed_log_levels
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
@@ -262,7 +263,7 @@ class Link:
             sampling_callback=self._questions.sampling,
             elicitation_callback=self._questions.elicitation,
             list_roots_callback=self._questions.roots,
-            message_handler=self._relay,
+            message_handler=self._hear,
         )
 
     async def _repeat_log_level(self) -> None:
@@ -446,6 +447,12 @@ class Link:
     async def _report(self, front: ServerSession, *progress: Any) -> None:  # noqa: ANN401 - passed on
         with self._unread:
             await front.report_progress(*progress)
+
+    async def _hear(self, message: object) -> None:
+        """Pass on what came in the session, but for what is on a stream of changes: ``Changes`` has that too."""
+        params = message.params if isinstance(message, types.Notification) else None
+        if SUBSCRIPTION_ID_META_KEY not in (getattr(params, "meta", None) or {}):
+            await self._relay(message)
 
     async def _relay(self, message: object) -> None:
         """Pass a notification on: on the stream of the request that runs, or on the client's own stream."""

@@ -14,6 +14,7 @@ import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.server.runner import serve_loop
+from mcp.server.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
 from mcp.shared._context_streams import create_context_streams
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
@@ -311,6 +312,29 @@ class TestEras:
             await wire(client, "ping")
         assert changed[0] == "notifications/tools/list_changed"
         assert logs == ["warning"]
+
+    async def test_a_client_of_the_handshake_hears_of_each_change_once(self) -> None:
+        server, heard = Everything(), list[str]()
+        done = anyio.Event()
+
+        async def on_message(message: Any) -> None:
+            heard.append(message.method)
+            if message.method == "notifications/prompts/list_changed":
+                done.set()
+
+        async with client_of(speaking(server, "server/discover"), message_handler=on_message) as client:
+            await wire(client, "resources/subscribe", {"uri": "file:///a"})
+            with anyio.fail_after(30):
+                while not heard:  # the proxy opens its stream when it likes
+                    await server.bus.publish(ResourceUpdated(uri="file:///a"))
+                    await wire(client, "ping")
+                heard.clear()
+                await server.bus.publish(ToolsListChanged())
+                await server.bus.publish(PromptsListChanged())
+                await done.wait()
+                await wire(client, "ping")
+        lists = [each for each in heard if each != "notifications/resources/updated"]
+        assert lists == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
 
 
 def speaking(server: Everything, only: str | None) -> Upstream:
