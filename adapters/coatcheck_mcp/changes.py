@@ -10,6 +10,7 @@ from mcp.client.subscriptions import SubscriptionLost, listen
 from mcp.shared.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ToolsListChanged,
     event_matches,
     event_to_notification,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
     from mcp import ClientSession
+    from mcp.shared.subscriptions import ServerEvent
+    from mcp_types import SubscriptionFilter
 
 __all__ = ("Changes",)
 
@@ -29,7 +32,6 @@ STEADY_SECONDS = 60.0
 """A stream that lasted as long is opened again soon, also if nothing changed."""
 
 _LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
-_NO_URIS: frozenset[str] = frozenset()
 
 Tell: TypeAlias = "Callable[[object], Awaitable[None]]"
 
@@ -82,7 +84,7 @@ class Changes:
                     resource_subscriptions=sorted(self._uris),
                 ) as events:
                     # What changed between two streams is on neither.
-                    missed = [one for one in _LISTS if self._missed and event_matches(events.honored, _NO_URIS, one)]
+                    missed = _all_of(events.honored) if self._missed else []
                     self._unheard, self._missed = self._unheard or 0, False
                     for change in missed:
                         await self._tell(event_to_notification(change, {}))
@@ -96,3 +98,10 @@ class Changes:
             is_steady = anyio.current_time() - start >= STEADY_SECONDS
             self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
             await anyio.sleep(pause_after(self._unheard))
+
+
+def _all_of(honored: SubscriptionFilter) -> list[ServerEvent]:
+    """Return all changes that a stream may be about, as far as they are known by name."""
+    uris = frozenset(honored.resource_subscriptions or ())
+    changes: list[ServerEvent] = [*_LISTS, *(ResourceUpdated(uri=uri) for uri in sorted(uris))]
+    return [one for one in changes if event_matches(honored, uris, one)]
