@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from mcp import MCPError
-from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp.client.subscriptions import ServerEvent, Subscription, SubscriptionLost, listen
 from mcp.shared.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
@@ -22,14 +22,17 @@ from coatcheck_mcp.http_transport import pause_after
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp import ClientSession
-    from mcp.shared.subscriptions import ServerEvent
     from mcp_types import SubscriptionFilter
 
 __all__ = ("Changes",)
 
 STEADY_SECONDS = 60.0
 """A stream that lasted as long is opened again soon, also if nothing changed."""
+
+_MAX_UNTOLD = 1_000
+"""Changes that the client has not read yet. With more, the stream ends, and is opened again after a pause."""
 
 _LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
 
@@ -54,50 +57,88 @@ class Changes:
 
     def subscribe(self, uris: Collection[str]) -> None:
         """Listen to changes of these resources too."""
-        self._uris |= set(uris)
-        self._subscribed.set()
+        if not self._uris.issuperset(uris):
+            self._uris |= set(uris)
+            self._subscribed.set()
 
     def unsubscribe(self, uri: str) -> None:
         """Listen no more to changes of this resource."""
-        self._uris.discard(uri)
-        self._subscribed.set()
+        if uri in self._uris:
+            self._uris.discard(uri)
+            self._subscribed.set()
 
     async def listen(self, session: ClientSession) -> None:
         """Pass on what changes, until cancelled."""
-        while True:
-            self._subscribed = anyio.Event()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._follow, session)
+        into, changes = anyio.create_memory_object_stream[ServerEvent](_MAX_UNTOLD)
+        async with into, changes, anyio.create_task_group() as tasks:
+            tasks.start_soon(self._pass_on, changes)
+            before = anyio.CancelScope()
+            while True:
+                self._subscribed, opened, scope = anyio.Event(), anyio.Event(), anyio.CancelScope()
+                tasks.start_soon(self._follow, session, into, opened, scope)
+                await opened.wait()
+                before.cancel()  # not sooner, or what changes meanwhile would be lost
+                before = scope
                 await self._subscribed.wait()
-                tasks.cancel_scope.cancel()
 
-    async def _follow(self, session: ClientSession) -> None:
-        """Read one stream after another: servers end them, and connections are cut."""
-        while True:
-            start = anyio.current_time()
-            try:
-                async with listen(
-                    session,
-                    tools_list_changed=True,
-                    prompts_list_changed=True,
-                    resources_list_changed=True,
-                    resource_subscriptions=sorted(self._uris),
-                ) as events:
-                    # What changed between two streams is on neither.
-                    missed = _all_of(events.honored) if self._missed else []
-                    self._unheard, self._missed = self._unheard or 0, False
-                    for change in missed:
-                        await self._tell(event_to_notification(change, {}))
-                    async for event in events:
-                        self._unheard = 0
-                        await self._tell(event_to_notification(event, {}))
-            except (MCPError, SubscriptionLost) as error:
-                is_for_now = isinstance(error, MCPError) and error.code == INTERNAL_ERROR
-                if self._unheard is None and not is_for_now:
-                    return  # a server need not serve it
-            is_steady = anyio.current_time() - start >= STEADY_SECONDS
-            self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
-            await anyio.sleep(pause_after(self._unheard))
+    async def _pass_on(self, changes: MemoryObjectReceiveStream[ServerEvent]) -> None:
+        # In a task of its own: who reads a stream is cancelled once another is open, and must lose nothing.
+        async for change in changes:
+            await self._tell(event_to_notification(change, {}))
+
+    async def _follow(
+        self,
+        session: ClientSession,
+        into: MemoryObjectSendStream[ServerEvent],
+        opened: anyio.Event,
+        scope: anyio.CancelScope,
+    ) -> None:
+        """Read one stream after another: servers end them, and connections are cut.
+
+        Args:
+            session: with the server.
+            into: where changes go.
+            opened: is set once the first stream is open, or could not be opened.
+            scope: ends it.
+
+        """
+        with scope:
+            while True:
+                start = anyio.current_time()
+                try:
+                    async with listen(
+                        session,
+                        tools_list_changed=True,
+                        prompts_list_changed=True,
+                        resources_list_changed=True,
+                        resource_subscriptions=sorted(self._uris),
+                    ) as events:
+                        opened.set()
+                        await self._read(events, into)
+                except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
+                    opened.set()
+                    is_for_now = isinstance(error, MCPError) and error.code == INTERNAL_ERROR
+                    if self._unheard is None and not is_for_now:
+                        return  # a server need not serve it
+                is_steady = anyio.current_time() - start >= STEADY_SECONDS
+                self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
+                await anyio.sleep(pause_after(self._unheard))
+
+    async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:
+        """Pass on what comes on a stream, after what changed between two streams, and so is on neither.
+
+        Raises:
+            anyio.WouldBlock: the client is told nothing more, because it does not read.
+            SubscriptionLost: the stream was cut.
+
+        """
+        self._unheard = self._unheard or 0
+        for change in _all_of(events.honored) if self._missed else ():
+            into.send_nowait(change)
+        self._missed = False
+        async for event in events:
+            self._unheard = 0
+            into.send_nowait(event)
 
 
 def _all_of(honored: SubscriptionFilter) -> list[ServerEvent]:
