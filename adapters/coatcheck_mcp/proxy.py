@@ -164,8 +164,8 @@ class Proxy:
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()
-        self._reads_back: tuple[str, Scope | None] | None = None if scope is None else (RETRIEVAL_TOOL, None)
-        """The name of the retrieval tool and the identity of who calls it, where both are known without the server."""
+        self._reads_back: tuple[str, Scope | None] | None = None
+        """The name of the retrieval tool and the identity of who calls it, once a server was up."""
 
         self._warn = WarnOnce(logger)
         self._seats: dict[Hashable, _Seat] = {}
@@ -382,14 +382,16 @@ class Proxy:
             tell(names)
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
-        known = self._reads_back if self._reads_back and params.name == self._reads_back[0] else None
-        if known and not self._seat(ctx).is_connected:
+        known = self._reads_back
+        if known and params.name == known[0] and not self._seat(ctx).is_connected:
             return await self._read_back(params, *known)  # which needs no server, and may not wait for one
         try:
             link = await self._link(ctx)
             retrieval_tool = self._retrieval_name(await link.taken_names())
         except MCPError:
-            if known is None:
+            # Of a server that was never up, nobody knows whether it has a tool of that name too: so not sooner.
+            known = known or (None if self._scope is None else (RETRIEVAL_TOOL, None))
+            if known is None or params.name != known[0]:
                 raise
             return await self._read_back(params, *known)
         identity = self._identity_of(link.server_name)

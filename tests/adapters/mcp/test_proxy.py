@@ -374,6 +374,29 @@ class TestTheToolThatIsAdded:
                 assert not (await call(client, RETRIEVAL_TOOL, {"reference": reference}))["isError"]
             tasks.cancel_scope.cancel()
 
+    async def test_a_server_that_still_starts_may_have_a_tool_of_that_name(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
+        server, started, answers = Everything(more_tools=(RETRIEVAL_TOOL,)), anyio.Event(), list[Any]()
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            await started.wait()
+            async with server.upstream().connect() as streams:
+                yield streams
+
+        async def ask(client: Any) -> None:
+            answers.append(await call(client, RETRIEVAL_TOOL, {"of": "the server"}))
+
+        upstream = Upstream(name="slow", connect=connect)
+        async with client_of(upstream, scope="mine", mode="auto") as client, anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, client)
+            await anyio.wait_all_tasks_blocked()
+            started.set()
+        assert answers[0]["content"][0]["text"] == f"called {RETRIEVAL_TOOL}"
+        assert server.calls == [(RETRIEVAL_TOOL, {"of": "the server"})]
+
 
 class TestTheEnd:
     async def test_no_server_is_started_for_a_call_that_comes_after_it(self) -> None:
