@@ -277,6 +277,15 @@ class TestOutputOfAProcessThatHasEnded:
         monkeypatch.setattr(stdio_module, "SILENT_SECONDS", 0.02)
         monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1, raising=False)
 
+    async def test_of_a_server_that_ends_right_after_its_first_answer_it_ends_too(self) -> None:
+        to_proxy, reads = anyio.create_memory_object_stream[Any](1)
+        into, passed = anyio.create_memory_object_stream[Any](1)
+        with anyio.fail_after(60):
+            async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
+                await to_proxy.send(NOTE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0))
+                assert [item async for item in passed] == [NOTE]
+
     async def test_of_a_launcher_it_is_the_servers_however_long_that_is_silent(self) -> None:
         process, (to_proxy, reads) = Ended(0), anyio.create_memory_object_stream[Any](1)
         into, passed = anyio.create_memory_object_stream[Any](1)
