@@ -26,23 +26,24 @@ __all__ = ("find_doubts", "without_secrets")
 _HEAD = re.compile(r"[^*?\[]*")
 """What a pattern begins with before its first wildcard."""
 
-_SUSPECT = (
-    r"(?:key|token|secret|pass(?:w|phrase|\b|_)|pwd|auth|credential|bearer|header|connection[-_]?string"
-    r"|(?<![a-z])pat(?![a-z]))"
+_SUSPECT = re.compile(
+    r"(?i)key|token|secret|pass(?:w|code|phrase|\b|_)|pwd|auth|credential|bearer|header|cookie|signature"
+    r"|connection[-_]?string|(?<![a-z])(?:pat|sig)(?![a-z])|(?-i:^-H)"
 )
-_SECRET_OPTION = re.compile(rf"(?i)^-.*{_SUSPECT}")
-_SECRET_WORD = re.compile(rf"(?i)((?:-[\w-]*=)?[\w.-]*{_SUSPECT}[\w.-]*=).")
-"""As in ``-e API_KEY=...``, or ``--env=API_KEY=...``: whatever follows is the value."""
+_NAME = re.compile(r"[\w.-]+")
+_ASSIGNS = r"[\"']?\s*=\s*|[\"']\s*:\s*|:\s+"
+_VALUE_OF_NAME = re.compile(_ASSIGNS)
+"""As in ``API_KEY=...``, ``{"token": ...`` or ``X-Api-Key: ...``, but not in ``auth-server:1.2``."""
 
-_SECRET_PAIR = re.compile(rf"(?i)(?<![\w.-])([\w.-]*{_SUSPECT}[\w.-]*=)[^;&\s]+")
-"""As in a connection string."""
+_VALUE_OF_OPTION = re.compile(rf"{_ASSIGNS}|:|\s+(?![-\s])")
+"""As in ``--token:...``, or, in a script that is one word, ``--token ...``."""
 
-_LOGIN = re.compile(r"(?<=://)[^/\s]*@")
+_LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 _QUERY = re.compile(r"[?#]")
 """Where the query or the fragment of a URL begins."""
 
-_LONG_WORD = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}")
-"""Letters and digits without a break: tokens are such, names are not."""
+_LONG_WORD = re.compile(r"[A-Za-z0-9]{20,}")
+"""With a digit, it is most likely a token: names have none, or are shorter."""
 
 _HIDDEN = "***"
 
@@ -73,29 +74,45 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
 def without_secrets(words: Collection[str]) -> list[str]:
     """Return words of a command line, or an address, without what looks like a secret.
 
-    These are the value of an option such as ``--api-key`` and of a variable such as ``API_KEY=...``, the login, query
-    and fragment of a URL, and long words of letters and digits.
+    These are what follows a suspect name, such as ``--api-key`` or ``API_KEY=``, up to the end of the word; the login,
+    query and fragment of a URL; and long words of letters and digits.
     """
     shown: list[str] = []
     hides = False
     for word in words:
-        option, equals, _ = word.partition("=")
-        if hides and not word.startswith("-"):
-            shown.append(_HIDDEN)
-        elif equals and _SECRET_OPTION.match(option):
-            shown.append(f"{option}={_HIDDEN}")
-        elif secret := _SECRET_WORD.match(word):
-            shown.append(f"{secret[1]}{_HIDDEN}")
-        else:
-            without = _SECRET_PAIR.sub(rf"\1{_HIDDEN}", _LOGIN.sub(f"{_HIDDEN}@", _without_query(word)))
-            shown.append(_LONG_WORD.sub(_HIDDEN, without))
-        hides = not equals and _SECRET_OPTION.match(word) is not None
+        is_option = word.startswith("-")
+        shown.append(_HIDDEN if hides and not is_option else _without_secrets(word))
+        hides = is_option and _NAME.fullmatch(word) is not None and _SUSPECT.search(word) is not None
     return shown
 
 
-def _without_query(word: str) -> str:
-    found = _QUERY.search(word) if "://" in word else None
-    return f"{word[: found.end()]}{_HIDDEN}" if found else word
+def _without_secrets(word: str) -> str:
+    without = _without_login(word)
+    query = _QUERY.search(without) if "://" in without else None
+    without = f"{without[: query.end()]}{_HIDDEN}" if query else without
+    return _LONG_WORD.sub(_hide_token, _without_value(without))
+
+
+def _without_login(word: str) -> str:
+    before, _, rest = word.partition("://")
+    login, at, host = rest.rpartition("@")
+    if ":" not in login:
+        return _LOGIN.sub(f"{_HIDDEN}@", word)
+    # What is behind the colon may be a password, with any character in it, or a query: then all else is hidden too.
+    return f"{before}://{_HIDDEN}" if _QUERY.search(login) else f"{before}://{_HIDDEN}{at}{host}"
+
+
+def _without_value(word: str) -> str:
+    """Return a word up to the value of its first suspect name. The time it takes grows no faster than the word."""
+    for name in _NAME.finditer(word):
+        value = (_VALUE_OF_OPTION if name[0].startswith("-") else _VALUE_OF_NAME).match(word, name.end())
+        if value and value.end() < len(word) and _SUSPECT.search(name[0]):
+            return f"{word[: value.end()]}{_HIDDEN}"
+    return word
+
+
+def _hide_token(word: re.Match[str]) -> str:
+    return _HIDDEN if any(character.isdigit() for character in word[0]) else word[0]
 
 
 def _filled_in(server: Server) -> Iterator[tuple[str, str]]:
