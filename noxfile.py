@@ -91,6 +91,20 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai", "3.4.0")}
 """For each framework that has an offloader of its own: its package, and the version that ours is held to."""
 
+TRANSPARENT = {
+    "langgraph-prebuilt": ("langgraph", "1.1.3"),
+    "langchain": ("langgraph", "1.5.2"),
+    "openai-agents": ("openai-agents", "0.24.0"),
+}
+"""Packages whose own tests run with coatcheck in each agent: our extra, and the version."""
+
+TESTED_WITH = (
+    *("blockbuster", "inline-snapshot", "langchain-openai", "langchain-tests", "langgraph-checkpoint-postgres"),
+    *("langgraph-checkpoint-sqlite", "pip", "psycopg[binary]", "pytest-asyncio", "pytest-mock", "pytest-socket"),
+    *("pytest-xdist", "syrupy"),
+)
+"""What those tests need."""
+
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
 
@@ -309,6 +323,15 @@ def upstream(session: nox.Session, framework: str) -> None:
     run_upstream(session, framework)
     session.install("--upgrade", package)
     run_upstream(session, framework, success_codes=[0, 1])
+
+
+@nox.session
+@nox.parametrize("package", list(TRANSPARENT), ids=list(TRANSPARENT))
+def transparent(session: nox.Session, package: str) -> None:
+    """Run a framework's own tests with coatcheck in each agent: none may come out in another way."""
+    extra, pin = TRANSPARENT[package]
+    session.install(f"-e.[{extra}]", f"{package}=={pin}", *TESTED_WITH)
+    session.run("python", "-m", "tests.transparent", package, env=OFFLINE)
 
 
 @nox.session

@@ -2,7 +2,7 @@
 
 The tests are those in Strands' source distribution of the version that is installed. At the version that
 ``strands.toml`` names, what comes out must be exactly what it lists; at any other, the differences are printed. Only
-fetching, running and comparing belong here.
+running and comparing belong here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -19,23 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import tomli
 
+from tests.upstream.sources import fetched
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 HERE = Path(__file__).parent
 WHERE = ("vended_plugins/context_offloader", "agent/test_agent_storage.py", "agent/test_agent_delegation.py")
 """The tests that use the offloader lie in these."""
-
-
-def fetched(wanted: str, folder: Path) -> Path:
-    """Fetch the source distribution of a version of Strands; return the folder that it holds."""
-    requirement = f"strands-agents=={wanted}"
-    fetch = ["pip", "download", "--quiet", "--no-deps", "--no-binary=strands-agents", f"--dest={folder}", requirement]
-    subprocess.run([sys.executable, "-m", *fetch], check=True)
-    (archive,) = folder.glob("*.tar.gz")
-    with tarfile.open(archive) as packed:
-        packed.extractall(folder, filter="data")
-    return next(path for path in folder.iterdir() if path.is_dir())
 
 
 def outcomes(suite: Path) -> dict[str, bool]:
@@ -69,7 +59,7 @@ def main() -> int:
     listed = tomli.loads((HERE / "strands.toml").read_text(encoding="utf-8"))
     installed = version("strands-agents")
     with tempfile.TemporaryDirectory() as folder:
-        found = outcomes(fetched(installed, Path(folder)))
+        found = outcomes(fetched("strands-agents", installed, Path(folder)))
     lines = list(differences(found, listed))
     head = f"strands-agents {installed}: {sum(found.values())} of {len(found)} tests pass"
     sys.stdout.write("\n  ".join([f"{head}; not as listed for {listed['version']}: {len(lines)}", *lines]) + "\n")

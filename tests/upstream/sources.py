@@ -1,0 +1,23 @@
+"""Source distributions of frameworks, for the tests that lie in them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ("fetched",)
+
+
+def fetched(package: str, version: str, folder: Path) -> Path:
+    """Fetch the source distribution of a version of a package; return the folder that it holds."""
+    fetch = ["pip", "download", "--quiet", "--no-deps", f"--no-binary={package}", f"--dest={folder}"]
+    subprocess.run([sys.executable, "-m", *fetch, f"{package}=={version}"], check=True)
+    (archive,) = folder.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(folder, filter="data")
+    return next(path for path in folder.iterdir() if path.is_dir())
