@@ -45,7 +45,14 @@ def outcomes(package: str, suite: Path, *, hook: str) -> dict[str, bool]:
     files = [os.fspath(path.relative_to(suite)) for glob in SUITES[package] for path in sorted(suite.glob(glob))]
     report = suite / f"{hook}.json"
     plugins = ("in_every_agent", "no:randomly", "no:cacheprovider", "no:langsmith_plugin")
-    options = ["-q", "--no-summary", "--numprocesses=2", *(f"-p{plugin}" for plugin in plugins), "-oaddopts="]
+    options = [
+        "-q",
+        "--no-summary",
+        "--numprocesses=2",
+        "--continue-on-collection-errors",
+        *(f"-p{plugin}" for plugin in plugins),
+        "-oaddopts=",
+    ]
     given = [f"--package={package}", f"--in-every-agent={hook}", f"--outcomes={report}"]
     command = [sys.executable, "-m", "pytest", *options, *given, *files]
     paths = os.pathsep.join(map(os.fspath, (HERE, suite)))

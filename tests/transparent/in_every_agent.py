@@ -73,8 +73,8 @@ def into_create_agent(note: Callable[[], None], *, ours: bool) -> None:
 
 
 def into_tools_of_openai(note: Callable[[], None], *, ours: bool) -> None:
-    """Wrap the tools of each ``Agent`` of the OpenAI Agents SDK, or copy them."""
-    from agents import Agent  # noqa: PLC0415 - where it is installed
+    """Wrap the function tools of each ``Agent`` of the OpenAI Agents SDK, or copy them."""
+    from agents import Agent, FunctionTool  # noqa: PLC0415 - where it is installed
 
     from coatcheck_openai import ToolOffloader  # noqa: PLC0415 - as above
 
@@ -85,8 +85,8 @@ def into_tools_of_openai(note: Callable[[], None], *, ours: bool) -> None:
         begin(self)
         if self.tools:
             note()
-        wrapped = offloader.tools(self.tools) if ours else map(copy.copy, self.tools)
-        self.tools = [tool for tool in wrapped if tool.name != RETRIEVAL_TOOL]
+        copies = [copy.copy(tool) if isinstance(tool, FunctionTool) else tool for tool in self.tools]
+        self.tools = [tool for tool in offloader.tools(copies) if tool.name != RETRIEVAL_TOOL] if ours else copies
 
     Agent.__post_init__ = begin_with_hook  # type: ignore[method-assign]
 
