@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -141,10 +141,10 @@ class Config:
     """Who may read back. None: the proxy chooses, by server and folder, or by who is logged in."""
 
     max_age_seconds: float | None = WEEK
-    """Contents that were not used for so long are deleted. None: they stay."""
+    """Contents that were not used for so long are deleted. None: they stay. For the proxy, see ``stored_in``."""
 
     max_bytes: int | None = TWO_GIGABYTES
-    """Of the whole storage; the oldest contents make room. None: no limit."""
+    """Of the whole storage; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
 
     max_scope_bytes: int | None = None
     """The same for each scope."""
@@ -163,6 +163,24 @@ class Config:
 
     servers: Mapping[str, Server] = field(default_factory=dict)
     """The servers by name."""
+
+    given: frozenset[str] = field(default=frozenset(), compare=False)
+    """The keys that the file has, perhaps with the default."""
+
+    def stored_in(self, storage: str | None) -> Config:
+        """Return what holds if ``storage`` goes before that of the file; None: nobody named another one.
+
+        The default limits hold in the proxy's own folder only, however that is named: any other may hold what others
+        stored, so only the limits hold that the file sets.
+        """
+        found = replace(self, storage=self.storage if storage is None else storage)
+        if _is_own(found.storage):
+            return found
+        return replace(
+            found,
+            max_age_seconds=self.max_age_seconds if "max_age" in self.given else None,
+            max_bytes=self.max_bytes if "max_bytes" in self.given else None,
+        )
 
     def rule_of(self, tool: str, *, server: str | None = None) -> ToolRule | None:
         """Return the rule of a tool; None: ``settings`` decide.
@@ -267,6 +285,7 @@ def _config(root: Table, variables: Mapping[str, str] | None) -> Config:
         settings=settings,
         tools=MappingProxyType(rules),
         servers=MappingProxyType(servers),
+        given=frozenset(root.values),
     )
 
 
@@ -297,6 +316,12 @@ def _storage(root: Table) -> str:
     if given is None or "://" in given:
         return given or DEFAULT_STORAGE
     return os.fspath(_from(root.file.parent, given))
+
+
+def _is_own(storage: str) -> bool:
+    """Return whether a storage is the folder that proxies have for themselves."""
+    own, other = (os.path.normpath(os.path.expanduser(each)) for each in (DEFAULT_STORAGE, storage))  # noqa: PTH111 - as above
+    return own == other
 
 
 def _scope(root: Table) -> Scope | None:

@@ -120,7 +120,7 @@ def run_proxy(
     command = ctx.meta.get(_COMMAND, [])
     is_one = bool(command or url)
     _load_vocabulary()
-    settings = _settings(config, fill_in=not is_one)
+    settings = _settings(config, fill_in=not is_one).stored_in(storage)
     if (bool(command) and bool(url)) or not (is_one or settings.servers):
         msg = (
             "name one server, by its command after `--`, as in `coatcheck mcp -- npx -y SERVER`, or by its --url;"
@@ -138,7 +138,7 @@ def run_proxy(
     else:
         upstream = _upstreams(settings, name)
     token, listener = (None, None) if http is None else (_token(), _listener(http))
-    proxy = _proxy(upstream, settings, storage, scope=scope, name=name)
+    proxy = _proxy(upstream, settings, scope=scope, name=name)
     if listener is None:
         _serve(proxy)
     else:
@@ -259,15 +259,6 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     return found
 
 
-def _limits(settings: Config, storage: str | None) -> Limits:
-    """Return what the storage keeps at most. A folder of the user's choice may hold other things: only a file says."""
-    if storage is not None and settings.path is None:
-        return Limits()
-    return Limits(
-        max_age=settings.max_age_seconds, max_bytes=settings.max_bytes, max_scope_bytes=settings.max_scope_bytes
-    )
-
-
 def _kept(storage: Storage, limits: Limits) -> str:
     """Say what becomes of what is stored."""
     most: list[str] = []
@@ -285,15 +276,16 @@ def _kept(storage: Storage, limits: Limits) -> str:
 def _proxy(
     upstream: Upstream | dict[str, Upstream],
     settings: Config,
-    storage: str | None,
     *,
     scope: Sequence[str] | None,
     name: str | None,
 ) -> Proxy:
     from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
 
-    where = storage or settings.storage
-    limits = _limits(settings, storage)
+    where = settings.storage
+    limits = Limits(
+        max_age=settings.max_age_seconds, max_bytes=settings.max_bytes, max_scope_bytes=settings.max_scope_bytes
+    )
     stored = storage_at(where, may_be_new=True, limits=limits)
     chosen = scope_of(scope) if scope else settings.scope
     is_one = not isinstance(upstream, dict)

@@ -182,6 +182,37 @@ def test_without_a_file_the_defaults_hold() -> None:
     assert (Config().max_age_seconds, Config().max_bytes) == (7 * 86_400, 2_000_000_000)
 
 
+@pytest.mark.parametrize("named", ["~/.coatcheck/mcp", "~/.coatcheck//mcp/", None])
+def test_the_default_limits_hold_in_the_proxys_own_folder_however_it_is_named(
+    write: Callable[[str], Path], named: str | None
+) -> None:
+    for config in (Config(), load(write("max_result_tokens = 4000"))):
+        found = config.stored_in(named and str(Path(named).expanduser()))
+
+        assert (found.max_age_seconds, found.max_bytes) == (7 * 86_400, 2_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("", "elsewhere"),
+        ("", "s3://bucket/mcp"),
+        ('storage = "kept"', None),
+        ('storage = "~/.coatcheck/mcp"', "elsewhere"),
+    ],
+)
+def test_in_any_other_folder_only_those_limits_hold_that_the_file_sets(
+    write: Callable[[str], Path], text: str, named: str | None
+) -> None:
+    file = write(f'{text}\nmax_scope_bytes = "1MB"\n')
+
+    found = load(file).stored_in(named)
+    assert found.storage == (named or os.fspath(file.parent / "kept"))
+    assert (found.max_age_seconds, found.max_bytes, found.max_scope_bytes) == (None, None, 1_000_000)
+    found = load(write(f'{text}\nmax_age = "7d"\nmax_bytes = "1GB"\n')).stored_in(named)
+    assert (found.max_age_seconds, found.max_bytes) == (7 * 86_400, 10**9)
+
+
 def test_an_empty_file_says_the_defaults_too(write: Callable[[str], Path]) -> None:
     file = write("")
 

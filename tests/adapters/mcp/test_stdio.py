@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
-from tests.cli.running import run
+from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -319,6 +319,29 @@ def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start:
 
     assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
     proxy.wait_for_stderr("; nothing is removed there")
+
+
+@pytest.mark.parametrize("named", ["option", "variable", "file"])
+def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_of_the_users_choice(
+    tmp_path: Path, named: str
+) -> None:
+    folder, settings = tmp_path / "shared", tmp_path / "coatcheck.toml"
+    assert run("put", f"--storage={folder}", "--scope=agent-1", given=b"kept for months\n").exit_code == 0
+    for path in folder.rglob("*"):
+        os.utime(path, (time.time() - 10 * 86_400,) * 2)
+    settings.write_text('storage = "shared"\n' if named == "file" else "max_result_tokens = 2500\n", encoding="utf-8")
+    storage = ["--storage=shared"] if named == "option" else []
+    env = {"COATCHECK_STORAGE": "shared"} if named == "variable" else {}
+    proxy = Process(tmp_path, *TINY, options=[f"--config={settings}", *storage], storage=None, env=env)
+    try:
+        proxy.shake_hands()
+        assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
+        proxy.leave()
+    finally:
+        proxy.end()
+
+    assert answered("stats", f"--storage={folder}", "--scope=agent-1")["contents"] == 2
+    assert "; nothing is removed there\n" in proxy.stderr
 
 
 def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_users_own(
