@@ -351,6 +351,36 @@ def test_check_prints_the_defaults_and_names_a_file_that_it_did_not_read(home: P
     assert ran.stderr == f"{home.parent}/project/coatcheck.toml was not read: name it with --config.\n"
 
 
+def test_check_says_which_variables_go_before_the_file_and_what_limits_hold_then(tmp_path: Path) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text('storage = "two"\nscope = "mine"\nmax_bytes = "1GB"\n')
+
+    rows = []
+    for options in ([], ["--config", config]):
+        for env in ({}, {"COATCHECK_STORAGE": "./three", "COATCHECK_SCOPE": "team 7"}):
+            ran = run("mcp", "check", *options, env={"COATCHECK_STORAGE": "", **env})
+            assert ran.exit_code == 0, ran.output
+            rows.append([" ".join(line.split()) for line in ran.stdout.splitlines()[1:5]])
+
+    by_variables = [
+        "storage ./three (by COATCHECK_STORAGE, which goes before a file)",
+        "scope 'team 7' (by COATCHECK_SCOPE, which goes before a file)",
+        "max_age unlimited",
+    ]
+    assert rows == [
+        ["storage ~/.coatcheck/mcp", "scope chosen by the proxy", "max_age 7 days", "max_bytes 2,000,000,000 bytes"],
+        [*by_variables, "max_bytes unlimited"],
+        [f"storage {tmp_path}/two", "scope 'mine'", "max_age unlimited", "max_bytes 1,000,000,000 bytes"],
+        [*by_variables, "max_bytes 1,000,000,000 bytes"],
+    ]
+
+
+def test_check_shows_no_password_of_a_storage() -> None:
+    ran = run("mcp", "check", env={"COATCHECK_STORAGE": "sftp://me:s3cret@host/kept"})
+
+    assert "storage                sftp://***@host/kept (by COATCHECK_STORAGE" in ran.stdout
+
+
 def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKEN", "s3cret")
     config = tmp_path / "coatcheck.toml"

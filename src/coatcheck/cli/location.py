@@ -21,7 +21,7 @@ from coatcheck.hook.command import sweep_command
 if TYPE_CHECKING:
     from coatcheck.storage.protocol import Storage
 
-__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storage_at")
+__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storage_at", "without_secret")
 
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
@@ -82,9 +82,14 @@ def leftovers(location: str) -> str | None:
     is_url = bool(_scheme(location))
     if not is_url and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
         return None
-    shown = _SECRET.sub("***", location) if is_url else location
+    shown = without_secret(location)
     hint = f" To delete what nobody used for a day: {sweep_command(location)}" if shown == location else ""
     return f"What it stored stays in {shown}.{hint}"
+
+
+def without_secret(location: str) -> str:
+    """Return a location as it may be shown to others."""
+    return _SECRET.sub("***", location) if _scheme(location) else location
 
 
 def _scheme(location: str) -> str:

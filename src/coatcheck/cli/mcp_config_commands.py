@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
-from coatcheck.cli.location import STORAGE_VARIABLE, leftovers
-from coatcheck.cli.options import AsJson, PlainCommand, refuse_empty
+from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, without_secret
+from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_json
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def check(
 ) -> None:
     """Check a coatcheck.toml; show what applies.
 
-    Without --config these are the defaults. No server is started.
+    Without --config these are the defaults. COATCHECK_STORAGE and COATCHECK_SCOPE
+    go before both, as for the proxy. No server is started.
     """
     from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
@@ -61,7 +62,7 @@ def check(
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
         raise CannotRun(msg)
     try:
-        found = load(config, variables=None)
+        found = load(config, variables=None).stored_in(os.environ.get(STORAGE_VARIABLE) or None)
     except InvalidRequest as error:
         for mistake in str(error).split("\n"):
             complain(f"coatcheck: {mistake}")
@@ -83,8 +84,9 @@ def check(
 def _values(config: Config) -> Iterator[tuple[str, str]]:
     from coatcheck_mcp.config import KNOBS, UNLIMITED  # noqa: PLC0415 - not for --help
 
-    yield "storage", config.storage
-    yield "scope", "chosen by the proxy" if config.scope is None else repr(config.scope)
+    scope = os.environ.get(SCOPE_VARIABLE) or config.scope
+    yield "storage", f"{without_secret(config.storage)}{_by(STORAGE_VARIABLE)}"
+    yield "scope", f"{'chosen by the proxy' if scope is None else repr(scope)}{_by(SCOPE_VARIABLE)}"
     yield "max_age", UNLIMITED if config.max_age_seconds is None else f"{config.max_age_seconds / _DAY:g} days"
     for name in ("max_bytes", "max_scope_bytes"):
         limit = getattr(config, name)
@@ -95,6 +97,11 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
     for name in KNOBS:
         value = derived.get(name, getattr(config.settings, name))
         yield name, str(value).lower() if isinstance(value, bool) else f"{value:,}"
+
+
+def _by(variable: str) -> str:
+    """Say which variable decided, if it is set."""
+    return f" (by {variable}, which goes before a file)" if os.environ.get(variable) else ""
 
 
 def _rules(config: Config) -> Iterator[tuple[str, str]]:
