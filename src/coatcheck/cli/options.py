@@ -23,6 +23,7 @@ __all__ = (
     "SCOPE_VARIABLE",
     "AsJson",
     "PlainCommand",
+    "PlainOption",
     "ReferenceArgument",
     "ScopeOption",
     "StorageOption",
@@ -75,7 +76,7 @@ class PlainCommand(TyperCommand):
         """Let the parameters that typer made show themselves in another way."""
         super().__init__(*args, **kwargs)
         for each in self.params:
-            each.__class__ = _Argument if isinstance(each, TyperArgument) else _Option
+            each.__class__ = _Argument if isinstance(each, TyperArgument) else PlainOption
 
 
 class _Argument(TyperArgument):
@@ -88,9 +89,10 @@ class _Argument(TyperArgument):
         return [] if self.hidden else [f"{self.metavar}{'' if self.nargs == 1 else '...'}"]
 
 
-class _Option(TyperOption):
+class PlainOption(TyperOption):
     """An option that takes the whole of its variable as one value, spaces too."""
 
     def value_from_envvar(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
+        """Return the variable; for an option that may be given several times, as one of them."""
         value = self.resolve_envvar_value(ctx)
         return [value] if self.multiple and value is not None else value

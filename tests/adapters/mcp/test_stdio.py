@@ -344,6 +344,10 @@ def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_of_the_user
     assert "; nothing is removed there\n" in proxy.stderr
 
 
+def test_a_scope_of_the_environment_is_one_with_its_blanks(start: Callable[..., Process]) -> None:
+    start(COATCHECK_SCOPE="team 7").wait_for_stderr(" '--scope=team 7'\n")
+
+
 def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_users_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
