@@ -170,6 +170,17 @@ def test_stats_show_the_last_tool_of_a_scope_without_a_name(folder: Path) -> Non
     assert len(line) <= 80
 
 
+def test_stats_tell_the_scopes_of_a_tenant_apart_and_show_their_last_tool(folder: Path) -> None:
+    tails = set()
+    for number in range(3):
+        store(folder, "some words", scope=("tenant-7", f"thread-{number}"))
+        tails.add(scope_part(("tenant-7", f"thread-{number}"))[-16:])
+
+    rows = [line.split()[:2] for line in run("stats").stdout.splitlines()[2:5]]
+
+    assert sorted(rows) == sorted([f"…{tail}", "search"] for tail in tails)
+
+
 def test_stats_show_scopes_of_a_proxy_by_server_and_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = folder / "\x1b[31m" / ("a long name " * 4) / "project"
     project.mkdir(parents=True)

@@ -111,8 +111,8 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     """Count what is stored, in all and by scope, the largest first.
 
     A storage knows scopes by their digest only; yours, and the default one, are shown
-    by name, and those of an MCP proxy by server and folder. Others show their digest
-    and the tool of what was last saved or used.
+    by name, and those of an MCP proxy by server and folder. Others show their digest,
+    of a tuple its end, and the tool of what was last saved or used.
     """
     from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key, scope_part  # noqa: PLC0415
@@ -138,7 +138,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     show(f"{'SCOPE':<{_NAME_COLUMNS}} {'CONTENTS':>9} {'BYTES':>15}  LAST SAVED OR USED")
     for tag, found in largest[:_MAX_SCOPES]:
         name = _place(notes[tag]) if tag in notes else names.get(tag)
-        show(_row(str(name or f"{tag} {_last_tool(access, found)}"), found))
+        show(_row(str(name or f"{_digest(tag)} {_last_tool(access, found)}"), found))
     if len(largest) > _MAX_SCOPES:
         show(f"... and {len(largest) - _MAX_SCOPES:,} smaller ones")
     show(_row(f"all {len(largest):,}", everything))
@@ -318,6 +318,14 @@ def _contents(found: Iterable[Listed]) -> list[Listed]:
     from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
 
     return [entry for entry in found if Key.parse(entry.key).is_content]
+
+
+def _digest(part: str) -> str:
+    """Return what tells a scope from others: of a tuple the last tag, since those of one tenant begin alike."""
+    from coatcheck.core.references import scope_tags  # noqa: PLC0415 - see list_contents
+
+    *before, last = scope_tags(part)
+    return f"…{last}" if before else last
 
 
 def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
