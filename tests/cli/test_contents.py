@@ -382,6 +382,20 @@ def test_get_without_a_match_exits_as_grep_does(folder: Path) -> None:
     assert (asked.exit_code, json.loads(asked.stdout)["matches"]) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [("nope", 1), ("[?id == `999999`]", 1), ("[0].nope", 1), ("[0]", 0), ("length(@)", 0), ("`false`", 0), ("`{}`", 0)],
+)
+def test_get_with_a_query_that_selects_nothing_exits_as_with_a_pattern_without_a_match(
+    query: str, code: int, folder: Path
+) -> None:
+    reference = stored(RECORDS)
+
+    assert run("get", reference, "--query", query).exit_code == code
+    asked = run("get", reference, "--query", query, "--json")
+    assert (asked.exit_code, json.loads(asked.stdout)["matches"]) == (code, 0 if code else None)
+
+
 def test_a_tuple_scope_is_given_part_by_part(folder: Path) -> None:
     parts = ("--scope", "tenant 7", "--scope", "thread-3")
     reference = stored(LINES, *parts)

@@ -156,7 +156,7 @@ def get(
         command = _command("get", reference, selectors, storage=storage, scope=chosen)
         above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
         text = f"{above}{line_end}[More: {command}]"
-    elif found.matches == 0:
+    elif found.matches == 0 and query is None:
         text = _with_options(text)  # advice only, no part of the content
     if as_json:
         show_json({"text": text, "matches": found.matches, "next_call": found.next_call})

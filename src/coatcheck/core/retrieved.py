@@ -27,7 +27,7 @@ class Retrieved:
     """Arguments that read on, in addition to the reference; None at the end."""
 
     matches: int | None = None
-    """Matches of the pattern in all, counted to 10,000; None without a pattern."""
+    """All matches of the pattern, counted to 10,000; 0 also where a query gave null or an empty list; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

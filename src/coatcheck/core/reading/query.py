@@ -32,6 +32,7 @@ __all__ = ("read_query",)
 class _Result:
     text: str
     kind: str
+    is_empty: bool = False
 
 
 def read_query(source: Source, request: Request, writer: Writer, max_bytes: int) -> Reading:
@@ -49,7 +50,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     except RecursionError:
         raise InvalidRequest(wording.TOO_DEEP) from None
     if result is None:
-        return Answer(text=wording.nothing_selected(writer.selector(query)))
+        return Answer(text=wording.nothing_selected(writer.selector(query)), matches=0)
     return _page(result, query, request.offset or 0, writer)
 
 
@@ -101,7 +102,7 @@ def _whole(evaluator: Evaluator, content: object) -> _Result | None:
     if value is None:
         return None
     check_size(value)
-    return _Result(to_valid_unicode(render(value)), _kind(value))
+    return _Result(to_valid_unicode(render(value)), _kind(value), is_empty=value == [])
 
 
 def _kind(value: object) -> str:
@@ -123,6 +124,7 @@ def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
         header = wording.result_header(shown_query, result.kind, total, part)
         rest: dict[str, object] | None = {"query": query, "offset": stop} if stop < total else None
         footer = wording.END_OF_RESULT if rest is None else writer.more(rest)
-        return Answer(text=f"{header}\n{shown}\n{footer}", next_call=rest)
+        matches = 0 if result.is_empty else None
+        return Answer(text=f"{header}\n{shown}\n{footer}", next_call=rest, matches=matches)
 
     return writer.page(text[start:], compose)

@@ -105,7 +105,7 @@ class Answer:
     """Keyword arguments of the next call, without the reference; None when nothing is left to read."""
 
     matches: int | None = None
-    """All matches of a pattern, counted up to 10,000; None for a request without one."""
+    """All matches of a pattern, counted up to 10,000; 0 also for a query that gave null or an empty list; else None."""
 
 
 Steps: TypeAlias = Generator[ByteRange | IndexNeeded, bytes | None, _Result]
