@@ -503,6 +503,18 @@ def test_rm_deletes_every_scope_of_a_tenant_and_no_other(folder: Path) -> None:
     assert again.stderr.startswith("Nothing is stored in the scopes under ('tenant-7',) of ")
 
 
+def test_rm_of_a_reference_says_that_only_scopes_are_deleted(folder: Path) -> None:
+    (reference,) = store(folder, "words")
+
+    ran = run("rm", reference, "--yes")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    said = f"rm deletes whole scopes, with --scope or --under, and no single content such as '{reference}'"
+    assert ran.stderr == f"coatcheck: {said}\n"
+    assert len(keys(folder)) == 1
+    assert "A single content cannot be deleted" in run("rm", "--help").stdout
+
+
 @pytest.mark.parametrize("words", [(), ("--scope", "a", "--under", "a")])
 def test_rm_is_told_either_a_scope_or_a_tenant(words: tuple[str, ...], folder: Path) -> None:
     store(folder, "words")

@@ -228,6 +228,7 @@ def sweep(
 
 @reported
 def remove(
+    reference: Annotated[str | None, typer.Argument(hidden=True)] = None,
     *,
     scope: Annotated[
         list[str] | None, typer.Option(metavar="SCOPE", help="The scope, as for get; no default, and no variable.")
@@ -240,10 +241,16 @@ def remove(
     storage: StorageOption = DEFAULT_STORAGE,
     as_json: AsJson = False,
 ) -> None:
-    """Delete everything in a scope, or in all scopes of a tenant. Asks first."""
+    """Delete everything in a scope, or in all scopes of a tenant. Asks first.
+
+    A single content cannot be deleted; sweep deletes by age and size.
+    """
     from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
+    if reference is not None:
+        msg = f"rm deletes whole scopes, with --scope or --under, and no single content such as {reference!r}"
+        raise CannotRun(msg)
     if bool(scope) == bool(under):
         msg = "rm needs either --scope or --under"
         raise CannotRun(msg)
