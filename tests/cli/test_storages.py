@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import time
 from typing import TYPE_CHECKING
 
@@ -124,6 +125,18 @@ def test_an_empty_storage_hints_at_no_other_scope(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
     assert run("ls").stderr == f"Nothing is stored in scope 'default' of FileStorage('{folder}').\n"
+
+
+def test_ls_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(folder: Path) -> None:
+    store(folder, "words", scope="mcp-1")
+    write_note(FileStorage(folder), "mcp-1", server="github")
+
+    said = run("ls").stderr
+
+    words = shlex.split(said.partition("name one with --scope, or list those of MCP servers with `")[2].rstrip("`.\n"))
+    assert words[0] == "coatcheck"
+    (row,) = json.loads(run(*words[1:]).stdout)["scopes"]
+    assert run("ls", "--scope", row["scope"]).exit_code == 0
 
 
 def test_the_folders_of_the_proxy_and_the_hook_are_named_to_who_named_none(

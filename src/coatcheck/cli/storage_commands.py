@@ -7,6 +7,7 @@ and their bytes; everything else is counted separately. The library decides what
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from collections import defaultdict
@@ -286,8 +287,19 @@ def _nothing(access: StorageAccess, where: str | None) -> str:
     hint = ""
     if others:
         amount = count_of(len(others), "content")
-        hint = f" Other scopes hold {amount}: name one with --scope, or list all with ls --all-scopes."
+        hint = f" Other scopes hold {amount}: name one with --scope, or list {_known(access, others)}."
     return f"Nothing is stored in {where} of {access.storage!r}.{hint}"
+
+
+def _known(access: StorageAccess, found: list[Listed]) -> str:
+    """Say what there is to choose a scope from: the names, where proxies noted those of theirs, else the keys."""
+    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.references import Key  # noqa: PLC0415
+
+    if not any(read_note(access.storage, part) for part in {Key.parse(entry.key).scope for entry in found}):
+        return "all with ls --all-scopes"
+    command = shlex.join(["coatcheck", "mcp", "stats", "--json", f"--storage={getattr(access.storage, 'root', '')}"])
+    return f"those of MCP servers with `{command}`"
 
 
 def _elsewhere(location: str) -> str:
