@@ -288,6 +288,17 @@ def test_the_folder_of_a_scope_goes_an_hour_after_its_last_entry(root: Path, sto
     assert [path.name for path in (root / "v1").iterdir()] == [young.key.partition("/")[0]]
 
 
+def test_a_sweep_removes_the_folder_that_it_has_emptied(root: Path, storage: FileStorage, entry: Entry) -> None:
+    kept = make_entry(b"kept", scope="kept")
+    for each in (entry, kept):
+        save(storage, each)
+    make_old(content_path(storage, entry), entry_path(storage, entry), content_path(storage, entry).parent)
+
+    assert storage.sweep([entry.key], before=an_hour_ago()) == 1
+
+    assert [path.name for path in (root / "v1").iterdir()] == [kept.key.partition("/")[0]]
+
+
 def test_a_save_survives_that_its_empty_folder_is_swept_away(
     monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
 ) -> None:

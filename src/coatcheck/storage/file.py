@@ -267,11 +267,12 @@ class FileStorage:
             unwanted.setdefault(scope, []).append(stem)
         removed = 0
         for folder in self._scopes("", whole=False):
+            was_used = folder.modified >= before  # asked now: each removal changes it
             for stem in unwanted.get(folder.path.name, ()):
                 with folder.locked():
                     removed += remove_unused(folder, stem, before=before)
             remove_leftovers(folder, before=before)
-            if folder.modified < before:  # removed if it is empty
+            if not was_used:  # removed if it is empty
                 with open_folder(self._root, _VERSION) as versioned:
                     versioned.remove_folder(folder.path.name)
         recount(self._root, _VERSION, now=time.time())
