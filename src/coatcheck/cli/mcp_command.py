@@ -312,9 +312,29 @@ def _proxy(
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
     complain(f"coatcheck: results of {names} above {above}{rules} are stored in {where}; {_kept(stored, limits)}")
+    if fault := _fault_of(stored):
+        cut = f"above {proxy.offloader.settings.max_inline_tokens:,} tokens they are cut"
+        complain(
+            f"coatcheck: nothing can be stored there ({fault}): correct that, or name another folder with --storage"
+        )
+        complain(f"coatcheck: until then results stay in the conversation, and {cut}")
     if chosen is not None:
         complain(f"coatcheck: {_how_to_list(where, chosen)}")
     return proxy
+
+
+def _fault_of(storage: Storage) -> str:
+    """Return why a folder, which is made if need be, takes no files now; "" if it does. No other storage is asked."""
+    from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - see _settings
+    from coatcheck.storage.folder import make_folders  # noqa: PLC0415 - see _settings
+
+    if not isinstance(storage, FileStorage):
+        return ""
+    try:
+        make_folders(storage.root, (), fsync=False)
+    except OSError as error:
+        return storage.describe_error(error)
+    return "" if os.access(storage.root, os.W_OK | os.X_OK) else f"you must not write to {str(storage.root)!r}"
 
 
 def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Collection[str]) -> None:

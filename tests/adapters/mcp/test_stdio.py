@@ -321,6 +321,25 @@ def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start:
     proxy.wait_for_stderr("; nothing is removed there")
 
 
+@pytest.mark.parametrize("kind", ["file", "read-only"])
+def test_a_folder_that_takes_no_files_is_named_at_the_start_and_ends_nothing(
+    tmp_path: Path, start: Callable[..., Process], kind: str
+) -> None:
+    if kind == "file":
+        (tmp_path / "store").write_text("words", encoding="utf-8")
+    else:
+        (tmp_path / "store").mkdir(mode=0o500)
+        if os.access(tmp_path / "store", os.W_OK):
+            pytest.skip("this user may write everywhere")
+    proxy = start()
+    proxy.shake_hands()
+
+    assert proxy.said(proxy.call("big")).startswith("line of a log")
+    proxy.leave()
+    assert "coatcheck: nothing can be stored there (" in proxy.stderr
+    assert "stay in the conversation, and above 50,000 tokens they are cut\n" in proxy.stderr
+
+
 @pytest.mark.parametrize("named", ["option", "variable", "file"])
 def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_of_the_users_choice(
     tmp_path: Path, named: str
