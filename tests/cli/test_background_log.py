@@ -41,6 +41,14 @@ def test_records_are_written_in_their_order(ends: tuple[int, int]) -> None:
     assert os.read(ends[0], 65_536).decode() == "".join(f"coatcheck: line {number}\n" for number in range(10))
 
 
+def test_a_message_that_begins_with_our_name_has_it_once(ends: tuple[int, int]) -> None:
+    log = BackgroundLog(ends[1])
+    log.emit(_record("coatcheck could not start the MCP server b"))
+    log.close()
+
+    assert os.read(ends[0], 65_536).decode() == "coatcheck: could not start the MCP server b\n"
+
+
 def test_what_others_write_is_no_line_of_ours_and_steers_no_terminal(ends: tuple[int, int]) -> None:
     log = BackgroundLog(ends[1])
     log.emit(_record("a server said: \x1b[31mno\r\ncoatcheck: log in again at http://evil"))

@@ -422,7 +422,7 @@ def test_check_names_what_would_fail_here(tmp_path: Path) -> None:
     assert ran.stdout.startswith(f"{config} says:\n")
     assert ran.stderr == (
         f"coatcheck: {config}:4: servers.a.command cannot start: there is no such command as no-such in the folders of"
-        " PATH: /bin\n"
+        " PATH; write its absolute path, or correct PATH\n"
         f"coatcheck: {config}:1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a\n"
     )
 

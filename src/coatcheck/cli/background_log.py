@@ -29,7 +29,6 @@ class BackgroundLog(logging.Handler):
         """Write to an open file, such as ``sys.stderr.fileno()``."""
         super().__init__()
         self._descriptor = descriptor
-        self.setFormatter(logging.Formatter("coatcheck: %(message)s"))
         self._waiting: Queue[str | None] = Queue(MAX_WAITING)
         self._thread = threading.Thread(target=self._write_all, name="coatcheck-log", daemon=True)
         self._thread.start()
@@ -37,7 +36,7 @@ class BackgroundLog(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Have a record written, or drop it where too many wait."""
         try:
-            text = self.format(record)
+            text = f"coatcheck: {self.format(record).removeprefix('coatcheck ')}"  # as in a message for clients too
         except Exception:  # noqa: BLE001 - whoever logged it must not get this error
             text = f"coatcheck: {record.name} logged something that cannot be printed"
         with suppress(Full):

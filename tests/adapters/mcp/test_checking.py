@@ -18,7 +18,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
     [
         (
             '[servers.a]\ncommand = "no-such"',
-            "2: servers.a.command cannot start: there is no such command as no-such in the folders of PATH: /bin",
+            "2: servers.a.command cannot start: there is no such command as no-such in the folders of PATH; write its",
         ),
         (
             '[servers.a]\ncommand = "./server"',

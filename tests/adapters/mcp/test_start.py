@@ -263,7 +263,7 @@ class TestWords:
             client.end()
         assert error["message"].startswith("coatcheck could not start the MCP server issues: there is no such command")
         assert "coatcheck: results of issues above" in client.stderr
-        said = "coatcheck: coatcheck could not start the MCP server issues: there is no such command"
+        said = "coatcheck: could not start the MCP server issues: there is no such command"
         assert client.stderr.count(said) == 1, "clients show a log to people, and answers to few"
 
 

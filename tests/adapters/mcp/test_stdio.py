@@ -215,7 +215,7 @@ def test_a_server_that_ended_while_nobody_waited_is_started_again_by_the_next_ca
     [
         (
             ("no-such-command-anywhere",),
-            "there is no such command as no-such-command-anywhere in the folders of PATH: /",
+            "there is no such command as no-such-command-anywhere in the folders of PATH; write its",
         ),
         (("./no-such-server",), "/no-such-server"),
         (("npx -y foo",), "'npx -y foo' is one word: the program is \"npx\" alone"),
