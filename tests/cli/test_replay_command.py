@@ -191,7 +191,8 @@ def test_above_the_best_threshold_other_previews_are_tried(big: Path) -> None:
     )
     assert found["best_settings"] == {"max_result_tokens": 2_500, "preview_tokens": 250}
     assert f"max_result_tokens=2500 with preview_tokens=250 saves most: {sizes[250]['saved']['plain']:.1%} (" in said
-    assert "Above 2,500 tokens, by the tokens that a preview may have:" in said
+    assert "Above 2,500 tokens, by the tokens that a preview may have, at most 40% of the threshold:" in said
+    assert "saves with the default preview of 500 tokens, at most 40% of the threshold (* most), by tool:" in said
 
 
 def test_a_preview_that_saves_little_more_is_named_and_not_recommended(tmp_path: Path) -> None:
@@ -227,6 +228,19 @@ def test_no_other_preview_is_tried_where_it_is_given_or_read_backs_do_not_depend
     assert "by the tokens that a preview may have" not in run("replay", big, "--threshold", "2500", *given).output
 
 
+def test_what_the_columns_count_is_said_below_them(big: Path) -> None:
+    said = plainly(run("replay", big).output)
+    priced = plainly(run("replay", big, "--price", "3").output)
+
+    legend = (
+        "Cached: with a prompt cache. Dearer: conversations that cost at least 2% more. Saved: of the cost of input"
+    )
+    assert legend in said
+    assert ("Cost: in the unit of --price." in said, "Cost: in the unit of --price." in priced) == (False, True)
+    assert "Results Read Billed" in said
+    assert "Conversations that would cost at least 2% more: 0 of 1, or 0 with a prompt cache." in said
+
+
 def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp_path: Path) -> None:
     short = saved(tmp_path / "short.json", openai("short"))
 
@@ -236,7 +250,7 @@ def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp
     assert found["dearer"] == [{"threshold": 2_500, "plain": 1, "cached": 1}]
     assert far["dearer"] == [{"threshold": 2_500, "plain": 0, "cached": 0}]
     said = " ".join(run("replay", big, short, "--threshold", "2500").output.split())
-    assert "1 of 2 conversations would cost at least 2% more, 1 with a prompt cache." in said
+    assert "Conversations that would cost at least 2% more: 1 of 2, or 1 with a prompt cache." in said
 
 
 def test_what_every_turn_sends_is_billed_with_and_without_offloading(big: Path) -> None:

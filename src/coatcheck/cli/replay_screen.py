@@ -14,7 +14,16 @@ from rich.text import Text
 from coatcheck.cli.printing import one_line
 from coatcheck.core.settings import MAX_RESULT_TOKENS
 from coatcheck.replay.billing import DEFINITION
-from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
+from coatcheck.replay.wording import (
+    DEFAULT_PREVIEW,
+    NOT_A_TOOL,
+    PREVIEW_BOUND,
+    counted,
+    details,
+    knobs,
+    result_in_words,
+    share_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,13 +38,19 @@ __all__ = ("show_replay",)
 _MAX_ROWS = 15
 """Of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
+_COLUMNS = (
+    "Cached: with a prompt cache. Dearer: conversations that cost at least 2% more. Saved: of the cost of input tokens;"
+    " * most."
+)
+_COST = "Cost: in the unit of --price."
+
 _DEFAULT = {"max_result_tokens": MAX_RESULT_TOKENS}
 
 _LAST_ROWS = 5
 """Of conversations, among these rows: they cost most more, or save least."""
 
 _LONG_NUMBER = 10_000
-_MIN_NAME, _OTHER_COLUMNS = 18, 60
+_MIN_NAME, _OTHER_COLUMNS = 18, 63
 """Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
@@ -44,8 +59,9 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     given = report.assumptions
     console.print(Text(counted(report), "bold"))
     console.print(_by_threshold(report))
+    console.print(_COLUMNS + ("" if given.price is None else f" {_COST}"))
     if report.previews:
-        console.print(f"Above {report.shown:,} tokens, by the tokens that a preview may have:")
+        console.print(f"Above {report.shown:,} tokens, by the tokens that a preview may have, {PREVIEW_BOUND}:")
         console.print(_by_preview(report))
     console.print(Text(result_in_words(report), "bold green" if report.best else "bold yellow"))
     console.print(Text(details(report)))
@@ -54,9 +70,9 @@ def show_replay(console: Console, report: ReplayReport) -> None:
         console.print(Text(f"To paste: {line}{default}"), soft_wrap=True)
     console.print()
     at_price = " with a prompt cache" if given.decides_with_cache else ""
-    previews = " and the default preview" if report.previews else ""
+    previews = f" with {DEFAULT_PREVIEW}" if report.previews else ""
     console.print(
-        f"Results that are offloaded above {report.shown:,}, and what each threshold{previews} saves{at_price}"
+        f"Results that are offloaded above {report.shown:,}, and what each threshold saves{at_price}{previews}"
         " (* most), by tool:"
     )
     names = max(_MIN_NAME, console.width - _OTHER_COLUMNS)
@@ -96,12 +112,12 @@ def _amounts(heading: str, given: Assumptions) -> Table:
     costs = ["Cost", "Cost,\ncached"] if given.price is not None else []
     return _table(
         heading,
-        "Off-\nloaded",
+        "Results\noffloaded",
         "Read\nback",
         "Billed\ntokens",
         "Saved",
         "Saved,\ncached",
-        "Dearer\nby 2%",
+        "Dearer",
         "Dearer,\ncached",
         *costs,
     )
@@ -131,7 +147,9 @@ def _costs(share: Share, given: Assumptions) -> list[str]:
 def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int, last: int = 0) -> Table:
     """Return a table of the first rows and of the ``last`` ones."""
     given = report.assumptions
-    table = _table(heading, "Off-\nloaded", "Billed", *(f"{threshold:,}" for threshold in given.thresholds))
+    table = _table(
+        heading, "Results\noffloaded", "Billed\ntokens", *(f"{threshold:,}" for threshold in given.thresholds)
+    )
     hidden = len(rows) - _MAX_ROWS
     shown = [*rows[: _MAX_ROWS - last], *rows[len(rows) - last :]] if hidden > 0 else rows
     for place, row in enumerate(shown, 1):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.replay.billing import DEFINITION, OTHER
-from coatcheck.replay.wording import NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
+from coatcheck.replay.wording import DEFAULT_PREVIEW, NOT_A_TOOL, counted, details, knobs, result_in_words, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -48,7 +48,7 @@ def page(report: ReplayReport) -> str:
     shown = f"{report.shown:,}"
     given = report.assumptions
     of_cost = "share of the cost with a prompt cache" if given.decides_with_cache else "share"
-    preview = ", all with the default preview" if report.previews else ""
+    preview = f", all with {DEFAULT_PREVIEW}" if report.previews else ""
     billed = f"Billed tokens, and the {of_cost} that is saved{preview}; scroll sideways for all thresholds."
     read_backs = (
         "The share of the cost that is saved, at a plain price and with a prompt cache, and how many conversations"

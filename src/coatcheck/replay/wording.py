@@ -7,15 +7,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from coatcheck.core.plan import PREVIEW_SHARE
 from coatcheck.core.preview.notation import count_of
+from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS
 
 if TYPE_CHECKING:
     from coatcheck.replay.billing import Price
     from coatcheck.replay.report import ReplayReport
 
-__all__ = ("NOT_A_TOOL", "counted", "details", "knobs", "result_in_words", "share_text")
+__all__ = (
+    "DEFAULT_PREVIEW",
+    "NOT_A_TOOL",
+    "PREVIEW_BOUND",
+    "counted",
+    "details",
+    "knobs",
+    "result_in_words",
+    "share_text",
+)
 
 NOT_A_TOOL = "(all else)"
+
+PREVIEW_BOUND = f"at most {PREVIEW_SHARE:.0%} of the threshold"
+DEFAULT_PREVIEW = f"the default preview of {DEFAULT_PREVIEW_TOKENS} tokens, {PREVIEW_BOUND}"
 
 _NO_PREFIX = (
     "No system prompt and no other tools are counted: pass their tokens as --prefix-tokens, since they change all of"
@@ -78,9 +92,8 @@ def details(report: ReplayReport) -> str:
     pays = report.best is not None
     said = (
         f"Above {report.shown:,} tokens, {count_of(amount.offloaded, 'result')} would be offloaded, with"
-        f" {count_of(amount.read_back, 'read-back')}. {plain:,} of"
-        f" {count_of(len(report.conversations), 'conversation')} would cost at least 2% more, {cached:,} with a prompt"
-        " cache."
+        f" {count_of(amount.read_back, 'read-back')}. Conversations that would cost at least 2% more: {plain:,} of"
+        f" {len(report.conversations):,}, or {cached:,} with a prompt cache."
     )
     if pays and 2 * dearer > len(report.conversations):
         said += " Most cost more: a few large results pay for all."
