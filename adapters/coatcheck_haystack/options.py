@@ -92,11 +92,9 @@ class Source:
         return resolve_scope(self.scope, state)
 
     def identity_of(self, state: State | None) -> Scope | None:
-        """Return the scope that the context of a run names."""
+        """Return the scope that the context of a run names, unchecked: the core refuses what is none."""
         identity = context_of(state).get(SCOPE_CONTEXT_KEY)
-        if identity is None or isinstance(identity, tuple):
-            return identity
-        return str(identity) or None
+        return tuple(identity) if isinstance(identity, list) else identity  # JSON has no tuples
 
 
 def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: ScopeOption, owner: str) -> Source:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from langchain_core.tools import BaseTool
 
+    from coatcheck import Scope
+
 __all__ = (
     "Calls",
     "find_messages",
@@ -186,8 +188,13 @@ def messages_in(state: object, *, key: str) -> Sequence[object]:
     return found if isinstance(found, list | tuple) else ()
 
 
-def identity_of(config: object) -> str | None:
-    """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation."""
+def identity_of(config: object) -> Scope | None:
+    """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation.
+
+    A tuple of ``str`` stays one, as a scope of several parts. Anything else is made a ``str``.
+    """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None
+    if isinstance(thread_id, tuple) and all(isinstance(part, str) for part in thread_id):
+        return thread_id
     return None if thread_id is None or thread_id == "" else str(thread_id)

@@ -38,11 +38,13 @@ from tests.adapters.haystack.agents import (
 if TYPE_CHECKING:
     from haystack.dataclasses import ChatMessage
 
+    from coatcheck import Scope
+
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 SEARCH = tool("search", LONG)
 
 
-async def found_in(hook: ToolResultOffloadHook, scope: str, mode: str, **kwargs: Any) -> bool:
+async def found_in(hook: ToolResultOffloadHook, scope: Scope, mode: str, **kwargs: Any) -> bool:
     """Run an agent that offloads and reads back; return whether the content went into ``scope``."""
     agent, _ = agent_of([SEARCH], call(("search", {})), read(pattern="row 7:"), say(), hook=hook)
     messages = tool_messages((await run(agent, mode, **kwargs))["messages"])
@@ -85,11 +87,39 @@ async def test_the_ambient_scope_goes_before_the_runs_context(mode: str) -> None
 
 
 @RUNS
-@pytest.mark.parametrize(
-    ("context", "scope"), [({SCOPE_CONTEXT_KEY: 42}, "42"), ({SCOPE_CONTEXT_KEY: ""}, "default"), (None, "default")]
-)
+@pytest.mark.parametrize(("context", "scope"), [({SCOPE_CONTEXT_KEY: "context"}, "context"), (None, "default")])
 async def test_then_the_runs_context_then_the_default(mode: str, context: dict[str, Any] | None, scope: str) -> None:
     assert await found_in(ToolResultOffloadHook(InMemoryStorage()), scope, mode, hook_context=context)
+
+
+@RUNS
+@pytest.mark.parametrize("parts", [("tenant-7", "thread-3"), ["tenant-7", "thread-3"]])
+async def test_the_runs_context_may_name_parts_also_as_json_has_them(mode: str, parts: Any) -> None:
+    hook = ToolResultOffloadHook(InMemoryStorage())
+
+    assert await found_in(hook, ("tenant-7", "thread-3"), mode, hook_context={SCOPE_CONTEXT_KEY: parts})
+    assert hook.offloader.delete_scopes(under=("tenant-7",)) == 1
+
+
+@RUNS
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "scope must be a str of 1 to 4,096 characters or a tuple of 1 to 8 of them, not ''"),
+        (7, "scope must be a str of 1 to 4,096 characters or a tuple of 1 to 8 of them, not 7"),
+        (["tenant-7", 3], "each part of scope must be a str of 1 to 4,096 characters, not 3"),
+    ],
+)
+async def test_what_is_no_scope_is_refused_in_the_runs_context_too(
+    mode: str, given: Any, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    hook = ToolResultOffloadHook(InMemoryStorage())
+    agent, _ = agent_of([SEARCH], call(("search", {})), say(), hook=hook)
+
+    (result,) = results((await run(agent, mode, hook_context={SCOPE_CONTEXT_KEY: given}))["messages"])
+
+    assert result.result == LONG
+    assert words in caplog.text
 
 
 @RUNS

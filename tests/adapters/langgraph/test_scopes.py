@@ -55,6 +55,28 @@ async def test_the_thread_is_the_scope(mode: str) -> None:
 
 
 @RUNS
+async def test_a_thread_of_several_parts_is_a_scope_of_several_parts(mode: str) -> None:
+    offloader = make_offloader()
+    agent, _ = asking_and_reading(offloader)
+
+    _, answer = await run(agent, mode, {"configurable": {"thread_id": ("tenant-7", "thread-3")}})
+
+    assert "row 7: the quick" in text_of(answer)
+    assert offloader.delete_scopes(under=("tenant-7",)) == 1
+
+
+@RUNS
+@pytest.mark.parametrize("given", [7, ("tenant-7", 3)])
+async def test_any_other_thread_is_the_scope_as_text(mode: str, given: Any) -> None:
+    offloader = make_offloader()
+    agent, _ = asking_and_reading(offloader)
+
+    await run(agent, mode, {"configurable": {"thread_id": given}})
+
+    assert offloader.delete_scope(str(given)) >= 1
+
+
+@RUNS
 async def test_without_a_thread_the_default_scope_holds(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)
