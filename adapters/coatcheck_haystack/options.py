@@ -88,7 +88,7 @@ class Source:
         """
         if state is None and callable(self.scope):
             msg = "the scope is a callable on the State of a run, and this call is outside of any run"
-            raise InvalidRequest(msg)
+            raise InvalidRequest(msg, for_host=True)
         return resolve_scope(self.scope, state)
 
     def identity_of(self, state: State | None) -> Scope | None:

@@ -49,9 +49,12 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 def failure_for_model(error: Exception) -> str:
     """Return what the model reads about an error: always a string that every client accepts.
 
-    A ``CoatcheckError`` brings its own message for the model. Anything else is a bug in coatcheck, an adapter or the
-    host: it is logged with its traceback, and the model is told to go on without the content.
+    A ``CoatcheckError`` brings its own message for the model; one that is for the host is logged. Anything else is a
+    bug in coatcheck, an adapter or the host: it is logged with its traceback, and the model is told to go on without
+    the content.
     """
+    if isinstance(error, InvalidRequest) and error.for_host:
+        log_failure(logger, "a tool result could not be read back", error=error)
     if isinstance(error, CoatcheckError):
         return error.for_model
     log_failure(logger, "a tool result could not be read back, because of an internal error", error=error)

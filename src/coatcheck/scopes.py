@@ -80,7 +80,7 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
             return require_scope(candidate)
     if required:
         msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
-        raise InvalidRequest(msg)
+        raise InvalidRequest(msg, for_host=True)
     _warn_once()
     return DEFAULT_SCOPE
 
@@ -94,7 +94,7 @@ def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
     """
     if all(candidate is None for candidate in (argument, identity, _ambient.get())):
         msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
-        raise InvalidRequest(msg)
+        raise InvalidRequest(msg, for_host=True)
     return choose_scope(argument, identity, required=True)
 
 
@@ -111,7 +111,7 @@ def require_scope(name: object) -> Scope:
         return require_scope_parts("scope", name)
     accepted = f"a str of 1 to {MAX_SCOPE_LENGTH:,} characters or a tuple of 1 to {MAX_SCOPE_PARTS} of them"
     msg = f"scope must be {accepted}, not {_describe(name)}"
-    raise InvalidRequest(msg)
+    raise InvalidRequest(msg, for_host=True)
 
 
 def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
@@ -124,12 +124,12 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
     if not isinstance(parts, tuple) or not 1 <= len(parts) <= MAX_SCOPE_PARTS:
         accepted = f'a tuple of 1 to {MAX_SCOPE_PARTS} parts, such as ("tenant-7",)'
         msg = f"{argument} must be {accepted}, not {_describe(parts)}"
-        raise InvalidRequest(msg)
+        raise InvalidRequest(msg, for_host=True)
     for part in parts:
         if not isinstance(part, str) or not 0 < len(part) <= MAX_SCOPE_LENGTH:
             accepted = f"a str of 1 to {MAX_SCOPE_LENGTH:,} characters"
             msg = f"each part of {argument} must be {accepted}, not {_describe(part)}"
-            raise InvalidRequest(msg)
+            raise InvalidRequest(msg, for_host=True)
     return parts
 
 

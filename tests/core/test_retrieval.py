@@ -19,6 +19,7 @@ from coatcheck import (
     retrieval_arguments,
     retrieval_schema,
 )
+from coatcheck.adapting import Failure, answer
 from coatcheck.core.notice import INTERNAL_ERROR
 from coatcheck.engine import retrieving
 from coatcheck.engine.execution import run
@@ -74,6 +75,23 @@ def test_a_foreign_error_is_logged_by_its_class_and_the_model_gets_no_word_of_it
 
 def test_a_storage_that_fails_is_told_as_such() -> None:
     assert "the storage failed" in failure_for_model(StorageError("disk full"))
+
+
+@pytest.mark.parametrize("scope", [None, "", 7, ("tenant-7", "")])
+def test_a_scope_that_is_missing_or_none_is_for_the_host_to_mend_and_no_advice_for_the_model(
+    scope: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    answered = answer(
+        lambda: (Offloader(require_scope=True), {"scope": scope}), {"reference": "R"}, convert_media=lambda _: ""
+    )
+
+    assert isinstance(answered, Failure)
+    assert answered.text == (
+        "Nothing can be read back here: the application set no usable scope. Do not retry: call again the tool whose"
+        " result the reference replaced."
+    )
+    assert caplog.messages == [f"a tool result could not be read back: {answered.error}"]
+    assert "scope" in str(answered.error)
 
 
 def test_a_bug_is_told_as_an_internal_error_and_logged_once_with_where_it_was_raised(

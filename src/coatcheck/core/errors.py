@@ -17,7 +17,7 @@ from __future__ import annotations
 import errno
 from typing import TypeGuard
 
-from coatcheck.core.notice import UNREADABLE
+from coatcheck.core.notice import NOT_SET_UP, UNREADABLE
 
 __all__ = (
     "LONGEST_NUMBER",
@@ -50,7 +50,19 @@ class CoatcheckError(Exception):
 
 
 class InvalidRequest(CoatcheckError, ValueError):
-    """An argument is wrong. The message says which one, and what is accepted."""
+    """An argument is wrong. The message says which one, and what is accepted.
+
+    It is for the model that chose the argument; ``for_host``: for the host, which chose the scope.
+    """
+
+    def __init__(self, message: str = "", *, for_host: bool = False) -> None:
+        super().__init__(message)
+        self.for_host = for_host
+
+    @property
+    def for_model(self) -> str:
+        """The message to show a model: without advice that only the host can follow."""
+        return NOT_SET_UP if self.for_host else super().for_model
 
 
 class ReferenceNotFound(CoatcheckError, LookupError):

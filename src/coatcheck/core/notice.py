@@ -36,6 +36,7 @@ __all__ = (
     "MAX_LISTED",
     "NOT_LISTED_BY_STORAGE",
     "NOT_LISTED_WITHOUT_SCOPE",
+    "NOT_SET_UP",
     "ONE_KEPT",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
@@ -72,6 +73,12 @@ UNREADABLE = (
     " the tool whose result the reference replaced."
 )
 """The message when a storage fails."""
+
+NOT_SET_UP = (
+    "Nothing can be read back here: the application set no usable scope. Do not retry: call again the tool whose result"
+    " the reference replaced."
+)
+"""The message where only the host can mend a read-back."""
 
 INTERNAL_ERROR = (
     "The stored content cannot be read: this tool has an internal error. Your call is not the cause, and trying again"

@@ -100,11 +100,19 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="no identity where a scope is required",
-        promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why.",
+        promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why; so does"
+        " one at a read-back, where the model is told that nothing can be read.",
         steps=((Call(returns=(BIG,), becomes="kept"),),),
         knobs={"require_scope": True},
         scope_from="nowhere",
         sees=(MIDDLE,),
+        reads=(
+            Read(
+                reference="fetch-0123456789abcdef-0123",
+                sees=("Nothing can be read back here", "Do not retry"),
+                hides=("require_scope", "thread_id"),
+            ),
+        ),
         holds=(),
     ),
     # Where our own work fails.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Moves = Generator[Sequence[ModelCall], Sequence[Received], None]
 
-__all__ = ("MAX_PAGES", "Script", "next_call", "page_content", "shown_references")
+__all__ = ("MAX_PAGES", "Script", "next_call", "page_content", "reference_of", "shown_references")
 
 MAX_PAGES = 400
 """Answers that the model reads one after another; more means that reading does not advance."""
@@ -69,7 +69,7 @@ class Script:
 
     def _read(self, scenario: Scenario, references: Sequence[str]) -> Moves:
         for number, read in enumerate(scenario.reads):
-            arguments: dict[str, object] | None = {"reference": _reference(read, references), **read.arguments}
+            arguments: dict[str, object] | None = {"reference": reference_of(read, references), **read.arguments}
             while arguments is not None and len(self.answers[number]) < MAX_PAGES:
                 call_id = f"read_{number}_{len(self.answers[number])}"
                 self.is_reading = True
@@ -127,7 +127,10 @@ def _tool_call(call: Call, number: int) -> ModelCall:
     return ModelCall(tool=call.tool, arguments={"number": number}, call_id=call_id if call.has_id else None)
 
 
-def _reference(read: Read, references: Sequence[str]) -> str:
+def reference_of(read: Read, references: Sequence[str]) -> str:
+    """Return what the model passes, of the references that it was shown or instead of them."""
+    if read.reference is not None and "{}" not in read.reference:
+        return read.reference
     if read.reference is not None and "{}" not in read.reference:
         return read.reference
     if read.of >= len(references):

@@ -40,7 +40,7 @@ from coatcheck.testing.places import (
     pointing_at,
 )
 from coatcheck.testing.scenario import IDENTITY, KNOBS, PARTS, SCOPE
-from coatcheck.testing.scripting import Script, page_content, shown_references
+from coatcheck.testing.scripting import Script, page_content, reference_of, shown_references
 from coatcheck.testing.suite import require_same, wait_for, words_of
 from coatcheck.testing.watching import ResultWatch, ToolWatch, warnings_logged
 
@@ -254,8 +254,11 @@ class Trial:
             assert 1 <= told <= most, (
                 f"the offloader failed, and {told} warnings name its error instead of one for each call or step"
             )
-        if self._scenario.scope_from == "nowhere" and self._knobs.get("require_scope"):
-            assert any("require_scope" in words for words in warnings), "no warning, although a scope is required"
+        if self._scope_is_missing:
+            told = sum("require_scope" in words for words in warnings)
+            assert told > len(self._scenario.reads), (
+                f"a scope is required, and {told} warnings say so instead of one for each result and each read"
+            )
 
     def _check_tools(self) -> None:
         """Check that the adapter changed none of the user's tools; what the framework itself changes, it may."""
@@ -435,7 +438,7 @@ class Trial:
         references = self._shown(results)
         for answer in answers:
             self._check_budget(answer.text)
-        reference = (read.reference or "{}").format(references[read.of])
+        reference = reference_of(read, references)
         check_equal(
             answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}"
         )
@@ -456,7 +459,8 @@ class Trial:
         try:
             if self._scenario.fault == "every retrieve":
                 raise BrokenOnPurpose  # noqa: TRY301 - as the adapter's offloader does
-            return self._oracle.retrieve(reference, scope=self._reads_in, **read.arguments).text  # type: ignore[arg-type]
+            scope = None if self._scope_is_missing else self._reads_in
+            return self._oracle.retrieve(reference, scope=scope, **read.arguments).text  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 - the model is told of any, in the core's words
             return failure_for_model(error)
 
