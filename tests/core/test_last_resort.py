@@ -191,8 +191,23 @@ def test_no_scope_where_one_is_required_stores_nothing() -> None:
     assert isinstance(outcome, Truncated)
     assert events[-1].scope is None
     assert isinstance(outcome.error, InvalidRequest)
-    assert "the host's settings refused it" in text_of(outcome)
+    assert "could not be stored (no scope could be chosen for it)" in text_of(outcome)
     assert list(storage.entries("")) == []
+
+
+@WAYS
+@pytest.mark.parametrize("error", [ZeroDivisionError("secret"), FileNotFoundError(errno.ENOENT, "secret")])
+def test_a_scope_that_cannot_be_chosen_is_named_as_what_failed(
+    way: str, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> str:
+        raise error
+
+    outcome = settle(offloader_on(), [TextBlock(HUGE)], way, scope=broken)
+
+    assert "could not be stored (no scope could be chosen for it)" in text_of(outcome)
+    (said,) = caplog.messages
+    assert f"choosing its scope failed: {type(error).__name__}" in said
 
 
 @WAYS

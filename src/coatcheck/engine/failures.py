@@ -57,6 +57,8 @@ def class_of(error: CoatcheckError) -> str:
 
 def cause_for_model(error: CoatcheckError) -> str:
     """Name a failure for the model, without paths, addresses or other tenants' data."""
+    if isinstance(error, InvalidRequest) and error.for_host:
+        return "no scope could be chosen for it"
     cause = error.__cause__
     if is_of_the_system(cause):
         return os.strerror(cause.errno or 0)

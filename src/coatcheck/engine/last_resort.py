@@ -26,7 +26,7 @@ from coatcheck.core.blocks import (
     to_valid_unicode,
     utf8_length,
 )
-from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
+from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error
 from coatcheck.core.facts import Estimate
 from coatcheck.core.notice import (
     ALL_LOST,
@@ -113,12 +113,14 @@ class LastResort:
         """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
-            CoatcheckError: the storage failed, or is too small.
-            Exception: the ``scope``, if that is the error that choosing it raised.
+            CoatcheckError: the storage failed, or is too small; or ``scope`` is the error that choosing it raised.
 
         """
-        if isinstance(scope, Exception):
+        if isinstance(scope, CoatcheckError):
             raise scope
+        if isinstance(scope, Exception):
+            msg = f"choosing its scope failed: {describe_error(scope)}"
+            raise InvalidRequest(msg, for_host=True) from scope
         held = [*_texts(blocks), *(_as_json(block) for block in blocks if self._exceeds_limit(block))]
         data = "\n".join(held).encode("utf-8", "surrogatepass")
         saved = yield from self._contents.save(data, "text/plain", scope=scope, tool_name=tool_name)
