@@ -33,9 +33,11 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert nothing but texts, and values to their ``str``, since making JSON of one may have failed."""
+    """Convert nothing but texts, and values to the text of their JSON, or to their ``str`` where that fails."""
     value, content = _halves_of(result)
-    parts = [part if is_multi_modal_content(part) else _str_of(part) for part in _listed(value)]
+    parts = [
+        part if isinstance(part, str) or is_multi_modal_content(part) else _words_of(part) for part in _listed(value)
+    ]
     return plain_blocks([*parts, *content], lambda part: getattr(part, "content", None))
 
 
@@ -83,11 +85,11 @@ def _halves_of(result: object) -> tuple[object, Sequence[object]]:
     return result.return_value, (content,) if isinstance(content, str) else content
 
 
-def _str_of(value: object) -> str:
+def _words_of(value: object) -> str:
     try:
-        return str(value)
-    except ValueError:  # in a number of thousands of digits, which pydantic writes and Python does not
         return to_json(value).decode()
+    except Exception:  # noqa: BLE001 - this may be what failed before
+        return str(value)
 
 
 def _listed(value: object) -> Sequence[object]:

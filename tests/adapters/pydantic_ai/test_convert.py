@@ -80,8 +80,8 @@ def test_a_json_value_is_what_the_model_would_get(value: Any) -> None:
     ("value", "blocks"),
     [
         ("text", [TextBlock("text")]),
-        ([{"rows": [1]}, PNG], [TextBlock("{'rows': [1]}"), OpaqueBlock(PNG)]),
-        (Row(number=7), [TextBlock("number=7 kind='row'")]),
+        ([{"rows": [1]}, PNG], [TextBlock('{"rows":[1]}'), OpaqueBlock(PNG)]),
+        (Row(number=7), [TextBlock('{"number":7,"kind":"row"}')]),
         (
             ToolReturn(return_value=7, content=[TextContent(content="c"), POINT]),
             [TextBlock("7"), TextBlock("c"), OpaqueBlock(POINT)],

@@ -115,6 +115,15 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: Scripte
     assert list(storage.entries("")) == []
 
 
+async def test_values_are_cut_as_the_json_that_the_model_gets_of_them(server: ScriptedServer) -> None:
+    offload = ToolOffloader(Offloader(max_inline_tokens=5_000, require_scope=True), scope=lambda _: "")
+
+    script, _ = await run(server, offload, call(), tools=[returning({"more": False, "next": None, "rows": HUGE})])
+
+    assert script.shown[-1][0].startswith(CUT)
+    assert '{"more":false,"next":null,"rows":"' in script.shown[-1][0]
+
+
 async def test_no_odd_result_raises_or_is_above_the_limit(server: ScriptedServer) -> None:
     shape = {"data": "a", "media_type": "image/png", "url": "https://a", "kind": "image-url"}
     results = [*odd_forms(shape), *(ToolReturn(return_value=form, content=["a"]) for form in odd_forms(shape))]
