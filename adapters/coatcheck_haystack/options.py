@@ -117,5 +117,16 @@ def context_of(state: State | None) -> Mapping[str, Any]:
 
 
 def _storage_of(store: Any) -> Any:  # noqa: ANN401 - whatever it is, the bridge or the Offloader says what is missing
-    """Return what the core can use: Haystack's stores behind a bridge, everything else as it is."""
-    return ToolResultStoreBridge(store) if not hasattr(store, "load") else store
+    """Return what the core can use: Haystack's stores behind a bridge, a storage as it is.
+
+    Raises:
+        InvalidRequest: it is neither.
+
+    """
+    if hasattr(store, "load"):
+        return store
+    try:
+        return ToolResultStoreBridge(store)
+    except InvalidRequest as error:
+        msg = f"{error}. A storage such as FileStorage('./artifacts') will do too"
+        raise InvalidRequest(msg) from None

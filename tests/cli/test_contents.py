@@ -355,8 +355,8 @@ def test_damaged_content_is_never_written_out(folder: Path) -> None:
     [
         (("--query", "[", "--json"), "invalid --query: "),
         (("--query", "a offset"), "invalid --query: "),
-        (("--lines", "20:10"), "the first of --lines (20) must be <= the last (10)."),
-        (("--lines", "99:"), "the first of --lines (99) is beyond content length (1 line)"),
+        (("--lines", "20:10"), "the first line of --lines (20) must be <= the last (10)."),
+        (("--lines", "99:"), "the first line of --lines (99) is beyond content length (1 line)"),
         (("--lines", "line_range"), "--lines must look like 10:20, 10: or 10, not 'line_range'"),
         (
             ("--query", "a", "--pattern", "b"),

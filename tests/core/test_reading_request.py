@@ -65,6 +65,8 @@ def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) 
         ({"line_range": {"start": -3}}, r"line_range.start \(-3\) must be >= 1"),
         ({"line_range": {"start": 9, "end": 5}}, r"line_range.start \(9\) must be <= line_range.end \(5\)"),
         ({"line_range": {"end": 0}}, r"line_range.start \(1\) must be <= line_range.end \(0\)"),
+        ({"line_range": "3-1"}, r"the first line of line_range \(3\) must be <= the last \(1\)"),
+        ({"line_range": "0-5"}, r"the first line of line_range \(0\) must be >= 1"),
         ({"line_range": {"start": "x"}}, "line_range.start must be a whole number, not 'x'"),
         ({"line_range": {"end": True}}, "line_range.end must be a whole number, not True"),
         ({"context_lines": True}, "context_lines must be a whole number, not True"),

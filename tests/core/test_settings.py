@@ -77,6 +77,12 @@ def test_settings_are_checked_when_they_are_made() -> None:
         replace(Settings(preview_tokens=600), max_result_tokens=500)
 
 
+def test_a_threshold_above_the_default_of_the_hard_limit_is_refused_with_what_to_set() -> None:
+    words = r"max_inline_tokens must be at least max_result_tokens \(60,000\), not 50,000, its default: set both"
+    with pytest.raises(InvalidRequest, match=words):
+        Settings(max_result_tokens=60_000)
+
+
 def test_settings_cannot_change() -> None:
     policies: dict[str | tuple[str, ...], Policy] = {"t": Never()}
     settings = Settings(policies=policies)

@@ -40,7 +40,7 @@ _DEFAULT_TOKENS = MAX_RESULT_TOKENS
 _FLAGS = {name: argument.option for name, argument in OPTIONS.items() if argument.option is not None}
 """The option of ``get`` for each argument of the retrieval tool."""
 
-_OPTIONS = {"line_range.start": "the first of --lines", "line_range.end": "the last", **_FLAGS}
+_OPTIONS = {"line_range.start": "the first line of --lines", **_FLAGS}
 """What messages call each argument here. A name that begins with another comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")

@@ -147,15 +147,19 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
     ends = _range_ends(name, value)
     if ends is None:
         return None
-    start, end = _integer(f"{name}.start", ends[0]), _integer(f"{name}.end", ends[1])
+    # A model that wrote "3-1" wrote no start and no end.
+    first, last = (
+        (f"the first line of {name}", "the last") if isinstance(value, str) else (f"{name}.start", f"{name}.end")
+    )
+    start, end = _integer(first, ends[0]), _integer(last, ends[1])
     if start is None and end is None:
         return None
     start = 1 if start is None else start
     if start < 1:
-        msg = f"{name}.start ({start}) must be >= 1."
+        msg = f"{first} ({start}) must be >= 1."
         raise InvalidRequest(msg)
     if end is not None and end < start:
-        msg = f"{name}.start ({start}) must be <= {name}.end ({end})."
+        msg = f"{first} ({start}) must be <= {last} ({end})."
         raise InvalidRequest(msg)
     return start, LAST_LINE if end is None else end
 

@@ -157,9 +157,9 @@ class Settings:
             msg = f"preview_tokens must be less than max_result_tokens ({threshold:,}), not {self.preview_tokens!r}"
             raise InvalidRequest(msg)
         if require_positive("max_inline_tokens", self.max_inline_tokens) < threshold:
-            msg = (
-                f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {self.max_inline_tokens!r}"
-            )
+            limit, is_default = self.max_inline_tokens, self.max_inline_tokens == MAX_INLINE_TOKENS
+            msg = f"max_inline_tokens must be at least max_result_tokens ({threshold:,}), not {limit:,}"
+            msg += ", its default: set both" if is_default else ""
             raise InvalidRequest(msg)
         if self.max_retrieval_tokens is not None and not is_count(self.max_retrieval_tokens, least=MIN_BUDGET):
             msg = (

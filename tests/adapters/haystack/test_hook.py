@@ -304,6 +304,7 @@ def test_a_preview_larger_than_the_default_threshold_is_possible() -> None:
     [
         ({"store": object()}, "ToolResultStore"),
         ({"store": None}, "ToolResultStore"),
+        ({"store": "./artifacts"}, r"A storage such as FileStorage\('./artifacts'\) will do too"),
         ({"offload_strategies": [AlwaysOffload()]}, "offload_strategies must map"),
         ({"offload_strategies": {3: AlwaysOffload()}}, "a key of offload_strategies"),
         ({"offload_strategies": {("a", 3): AlwaysOffload()}}, "a key of offload_strategies"),
