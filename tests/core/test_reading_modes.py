@@ -137,7 +137,7 @@ def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
     part = stored(text).follow(whole.next_call, budget=300)
     assert part.next_call is not None
     stop = int(str(part.next_call["offset"]))
-    assert part.text.startswith(f"[Line 2 of 3, only its characters 6-{stop - 1:,} of the content]\n\n  2| 0123456789")
+    assert part.text.startswith(f"[Line 2 of 3, cut: characters 6-{stop - 1:,} of the content]\n\n  2| 0123456789")
     assert part.text.split("\n")[2] == f"  2| {text[6:stop]}…"
 
     assert body(stored(text).follow(part.next_call, budget=300)).startswith(text[stop : stop + 50])

@@ -46,11 +46,6 @@ def test_a_result_is_shown_with_what_it_is() -> None:
         ("[1].total", "number", "0.25"),
         ("[0].{n: who, i: id}", "object of 2 keys", '{\n"n": "customer 0",\n"i": 0\n}'),
         ("[?id == `7`].who", "list of 1 item", '[\n"customer 7"\n]'),
-        (
-            "[?id > `900`]",
-            f"list of 0 items; nothing matched: check the field names. {wording.LITERALS}",
-            "[]",
-        ),
         ("[0].{}", None, None),
         ("[?who == `customer 9`].id | [0]", "number", "9"),
         ("''", "text", ""),
@@ -68,6 +63,16 @@ def test_results_of_every_kind(query: str, kind: str | None, result: str | None)
     assert header.startswith(f"[Result of query '{query}': {kind}")
     assert header.endswith(f", {len(result)} characters]")
     assert body(answer) == result
+
+
+def test_an_empty_list_says_what_may_be_wrong_after_what_it_is() -> None:
+    answer = stored(json.dumps(ORDERS), "application/json").ask(query="[?id > `900`]")
+
+    header = answer.text.partition("\n")[0]
+    assert header == (
+        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched: check the field names."
+        f" {wording.LITERALS}]"
+    )
 
 
 def test_null_says_that_nothing_matched() -> None:

@@ -32,6 +32,7 @@ __all__ = ("read_query",)
 class _Result:
     text: str
     kind: str
+    hint: str = ""
     is_empty: bool = False
 
 
@@ -102,7 +103,8 @@ def _whole(evaluator: Evaluator, content: object) -> _Result | None:
     if value is None:
         return None
     check_size(value)
-    return _Result(to_valid_unicode(render(value)), _kind(value), is_empty=value == [])
+    text, is_empty = to_valid_unicode(render(value)), value == []
+    return _Result(text, _kind(value), hint=wording.NO_ITEMS if is_empty else "", is_empty=is_empty)
 
 
 def _kind(value: object) -> str:
@@ -121,7 +123,7 @@ def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
     def compose(shown: str) -> Answer:
         stop = start + len(shown)
         part = None if not start and stop == total else (start, stop)
-        header = wording.result_header(shown_query, result.kind, total, part)
+        header = wording.result_header(shown_query, result.kind, total, part, hint=result.hint)
         rest: dict[str, object] | None = {"query": query, "offset": stop} if stop < total else None
         footer = wording.END_OF_RESULT if rest is None else writer.more(rest)
         matches = 0 if result.is_empty else None

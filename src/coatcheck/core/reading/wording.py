@@ -30,6 +30,7 @@ __all__ = (
     "NOTHING_STORED",
     "NOT_DESCRIBED",
     "NOT_JSON",
+    "NO_ITEMS",
     "NUMBER_TOO_LONG",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
@@ -156,7 +157,7 @@ def lines_header(first: int, last: int, total: int) -> str:
 
 def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
     """Head the beginning of a line that does not fit as a whole."""
-    return f"[Line {line} of {lines:,}, only its characters {start:,}-{stop - 1:,} of the content]"
+    return f"[Line {line} of {lines:,}, cut: characters {start:,}-{stop - 1:,} of the content]"
 
 
 def start_beyond(start: int, lines: int) -> str:
@@ -248,10 +249,14 @@ def too_complex(size: int) -> str:
 # -- queries
 
 
-def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None) -> str:
+def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None, *, hint: str) -> str:
     """Head the result of a query; ``shown`` is given if only some of its characters are shown."""
     which = f"; {shown[0]:,}-{shown[1] - 1:,} shown" if shown else ""
-    return f"[Result of query '{query}': {kind}, {total:,} characters{which}]"
+    return f"[Result of query '{query}': {kind}, {total:,} characters{which}{hint}]"
+
+
+NO_ITEMS = f"; nothing matched: check the field names. {LITERALS}"
+"""Ends the header of an empty list with the most frequent mistakes."""
 
 
 def nothing_selected(query: str) -> str:
@@ -265,9 +270,7 @@ def records_kind(results: int, records: int, what: str) -> str:
 
 
 def list_kind(items: int) -> str:
-    """Describe a list; for an empty one, name the most frequent mistakes."""
-    if not items:
-        return f"list of 0 items; nothing matched: check the field names. {LITERALS}"
+    """Describe a list."""
     return f"list of {items:,} item{'' if items == 1 else 's'}"
 
 
