@@ -157,14 +157,15 @@ def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
     each = offloader.retrieve(outcome.references[0], scope="s", query="name", offset=-20)
 
     assert '\n"customer 47"\n' in one.text
-    assert "60 of 60 items gave a result" in each.text
+    assert "each item queried by itself, 60 of 60 gave a result" in each.text
     assert '60| "customer 59"' in each.text
 
 
 def test_items_that_are_no_json_are_queried_by_line() -> None:
     offloader, outcome = offloaded(InMemoryStorage(), ['{"id": 1}\n{"id": 2}'] * 9)
 
-    assert "18 of 18 lines" in offloader.retrieve(outcome.references[0], scope="s", query="id").text
+    found = offloader.retrieve(outcome.references[0], scope="s", query="id")
+    assert "each line queried by itself, 18 of 18" in found.text
 
 
 def test_twenty_thousand_texts_take_two_saves() -> None:

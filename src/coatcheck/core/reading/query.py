@@ -62,7 +62,7 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
         raise
     except ValueError:
         records = parse_records(data, split_items(data, items)) if items else None
-        what = "lines" if records is None else "items"
+        what = "line" if records is None else "item"
         records = records or parse_records(data, data.removesuffix(b"\n").split(b"\n"))
         if records is None:
             raise InvalidRequest(wording.NOT_JSON) from None

@@ -265,8 +265,8 @@ def nothing_selected(query: str) -> str:
 
 
 def records_kind(results: int, records: int, what: str) -> str:
-    """Describe what a query gave on JSON Lines, or on the items of joined texts: ``what`` they are."""
-    return f"{results:,} of {records:,} {what} gave a result"
+    """Describe what a query gave on each line of JSON Lines, or on each item of joined texts: ``what`` it ran on."""
+    return f"each {what} queried by itself, {results:,} of {records:,} gave a result"
 
 
 def list_kind(items: int) -> str:
