@@ -356,7 +356,7 @@ def test_check_says_which_variables_go_before_the_file_and_what_limits_hold_then
     config.write_text('storage = "two"\nscope = "mine"\nmax_bytes = "1GB"\n')
 
     rows = []
-    for options in ([], ["--config", config]):
+    for options in ((), ("--config", config)):
         for env in ({}, {"COATCHECK_STORAGE": "./three", "COATCHECK_SCOPE": "team 7"}):
             ran = run("mcp", "check", *options, env={"COATCHECK_STORAGE": "", **env})
             assert ran.exit_code == 0, ran.output

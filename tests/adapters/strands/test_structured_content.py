@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from strands.session import FileSessionManager
@@ -132,7 +132,7 @@ def test_what_two_offloaders_took_out_comes_back() -> None:
     result = results(subject)[0]
     restored = first.restore(result, subject)
 
-    assert result["coatcheck"]["taken_out"] == ["metadata", "structuredContent"]
+    assert cast("Any", result)["coatcheck"]["taken_out"] == ["metadata", "structuredContent"]
     assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
 
 
