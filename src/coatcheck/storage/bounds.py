@@ -64,6 +64,12 @@ class Bounds:
     max_scope_bytes: int | None = None
     """How many bytes each scope may hold."""
 
+    is_set: bool = field(init=False)
+    """Whether there is any limit."""
+
+    largest: float = field(init=False)
+    """The bytes of the largest entry that can be kept."""
+
     def __post_init__(self) -> None:
         """Check the limits.
 
@@ -78,16 +84,9 @@ class Bounds:
         if age is not None and not ((is_number(age) or isinstance(age, timedelta)) and 0 < self.age_seconds < math.inf):
             msg = f"max_age must be a number of seconds above 0, a timedelta, or None for no limit, not {age!r}"
             raise InvalidRequest(msg)
-
-    @property
-    def is_set(self) -> bool:
-        """Whether there is any limit."""
-        return not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)
-
-    @property
-    def largest(self) -> float:
-        """The bytes of the largest entry that can be kept."""
-        return min(_limit(self.max_bytes), _limit(self.max_scope_bytes))
+        is_set = not (self.max_age is None and self.max_bytes is None and self.max_scope_bytes is None)
+        object.__setattr__(self, "is_set", is_set)
+        object.__setattr__(self, "largest", min(_limit(self.max_bytes), _limit(self.max_scope_bytes)))
 
     @property
     def age_seconds(self) -> float:
