@@ -95,6 +95,8 @@ _SCOPE_PART = re.compile(rf"(?:{_HEX}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
 
 _KEY = re.compile(rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>{_HEX})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII)
 
+_MALFORMED = "malformed storage key {!r}"
+
 _REFERENCE = re.compile(
     rf"(?<![\w-])(?:[\w.-]{{0,64}}-)?([0-9A-Fa-f]{{{DIGEST_LENGTH}}})-([0-9A-Fa-f]{{{CHECK_LENGTH}}})(?![\w-])",
     re.ASCII,
@@ -142,7 +144,9 @@ class Key:
             StorageError: ``key`` does not have the form of one.
 
         """
-        found = _require_key(key)
+        found = _KEY.fullmatch(key)
+        if found is None:
+            raise StorageError(_MALFORMED.format(key[:100]))
         return cls(scope=found["scope"], digest=found["digest"], kind=found["kind"] or "")
 
     def __str__(self) -> str:
@@ -191,16 +195,10 @@ def split_key(key: str) -> tuple[str, str]:
         StorageError: ``key`` does not have the form of one.
 
     """
-    scope, _, name = _require_key(key).string.partition("/")
+    if _KEY.fullmatch(key) is None:
+        raise StorageError(_MALFORMED.format(key[:100]))
+    scope, _, name = key.partition("/")
     return scope, name
-
-
-def _require_key(key: str) -> re.Match[str]:
-    found = _KEY.fullmatch(key)
-    if found is None:
-        msg = f"malformed storage key {key[:100]!r}"
-        raise StorageError(msg)
-    return found
 
 
 def is_scope_part(name: str) -> bool:
@@ -226,7 +224,7 @@ def scope_tags(part: str) -> tuple[str, ...]:
 
 def content_digest(content_type: str, data: bytes) -> str:
     """Return the full SHA-256, 64 hex digits, over content type and bytes."""
-    digest = begin_digest(content_type)
+    digest = _load_sha256()(content_type.encode("utf-8", "surrogatepass") + b"\0")
     digest.update(data)
     return digest.hexdigest()
 

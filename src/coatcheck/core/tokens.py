@@ -408,7 +408,7 @@ class CountedOnce(TokenCounter):
         """Return what the other counter answers; what is counted is remembered."""
         if not self._adds_up:
             return self._counter.exceeds(text, limit)
-        if fits_bytes(text, limit):
+        if len(text) <= limit and utf8_length(text) <= limit:
             return False  # without the vocabulary, which may not be loaded yet
         return len(text) > limit * (self._counter.longest_token or inf) or self.begin(text, limit)[1] > limit
 

@@ -205,7 +205,7 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None,
         newlines += found
         if number % PIECE_CHUNKS == PIECE_CHUNKS - 1:
             yield
-    lines = count_lines(newlines, data[-1:])
+    lines = newlines + (text != "" and not text.endswith("\n"))
     index = None
     if len(data) > INDEX_THRESHOLD:
         index = LineIndex(size=len(data), characters=len(text), lines=lines, checkpoints=columns_of(places))
