@@ -114,6 +114,10 @@ def build_placeholder(
     """
     stored = [slot for slot in slots if slot.reference is not None]
     shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
+    # To parse a text for this would take as long as its preview: what can be queried begins with a list or an object.
+    texts = [(slot.content.text, slot.reference) for slot in stored if slot.content is not None and slot.reference]
+    is_json = any(stored_as.size <= max_query_bytes and _BEGINS_JSON.match(text) for text, stored_as in texts)
+    selectors = {name: form for name, form in PROPOSED.items() if texts and (is_json or name != "query")}
     for listed, marks in ((shown, True), (shown, False), ([], False)):
         lines = [reference_line(slot.reference, path=slot.path) for slot in listed if slot.reference is not None]
         if full_list is not None:
@@ -126,25 +130,12 @@ def build_placeholder(
             blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
-            selectors=_selectors(stored, max_query_bytes),
+            selectors=selectors,
         )
         fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
         if fitted is not None:
             return fitted
     return None
-
-
-def _selectors(stored: Sequence[Slot], max_query_bytes: int) -> dict[str, str]:
-    """Return the arguments to propose: none where no text is stored, and no query where no text can be JSON.
-
-    Which begins with an object or a list: to parse it for this would take as long as the preview.
-    """
-    texts = [(slot.reference, slot.content.text) for slot in stored if slot.content is not None and slot.reference]
-    if not texts:
-        return {}
-    if any(one.size <= max_query_bytes and _BEGINS_JSON.match(text) for one, text in texts):
-        return PROPOSED
-    return {name: form for name, form in PROPOSED.items() if name != "query"}
 
 
 def cut_to(

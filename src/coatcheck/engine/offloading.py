@@ -33,7 +33,7 @@ from coatcheck.engine.execution import Effect, Effects
 from coatcheck.engine.failures import cause_for_model, log_failure, logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.core.blocks import Block
     from coatcheck.core.facts import Estimate, Reference
@@ -152,7 +152,9 @@ class Offloading:
                 return give_up(listed)
             full_list, references = listed, (*references, listed)
             placeholder = build(full_list=full_list)
-        _log_failures(request, slots)
+        for slot in slots:
+            if slot.content is not None and slot.content.failures:
+                _log_failures(request, slot.content.failures)
         if self._contents.evicts and (yield from self._contents.missing(references, request.scope)):
             return give_up(StorageError("the storage is too small for all of this result"))
         if placeholder is None or (
@@ -245,7 +247,9 @@ class Offloading:
         slots = [Slot(block=part.block, content=_previewed(part)) for part in parts]
         reason = cause_for_model(error)
         blocks = cut_to(slots, limit, counter=measure.counter, tool_name=tool_name, tokens=tokens, reason=reason)
-        _log_failures(request, slots)
+        for slot in slots:
+            if slot.content is not None and slot.content.failures:
+                _log_failures(request, slot.content.failures)
         outcome = Truncated(blocks=blocks, error=error)
         self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=0)
         return outcome
@@ -337,9 +341,8 @@ def _decoded(block: Block) -> str | None:
         return None
 
 
-def _log_failures(request: OffloadRequest, slots: Iterable[Slot]) -> None:
-    """Log each kind of preview that failed on a part, once, at however many budgets it was tried."""
-    failures = [failed for slot in slots if slot.content is not None for failed in slot.content.failures.items()]
-    for kind, error in failures:
+def _log_failures(request: OffloadRequest, failures: Mapping[str, Exception]) -> None:
+    """Log each kind of preview that failed, once, at however many budgets it was tried."""
+    for kind, error in failures.items():
         words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
         log_failure(logger, words, error=error)

@@ -42,7 +42,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
             Read(arguments={"pattern": '"customer 47"'}, sees=("1 match", "[item 47]|", '"id": 47')),
             Read(
                 arguments={"query": "customer", "offset": -20},
-                sees=("each item queried", "60 of 60", '60| "customer 60"'),
+                sees=("each item queried by itself, 60 of 60", '60| "customer 60"'),
             ),
             Read(arguments={"line_range": "1-3"}, sees=('"id": 1,',), hides=("[item",)),
         ),

@@ -225,7 +225,9 @@ async def test_a_failing_storage_is_an_answer(mode: str, caplog: pytest.LogCaptu
 
 
 @RUNS
-async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(mode: str, reference: str) -> None:
+async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(
+    mode: str, reference: str, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(state: object) -> str:
         msg = "no tenant"
         raise RuntimeError(msg)
@@ -233,7 +235,8 @@ async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(mode: 
     tool = RetrievalTool(InMemoryStorage(), scope=broken)
 
     assert "internal error" in await ask(tool, mode, state=state_of(), reference=reference)
-    assert "outside of any run" in await ask(tool, mode, reference=reference)
+    assert "no usable scope" in await ask(tool, mode, reference=reference)
+    assert "outside of any run" in caplog.text
 
 
 def test_it_may_be_in_a_toolset() -> None:

@@ -155,7 +155,10 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
             continue
         try:
             meter = once if show in LITTLE_WORK else metered
-            shown = _show_below_errors(show, content, budget, meter)
+            if show in _SHOW_TROUBLE:
+                shown = show(content, budget, meter)
+            else:
+                shown = _show_below_errors(show, content, budget, meter)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
@@ -168,7 +171,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
 
 def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
-    errors = [] if show in _SHOW_TROUBLE else name_trouble(content, budget, counter)
+    errors = name_trouble(content, budget, counter)
     if not errors:
         return show(content, budget, counter)
     left = budget - count_parts(counter, *errors)
@@ -319,7 +322,10 @@ def _preview_inside(
     for show in kinds_of(inside):
         if show in unless:
             return None
-        shown = _show_below_errors(show, inside, left, counter)
+        if show in _SHOW_TROUBLE:
+            shown = show(inside, left, counter)
+        else:
+            shown = _show_below_errors(show, inside, left, counter)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second of which is counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None

@@ -8,7 +8,6 @@ if they are rare: where every other line tells of one, as in source code about e
 from __future__ import annotations
 
 import re
-from functools import partial
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -29,7 +28,7 @@ from coatcheck.core.preview.source import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -240,14 +239,6 @@ def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
     return known[kind]
 
 
-def _found(find: Callable[[Trouble], Iterator[None]]) -> Trouble:
-    """Return the trouble that ``find`` notes, searched for at once because nobody did so before, in pieces."""
-    trouble = Trouble()
-    for _ in find(trouble):
-        pass
-    return trouble
-
-
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
     raw = lines_of(content)
@@ -255,7 +246,9 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     last = list(islice((number for number in reversed(raw) if raw[number].strip()), _LAST_LINES))
     if first is None:
         return None
-    trouble = content.trouble or _found(partial(find_trouble, text=content.text))
+    trouble = content.trouble or Trouble()
+    for _ in find_trouble(trouble, content.text) if content.trouble is None else ():
+        pass
     share = max(_MIN_FOR_TROUBLE, int(budget * _TROUBLE_SHARE))
     summary, suspects = _summarize(trouble, content)
 
@@ -322,7 +315,9 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
     """
     if content.lines < RARE:
         return []
-    trouble = content.rare or _found(partial(find_rare_trouble, content=content))
+    trouble = content.rare or Trouble()
+    for _ in find_rare_trouble(trouble, content) if content.rare is None else ():
+        pass
     if trouble.noted > content.lines // RARE:
         return []
     summary, suspects = _summarize(trouble, content)
