@@ -215,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if status is None:",
         _FILE,
     ),
-    Mutation("storage/file.py", "if folder.modified < before:", "if True:", _FILE),
+    Mutation("storage/file.py", "if not was_used:", "if True:", _FILE),
     Mutation(
         "storage/folder.py",
         "flags = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING",
