@@ -179,7 +179,7 @@ def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path
     command, _, options = line.removeprefix("To read more, run: ").partition(" REFERENCE ")
     reference = placeholder.splitlines()[2].split()[0]
 
-    assert options == "--pattern=REGEX | --lines=10:20 | --query=JMESPATH | --offset=N"
+    assert options == "--pattern=REGEX | --lines=10:20 | --offset=N"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     words = [*shlex.split(command), reference, "--lines=500:501"]
     read = subprocess.run([word for word in words if word != "-P"], env=env, check=True, capture_output=True, text=True)
