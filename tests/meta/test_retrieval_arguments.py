@@ -164,7 +164,7 @@ def test_the_second_page_of_a_search_is_asked_for_with_every_option_of_the_first
     ],
 )
 def test_a_placeholder_names_every_option_that_is_proposed(tool: str, call: str) -> None:
-    outcome = Offloader().offload([TextBlock("x\n" * 9_000)], tool_name="t", scope="s", retrieval_tool=tool)
+    outcome = Offloader().offload([TextBlock("[1]\n" * 9_000)], tool_name="t", scope="s", retrieval_tool=tool)
 
     (block,) = outcome.blocks
     assert isinstance(block, TextBlock)
