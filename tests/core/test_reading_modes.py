@@ -120,7 +120,7 @@ def test_lines_over_budget_stop_at_a_whole_line() -> None:
     *rows, truncated, more = answer.text.split("\n")
     last = len(rows) - 2
 
-    assert rows[0] == f"[Lines 1-{last} of 1,000]"
+    assert rows[0] == f"[Lines 1-{last} of 1000]"
     assert rows[-1] == f"  {last}| line {last} {'x' * 40}"
     assert truncated == "[output truncated, narrow your range]"
     assert more == (f'[More: retrieve_offloaded_content(reference="{REFERENCE}", line_range="{last + 1}-1000")]')

@@ -151,13 +151,13 @@ def too_small(budget: int, minimum: int) -> str:
 
 
 def lines_header(first: int, last: int, total: int) -> str:
-    """Head a run of lines. A range is copied into ``line_range``, which takes no commas; the total is not."""
-    return f"[Lines {first}-{last} of {total:,}]"
+    """Head a run of lines, as Strands' own tool does: hosts that changed to this package may read the numbers."""
+    return f"[Lines {first}-{last} of {total}]"
 
 
 def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
     """Head the beginning of a line that does not fit as a whole."""
-    return f"[Line {line} of {lines:,}, cut: characters {start:,}-{stop - 1:,} of the content]"
+    return f"[Line {line} of {lines}, cut: characters {start:,}-{stop - 1:,} of the content]"
 
 
 def start_beyond(start: int, lines: int) -> str:
