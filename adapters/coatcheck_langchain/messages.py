@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
 
-from coatcheck import is_called_by_code, is_for_code_only
+from coatcheck import InvalidRequest, is_called_by_code, is_for_code_only
+from coatcheck.adapting import check_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,10 +193,14 @@ def messages_in(state: object, *, key: str) -> Sequence[object]:
 def identity_of(config: object) -> Scope | None:
     """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation.
 
-    A tuple of ``str`` stays one, as a scope of several parts. Anything else is made a ``str``.
+    A tuple that can be a scope of several parts stays one. Anything else is made a ``str``.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None
-    if isinstance(thread_id, tuple) and all(isinstance(part, str) for part in thread_id):
-        return thread_id
-    return None if thread_id is None or thread_id == "" else str(thread_id)
+    if thread_id is None or thread_id == "":
+        return None
+    if isinstance(thread_id, tuple):
+        with suppress(InvalidRequest):
+            check_scope(thread_id)
+            return thread_id
+    return str(thread_id)

@@ -31,6 +31,9 @@ __all__ = ("Changes",)
 STEADY_SECONDS = 60.0
 """A stream that lasted as long is opened again soon, also if nothing changed."""
 
+OPEN_SECONDS = 10.0
+"""How long a stream stays while the next one is being opened. A server may serve only one at a time."""
+
 _MAX_UNTOLD = 1_000
 """Changes that the client has not read yet. With more, the stream ends, and is opened again after a pause."""
 
@@ -76,7 +79,9 @@ class Changes:
             while True:
                 self._subscribed, opened, scope = anyio.Event(), anyio.Event(), anyio.CancelScope()
                 tasks.start_soon(self._follow, session, into, opened, scope)
-                await opened.wait()
+                with anyio.move_on_after(OPEN_SECONDS) as waiting:
+                    await opened.wait()
+                self._missed |= waiting.cancelled_caught
                 before.cancel()  # not sooner, or what changes meanwhile would be lost
                 before = scope
                 await self._subscribed.wait()
@@ -134,7 +139,7 @@ class Changes:
         """
         self._unheard = self._unheard or 0
         for change in _all_of(events.honored) if self._missed else ():
-            into.send_nowait(change)
+            await into.send(change)  # there may be more of them than can wait
         self._missed = False
         async for event in events:
             self._unheard = 0

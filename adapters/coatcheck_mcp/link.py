@@ -107,7 +107,7 @@ class Link:
         """Whether the server said that it no longer knows the session."""
 
         self._turn = nullcontext() if upstream.at_once is None else anyio.Semaphore(upstream.at_once)
-        """Held by a request until it is answered."""
+        """Held by a call of a tool until it is answered. All else is short, and calls may wait for it."""
 
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
         self._idle = anyio.Event()
@@ -330,7 +330,7 @@ class Link:
         on_progress = partial(self._report, ctx.session) if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
-            async with self._turn:
+            async with self._turn if method == "tools/call" else nullcontext():
                 result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone()):

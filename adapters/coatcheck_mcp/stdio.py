@@ -29,8 +29,8 @@ SILENT_SECONDS = 1.0
 """How long no message must have come since the process ended; what was left in the pipe has come by then."""
 
 _BEFORE_SECONDS = 0.1
-"""How long before the first message the process must have ended to be a launcher. One that has answered and ended at
-once is seen to have ended before its answer is read."""
+"""How long before a message the process must have ended to be a launcher. One that has answered and ended at once is
+seen to have ended before its answer is read, so a sooner first message leaves that in doubt, until the next one."""
 
 _LAST_SECONDS = 10.0
 """How long its output is waited for in all, if what it has started goes on with messages there."""
@@ -70,22 +70,23 @@ def _process_of(client: object) -> Any:  # noqa: ANN401 - the mcp package's own 
 
 
 async def _pass_on(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], process: Any) -> None:  # noqa: ANN401 - as above
-    is_up = is_launcher = False
+    is_up = is_launcher = is_in_doubt = False
     silent = waited = 0.0  # since the process has ended
     ended = None
     async with into:
-        while silent < SILENT_SECONDS and waited < _LAST_SECONDS:
+        while (silent < SILENT_SECONDS or is_in_doubt) and waited < _LAST_SECONDS:
             code, item, start = process and process.returncode, None, anyio.current_time()
             ended = start if ended is None and code is not None else ended
-            left = SILENT_SECONDS - silent
+            left = _LAST_SECONDS - waited if is_in_doubt else SILENT_SECONDS - silent
             with anyio.move_on_after(left if is_up else min(left, _BEFORE_SECONDS)):
                 try:
                     item = await reads.receive()
                 except anyio.EndOfStream:
                     return
-            if not is_up:
+            if not is_up or (is_in_doubt and isinstance(item, SessionMessage)):
                 is_late = ended is not None and anyio.current_time() - ended >= _BEFORE_SECONDS
                 is_launcher = code == 0 and (is_late or not isinstance(item, SessionMessage))
+                is_in_doubt = code == 0 and not is_launcher  # a later message is certainly not the process's own
             if code is not None and not is_launcher:
                 took = anyio.current_time() - start
                 silent, waited = silent + took, waited + took

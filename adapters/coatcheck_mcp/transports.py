@@ -58,8 +58,8 @@ class Upstream:
     """How long the server may take until it has answered its first question."""
 
     at_once: int | None = None
-    """How many requests a session may have with it at once; others wait. All else is sent at once, such as that a
-    request is given up. None: any number."""
+    """How many calls of tools a session may have with it at once; others wait. All else is sent at once, such as that a
+    call is given up. None: any number."""
 
 
 def command_upstream(

@@ -516,25 +516,13 @@ def test_rm_deletes_every_scope_of_a_tenant_and_no_other(folder: Path) -> None:
     assert again.stderr.startswith("Nothing is stored in the scopes under ('tenant-7',) of ")
 
 
-@pytest.mark.parametrize("texts", [(), ("words",)])
-def test_rm_removes_what_a_proxy_noted_about_the_scope_and_no_other_note(folder: Path, texts: tuple[str, ...]) -> None:
-    folder.mkdir()
-    store(folder, *texts, scope="mcp-1")
-    for scope in ("mcp-1", "mcp-2"):
-        write_note(FileStorage(folder), scope, server="github")
-
-    run("rm", "--scope", "mcp-1", "--yes")
-
-    assert [path.name for path in folder.glob("scopes/*")] == [f"{scope_part('mcp-2')}.json"]
-
-
-def test_rm_that_is_not_confirmed_keeps_what_a_proxy_noted(folder: Path) -> None:
+def test_rm_keeps_what_a_proxy_noted_about_the_scope_since_a_running_one_notes_it_once(folder: Path) -> None:
     store(folder, "words", scope="mcp-1")
     write_note(FileStorage(folder), "mcp-1", server="github")
 
-    assert run("rm", "--scope", "mcp-1", given=b"n\n").exit_code == 1
+    assert run("rm", "--scope", "mcp-1", "--yes").exit_code == 0
 
-    assert len([*folder.glob("scopes/*")]) == 1
+    assert [path.name for path in folder.glob("scopes/*")] == [f"{scope_part('mcp-1')}.json"]
 
 
 def test_rm_of_a_reference_says_that_only_scopes_are_deleted(folder: Path) -> None:

@@ -2,7 +2,7 @@
 
     root/scopes/<digest>.json    {"scope": "mcp-...", "server": "github", "folder": "/a/project"}
 
-A proxy writes one when it knows its server, next to what it stores; ``coatcheck rm`` of the scope removes it. No
+A proxy writes one when it knows its server, next to what it stores, and no second time, so nothing removes it. No
 content is found by it, so one that is missing or wrong costs nothing but a name. The server's command is not in it,
 since it may hold secrets.
 """
@@ -12,17 +12,14 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.references import scope_part
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.folder import make_folders, open_folder
 
-if TYPE_CHECKING:
-    from coatcheck.core.references import Scope
-
-__all__ = ("ScopeNote", "read_note", "remove_note", "write_note")
+__all__ = ("ScopeNote", "read_note", "write_note")
 
 _FOLDER = "scopes"
 _MAX_BYTES = 50_000
@@ -61,10 +58,3 @@ def read_note(storage: object, part: str) -> ScopeNote | None:
         is_text = all(isinstance(each, str) for each in note)
         return note if is_text and scope_part(note.scope) == part else None
     return None
-
-
-def remove_note(storage: object, scope: Scope) -> None:
-    """Remove what was noted about a scope, if that can be done."""
-    if isinstance(storage, FileStorage):
-        with suppress(OSError), open_folder(storage.root, _FOLDER) as notes:
-            notes.remove(f"{scope_part(scope)}.json")

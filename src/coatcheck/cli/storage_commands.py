@@ -246,7 +246,6 @@ def remove(
 
     A single content cannot be deleted; sweep deletes by age and size.
     """
-    from coatcheck.cli.scope_notes import remove_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import scope_part  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
@@ -263,7 +262,6 @@ def remove(
     facts = {"under" if tenant else "scope": chosen}
     found = _entries(access, scope_part(chosen) if tenant else f"{scope_part(chosen)}/")
     if not found:
-        remove_note(access.storage, chosen)  # its contents may have gone by age
         if as_json:
             show_json({**facts, **_counts(found), "deleted": 0})
         complain(_nothing(access, where))
@@ -273,7 +271,6 @@ def remove(
         _require_yes()
     offloader = Offloader(access.storage)
     deleted = offloader.delete_scopes(under=tenant) if tenant else offloader.delete_scope(chosen)
-    remove_note(access.storage, chosen)
     if as_json:
         show_json({**facts, **_counts(found), "deleted": deleted})
     else:

@@ -66,7 +66,7 @@ async def test_a_thread_of_several_parts_is_a_scope_of_several_parts(mode: str) 
 
 
 @RUNS
-@pytest.mark.parametrize("given", [7, ("tenant-7", 3)])
+@pytest.mark.parametrize("given", [7, ("tenant-7", 3), ("tenant-7", ""), ("part",) * 9])
 async def test_any_other_thread_is_the_scope_as_text(mode: str, given: Any) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)

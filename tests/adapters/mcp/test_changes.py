@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,6 +23,7 @@ URI = "file:///a"
 
 async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
+    monkeypatch.setattr("coatcheck_mcp.changes._MAX_UNTOLD", 1)  # less than what may have changed
     server, heard, cuts = Everything(), set[Any](), list[bool]()
 
     async def ends() -> bool:
@@ -44,6 +46,39 @@ async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch:
     assert heard == {ToolsListChanged(), ResourceUpdated(uri=URI)}
 
 
+async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck_mcp.changes.OPEN_SECONDS", 0.1)
+    server, free = Everything(), anyio.Semaphore(1)
+    app = server.server.streamable_http_app()
+
+    async def one_at_a_time(scope: Any, receive: Any, send: Any) -> None:
+        is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
+        async with free if is_stream else nullcontext():
+            await app(scope, receive, send)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    with anyio.fail_after(60):
+        async with (
+            serving(one_at_a_time, listener),
+            client_of(url_upstream(url), mode="auto") as client,
+            client.listen(resource_subscriptions=[URI]) as first,
+            client.listen(resource_subscriptions=["file:///b"]) as second,
+        ):
+            for uri, events in ((URI, first), ("file:///b", second)):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(_publish, server, uri, client)
+                    assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
+                    tasks.cancel_scope.cancel()
+
+
+async def _publish(server: Everything, uri: str, client: Any) -> None:
+    """Let a resource change until the client has heard of it: the proxy opens its stream when it likes."""
+    while True:
+        await server.bus.publish(ResourceUpdated(uri=uri))
+        await client.list_prompts()
+
+
 async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_told_once() -> None:
     server, holds, asked, goes_on = Everything(), False, anyio.Event(), anyio.Event()
     app = server.server.streamable_http_app()
@@ -55,15 +90,8 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
         await app(scope, receive, send)
 
     async def update(uri: str, events: Any) -> None:
-        """Let a resource change until the client hears of it: the proxy opens its stream when it likes."""
         async with anyio.create_task_group() as tasks:
-
-            async def publish() -> None:
-                while True:
-                    await server.bus.publish(ResourceUpdated(uri=uri))
-                    await client.list_prompts()
-
-            tasks.start_soon(publish)
+            tasks.start_soon(_publish, server, uri, client)
             assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
             tasks.cancel_scope.cancel()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import socket
 import subprocess
@@ -285,6 +286,26 @@ class TestOutputOfAProcessThatHasEnded:
                 await to_proxy.send(NOTE)
                 tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0))
                 assert [item async for item in passed] == [NOTE]
+
+    async def test_a_message_long_after_the_end_shows_that_an_answer_right_after_it_was_a_servers(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(stdio_module, "_LAST_SECONDS", PATIENCE)
+        monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", math.inf)
+        process, (to_proxy, reads) = Ended(0), anyio.create_memory_object_stream[Any](1)
+        into, passed = anyio.create_memory_object_stream[Any](1)
+        with anyio.fail_after(PATIENCE):
+            async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
+                await to_proxy.send(NOTE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, process)
+                assert await passed.receive() is NOTE
+                monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", 0.0)
+                await to_proxy.send(NOTE)
+                assert await passed.receive() is NOTE
+                await process.looked.wait()  # for much longer than a server may be silent that has ended
+                await to_proxy.send(NOTE)
+                assert await passed.receive() is NOTE
+                tasks.cancel_scope.cancel()
 
     async def test_of_a_launcher_it_is_the_servers_however_long_that_is_silent(self) -> None:
         process, (to_proxy, reads) = Ended(0), anyio.create_memory_object_stream[Any](1)

@@ -567,6 +567,7 @@ class TestMoreCallsThanConnections:
                         tasks.start_soon(client.call_tool, "wait")
                     while len(server.calls) < 4:
                         await anyio.lowlevel.checkpoint()
+                    await client.list_prompts()  # all but calls goes on
                     tasks.cancel_scope.cancel()
                 assert (await client.call_tool("small")).content[0].text == "few"
                 while server.cancelled < 4:
