@@ -66,17 +66,21 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
             client.listen(resource_subscriptions=["file:///b"]) as second,
         ):
             for uri, events in ((URI, first), ("file:///b", second)):
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(_publish, server, uri, client)
-                    assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
-                    tasks.cancel_scope.cancel()
+                await _update(server, client, uri=uri, events=events)
 
 
-async def _publish(server: Everything, uri: str, client: Any) -> None:
-    """Let a resource change until the client has heard of it: the proxy opens its stream when it likes."""
-    while True:
-        await server.bus.publish(ResourceUpdated(uri=uri))
-        await client.list_prompts()
+async def _update(server: Everything, client: Any, *, uri: str, events: Any) -> None:
+    """Let a resource change until the client hears of it: the proxy opens its stream when it likes."""
+
+    async def publish() -> None:
+        while True:
+            await server.bus.publish(ResourceUpdated(uri=uri))
+            await client.list_prompts()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(publish)
+        assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
+        tasks.cancel_scope.cancel()
 
 
 async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_told_once() -> None:
@@ -89,12 +93,6 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
             await goes_on.wait()
         await app(scope, receive, send)
 
-    async def update(uri: str, events: Any) -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_publish, server, uri, client)
-            assert await anext(aiter(events)) == ResourceUpdated(uri=uri)
-            tasks.cancel_scope.cancel()
-
     listener = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
@@ -104,13 +102,13 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
             client.listen(tools_list_changed=True, prompts_list_changed=True) as lists,
             client.listen(resource_subscriptions=[URI]) as first,
         ):
-            await update(URI, first)
+            await _update(server, client, uri=URI, events=first)
             holds = True
             async with client.listen(resource_subscriptions=["file:///b"]) as second:
                 await asked.wait()
                 await server.bus.publish(ToolsListChanged())
                 assert await anext(aiter(lists)) == ToolsListChanged()
                 goes_on.set()
-                await update("file:///b", second)
+                await _update(server, client, uri="file:///b", events=second)
                 await server.bus.publish(PromptsListChanged())
                 assert await anext(aiter(lists)) == PromptsListChanged()
