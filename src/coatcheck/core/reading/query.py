@@ -32,7 +32,6 @@ __all__ = ("read_query",)
 class _Result:
     text: str
     kind: str
-    hint: str = ""
     is_empty: bool = False
 
 
@@ -103,8 +102,7 @@ def _whole(evaluator: Evaluator, content: object) -> _Result | None:
     if value is None:
         return None
     check_size(value)
-    text, is_empty = to_valid_unicode(render(value)), value == []
-    return _Result(text, _kind(value), hint=wording.NO_ITEMS if is_empty else "", is_empty=is_empty)
+    return _Result(to_valid_unicode(render(value)), _kind(value), is_empty=value == [])
 
 
 def _kind(value: object) -> str:
@@ -117,13 +115,14 @@ def _kind(value: object) -> str:
 
 def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
     text, total = result.text, len(result.text)
+    hint = wording.NO_ITEMS if result.is_empty else ""
     start = resolve_offset(offset, total, "result of the query")
     shown_query = writer.selector(query)
 
     def compose(shown: str) -> Answer:
         stop = start + len(shown)
         part = None if not start and stop == total else (start, stop)
-        header = wording.result_header(shown_query, result.kind, total, part, hint=result.hint)
+        header = wording.result_header(shown_query, result.kind, total, part, hint=hint)
         rest: dict[str, object] | None = {"query": query, "offset": stop} if stop < total else None
         footer = wording.END_OF_RESULT if rest is None else writer.more(rest)
         matches = 0 if result.is_empty else None
