@@ -22,7 +22,7 @@ from typer.core import TyperGroup
 from coatcheck.cli.background_log import BackgroundLog
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
-from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, PlainOption, refuse_empty, scope_of
+from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, make_plain, refuse_empty, scope_of
 from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
 from coatcheck.core.errors import install_command
@@ -66,8 +66,7 @@ class _Group(TyperGroup):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
         """Let the variable of the scope be one part, as for the other commands."""
         super().__init__(*args, **kwargs)
-        for each in self.params:
-            each.__class__ = PlainOption
+        make_plain(self.params)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as typer calls it
         ctx.meta[_TYPED] = list(args)

@@ -15,7 +15,7 @@ from coatcheck.cli.location import STORAGE_VARIABLE
 from coatcheck.scopes import DEFAULT_SCOPE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coatcheck.core.references import Scope
 
@@ -23,10 +23,10 @@ __all__ = (
     "SCOPE_VARIABLE",
     "AsJson",
     "PlainCommand",
-    "PlainOption",
     "ReferenceArgument",
     "ScopeOption",
     "StorageOption",
+    "make_plain",
     "refuse_empty",
     "scope_of",
 )
@@ -73,10 +73,15 @@ class PlainCommand(TyperCommand):
     """A command with help for people who do not know Python."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
-        """Let the parameters that typer made show themselves in another way."""
+        """Let the parameters that typer made be plain ones."""
         super().__init__(*args, **kwargs)
-        for each in self.params:
-            each.__class__ = _Argument if isinstance(each, TyperArgument) else PlainOption
+        make_plain(self.params)
+
+
+def make_plain(parameters: Iterable[Any]) -> None:
+    """Let parameters that typer made show themselves in another way, and take the whole of a variable as one value."""
+    for each in parameters:
+        each.__class__ = _Argument if isinstance(each, TyperArgument) else _Option
 
 
 class _Argument(TyperArgument):
@@ -89,7 +94,7 @@ class _Argument(TyperArgument):
         return [] if self.hidden else [f"{self.metavar}{'' if self.nargs == 1 else '...'}"]
 
 
-class PlainOption(TyperOption):
+class _Option(TyperOption):
     """An option that takes the whole of its variable as one value, spaces too."""
 
     def value_from_envvar(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
