@@ -76,7 +76,7 @@ class Source:
             msg = (
                 f"a ready Offloader keeps its storage: put an Offloader into hook_context[{RESULT_STORE_CONTEXT_KEY!r}]"
             )
-            raise InvalidRequest(msg)
+            raise InvalidRequest(msg, for_host=True)
         return Offloader(_storage_of(store), **self.options)
 
     def scope_of(self, state: State | None) -> Scope | None:
@@ -129,4 +129,4 @@ def _storage_of(store: Any) -> Any:  # noqa: ANN401 - whatever it is, the bridge
         return ToolResultStoreBridge(store)
     except InvalidRequest as error:
         msg = f"{error}. A storage such as FileStorage('./artifacts') will do too"
-        raise InvalidRequest(msg) from None
+        raise InvalidRequest(msg, for_host=True) from None

@@ -320,7 +320,7 @@ def _storage(root: Table) -> str:
 
 def _is_own(storage: str) -> bool:
     """Return whether a storage is the folder that proxies have for themselves."""
-    own, other = (os.path.normpath(os.path.expanduser(each)) for each in (DEFAULT_STORAGE, storage))  # noqa: PTH111 - as above
+    own, other = (os.path.realpath(os.path.expanduser(each)) for each in (DEFAULT_STORAGE, storage))  # noqa: PTH111 - as above
     return own == other
 
 

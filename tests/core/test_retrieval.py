@@ -87,7 +87,7 @@ def test_a_scope_that_is_missing_or_none_is_for_the_host_to_mend_and_no_advice_f
 
     assert isinstance(answered, Failure)
     assert answered.text == (
-        "Nothing can be read back here: the application set no usable scope. Do not retry: call again the tool whose"
+        "Nothing can be read back here: the application is not set up for it. Do not retry: call again the tool whose"
         " result the reference replaced."
     )
     assert caplog.messages == [f"a tool result could not be read back: {answered.error}"]

@@ -52,7 +52,7 @@ class CoatcheckError(Exception):
 class InvalidRequest(CoatcheckError, ValueError):
     """An argument is wrong. The message says which one, and what is accepted.
 
-    It is for the model that chose the argument; ``for_host``: for the host, which chose the scope.
+    It is for the model that chose the argument; ``for_host``: for the host, which chose the scope or the storage.
     """
 
     def __init__(self, message: str = "", *, for_host: bool = False) -> None:

@@ -75,8 +75,8 @@ UNREADABLE = (
 """The message when a storage fails."""
 
 NOT_SET_UP = (
-    "Nothing can be read back here: the application set no usable scope. Do not retry: call again the tool whose result"
-    " the reference replaced."
+    "Nothing can be read back here: the application is not set up for it. Do not retry: call again the tool whose"
+    " result the reference replaced."
 )
 """The message where only the host can mend a read-back."""
 

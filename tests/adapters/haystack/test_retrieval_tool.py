@@ -235,8 +235,24 @@ async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(
     tool = RetrievalTool(InMemoryStorage(), scope=broken)
 
     assert "internal error" in await ask(tool, mode, state=state_of(), reference=reference)
-    assert "no usable scope" in await ask(tool, mode, reference=reference)
+    assert "the application is not set up" in await ask(tool, mode, reference=reference)
     assert "outside of any run" in caplog.text
+
+
+@RUNS
+@pytest.mark.parametrize(
+    ("owner", "advice"), [(InMemoryStorage(), "read(reference)"), (Offloader(), "put an Offloader into hook_context")]
+)
+async def test_a_runs_store_that_is_none_is_for_the_host_to_mend_and_no_advice_for_the_model(
+    mode: str, owner: InMemoryStorage | Offloader, advice: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = state_of(hook_context={"tool_result_store": "./results"})
+
+    answered = await ask(RetrievalTool(owner), mode, state=state, reference="R")
+
+    assert "the application is not set up" in answered
+    assert "hook_context" not in answered
+    assert advice in caplog.text
 
 
 def test_it_may_be_in_a_toolset() -> None:

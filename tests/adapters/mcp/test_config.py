@@ -192,6 +192,14 @@ def test_the_default_limits_hold_in_the_proxys_own_folder_however_it_is_named(
         assert (found.max_age_seconds, found.max_bytes) == (7 * 86_400, 2_000_000_000)
 
 
+def test_the_proxys_own_folder_is_known_by_a_link_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", os.fspath(tmp_path))
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / ".coatcheck" / "mcp")
+
+    assert Config().stored_in(os.fspath(link)).max_bytes == 2_000_000_000
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [

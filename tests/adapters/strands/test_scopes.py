@@ -123,7 +123,7 @@ def test_the_default_can_be_refused() -> None:
     subject("go")
 
     assert text_of(results(subject)[0]) == BIG
-    assert "no usable scope" in text_of(results(subject)[1])
+    assert "the application is not set up" in text_of(results(subject)[1])
     assert storage.entries("") == []
 
 
