@@ -51,7 +51,7 @@ def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
 
 @pytest.mark.parametrize("line", ["", " ", "/", "\t"])
 def test_lines_that_no_tokens_part_take_no_memory_each(line: str) -> None:
-    text = "done\n" * 100 + f"{line}\n" * 500_000
+    text = "done\n" * 100 + f"{line}\n" * (1_000_000 // (len(line) + 1))
     _shown("warm up\n" * 1_000)
     tracemalloc.start()
     try:
@@ -60,7 +60,8 @@ def test_lines_that_no_tokens_part_take_no_memory_each(line: str) -> None:
     finally:
         tracemalloc.stop()
 
-    assert peak < 4 * len(text)  # 50 to 100 times as much, were a pattern matched with all of them
+    # Measured: 2 MB at most, however long it is; 50 to 100 times its length, were a pattern matched with all of it.
+    assert peak < 4 * len(text)
 
 
 def test_a_match_that_is_cut_says_so() -> None:
