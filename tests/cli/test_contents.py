@@ -363,6 +363,8 @@ def test_damaged_content_is_never_written_out(folder: Path) -> None:
             "--query cannot be combined with --pattern: give either --query or --pattern",
         ),
         (("--offset=5", "--lines=1"), "--offset counts characters and --lines counts lines"),
+        (("--context-lines=2",), "--context-lines is for --pattern: give a pattern, or leave it out"),
+        (("--context-lines=2", "--lines=1"), "--context-lines is for --pattern: give a pattern, or leave it out"),
     ],
 )
 def test_a_wrong_selector_is_named_as_it_was_typed(options: tuple[str, ...], said: str, folder: Path) -> None:

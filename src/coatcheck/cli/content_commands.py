@@ -139,6 +139,9 @@ def get(
     """Read back matches, lines, fields or characters, as a model does."""
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
 
+    if context_lines is not None and not pattern:  # the core lets a model give it anywhere
+        msg = f"{_FLAGS['context_lines']} is for {_FLAGS['pattern']}: give a pattern, or leave it out"
+        raise CannotRun(msg)
     place, chosen = storage_at(storage), scope_of(scope)
     with _in_words_of_a_shell(place, chosen):
         found = Offloader(place, max_retrieval_tokens=max_tokens).retrieve(
