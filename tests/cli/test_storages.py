@@ -269,8 +269,33 @@ def test_stats_show_the_largest_scopes_and_name_only_what_fits(folder: Path) -> 
     assert len(answered("stats")["scopes"]) == 21
 
 
+@pytest.mark.parametrize("command", [("stats",), ("verify",), ("sweep", "--max-age=30d")], ids=lambda it: it[0])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_folder_without_a_storage_is_never_well(
+    command: tuple[str, ...], options: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "another program's").mkdir()
+    (tmp_path / "passwd").touch()
+
+    ran = run(*command, "--storage", tmp_path, *options)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.startswith(f"coatcheck: there is no coatcheck storage in {tmp_path}: the first save makes one.")
+    assert ran.stderr.count("\n") == 1
+
+
+def test_what_was_swept_empty_is_a_storage(folder: Path) -> None:
+    store(folder, "words", days=3)
+
+    assert run("sweep", "--max-age=1d").stdout.startswith("Deleted 1 content, ")
+    ran = run("verify")
+
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    assert ran.stdout == "Verified 0 contents, 0 bytes: all as they were saved.\n"
+
+
 def test_stats_of_nothing(folder: Path) -> None:
-    folder.mkdir()
+    (folder / "v1").mkdir(parents=True)
 
     facts = answered("stats")
 

@@ -19,6 +19,7 @@ from coatcheck.core.errors import install_command
 from coatcheck.hook.command import sweep_command
 
 if TYPE_CHECKING:
+    from coatcheck.storage.file import FileStorage
     from coatcheck.storage.protocol import Storage
 
 __all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storage_at", "without_secret")
@@ -27,6 +28,9 @@ STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
 DEFAULT_STORAGE = "~/.coatcheck"
 """One for each user, wherever a command runs: what was put in one folder is got in another."""
+
+_MADE = "v1"
+"""The folder in which ``FileStorage`` keeps everything, from the first save on."""
 
 _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
@@ -47,13 +51,19 @@ class Limits(TypedDict, total=False):
 
 
 def storage_at(
-    location: str, *, may_be_new: bool = False, refresh_on_read: bool = True, limits: Limits | None = None
+    location: str,
+    *,
+    may_be_new: bool = False,
+    is_made: bool = False,
+    refresh_on_read: bool = True,
+    limits: Limits | None = None,
 ) -> Storage:
     """Return the storage at a path or a URL.
 
     Args:
         location: the path or the URL.
         may_be_new: whether a folder that does not exist yet is accepted; otherwise it is treated as a typo.
+        is_made: whether a folder in which nothing was ever saved is treated as a typo too.
         refresh_on_read: whether a read counts as use, where the storage minds use.
         limits: of a folder; other storages have none.
 
@@ -70,8 +80,13 @@ def storage_at(
         raise CannotRun(msg)
     if scheme not in {"", "file"}:
         return _filesystem(location)
-    path = _path(location)
-    return _folder(path, may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits())
+    storage = _folder(
+        _path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits()
+    )
+    if is_made and not os.path.lexists(storage.root / _MADE):
+        msg = f"there is no coatcheck storage in {storage.root}: the first save makes one. {_USE_ANOTHER}"
+        raise CannotRun(msg)
+    return storage
 
 
 def leftovers(location: str) -> str | None:
@@ -116,7 +131,7 @@ def _path(location: str) -> str:
     return url2pathname(parts.path)
 
 
-def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> Storage:
+def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> FileStorage:
     from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
 
     storage = FileStorage(path, refresh_on_read=refresh_on_read, **limits)

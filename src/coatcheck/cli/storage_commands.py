@@ -118,7 +118,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key, scope_part  # noqa: PLC0415
 
-    access = _open(storage)
+    access = _open(storage, is_made=True)
     names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope_of(scope))}
     of_scope: defaultdict[str, list[Listed]] = defaultdict(list)
     everything = _entries(access, "")
@@ -153,7 +153,7 @@ def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False)
     from coatcheck.engine.cleanup import damage  # noqa: PLC0415 - see list_contents
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
-    access = _open(storage)
+    access = _open(storage, is_made=True)
     everything = _entries(access, "")
     keys = {entry.key for entry in everything}
     damaged: list[tuple[Listed, str]] = []
@@ -205,7 +205,7 @@ def sweep(
         max_bytes=None if max_bytes is None else parse_bytes("--max-bytes", max_bytes),
         max_scope_bytes=None if max_scope_bytes is None else parse_bytes("--max-scope-bytes", max_scope_bytes),
     )
-    access = _open(storage)
+    access = _open(storage, is_made=True)
     now = time.time()
     listed = _entries(access, "")
     past = overdue(listed, limits, now=now)
@@ -318,11 +318,11 @@ def _require_yes() -> None:
         raise typer.Exit(NOT_AS_EXPECTED)
 
 
-def _open(location: str) -> StorageAccess:
+def _open(location: str, *, is_made: bool = False) -> StorageAccess:
     """Return the storage at a location, to look through or to clean up."""
     from coatcheck.engine.execution import StorageAccess  # noqa: PLC0415 - see list_contents
 
-    return StorageAccess(storage_at(location, refresh_on_read=False))
+    return StorageAccess(storage_at(location, is_made=is_made, refresh_on_read=False))
 
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
