@@ -522,8 +522,21 @@ def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
     ran = run("rm", "--scope", "elsewhere", "--yes")
 
     assert (ran.exit_code, ran.stdout) == (1, "")
-    assert ran.stderr == f"Nothing is stored in scope 'elsewhere' of FileStorage('{folder}').{HINT}\n"
+    assert ran.stderr == (
+        f"Nothing is stored in scope 'elsewhere' of FileStorage('{folder}'). Other scopes hold 1 content: name one with"
+        " --scope. Where a name is lost, sweep --max-age 30d deletes by age, in all scopes.\n"
+    )
     assert len(keys(folder)) == 1
+
+
+def test_rm_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(folder: Path) -> None:
+    store(folder, "words", scope="mcp-1")
+    write_note(FileStorage(folder), "mcp-1", server="github")
+
+    said = run("rm", "--scope", "mcp-2", "--yes").stderr
+
+    listed = f"`coatcheck mcp stats --json --storage={folder}`"
+    assert f": name one with --scope, or list those of MCP servers with {listed}. Where a name is lost, sweep" in said
 
 
 def test_rm_deletes_every_scope_of_a_tenant_and_no_other(folder: Path) -> None:

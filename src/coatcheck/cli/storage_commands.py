@@ -39,6 +39,9 @@ _NAME_COLUMNS = 33
 
 _EXTRAS = "more in indexes of lines and leftovers"
 
+_NAMELESS = " Where a name is lost, sweep --max-age 30d deletes by age, in all scopes."
+"""For who deletes: a scope is deleted by its name alone, and a storage does not know names."""
+
 
 @reported
 def list_contents(
@@ -264,7 +267,7 @@ def remove(
     if not found:
         if as_json:
             show_json({**facts, **_counts(found), "deleted": 0})
-        complain(_nothing(access, where))
+        complain(_nothing(access, where, to_delete=True))
         raise typer.Exit(NOT_AS_EXPECTED)
     if not yes:
         complain(f"This deletes {_amount(found)}, of {where} in {access.storage!r}.")
@@ -277,7 +280,7 @@ def remove(
         show(f"Deleted {_amount(found)}.")
 
 
-def _nothing(access: StorageAccess, where: str | None) -> str:
+def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = False) -> str:
     """Say that nothing is stored there, and what is stored in other scopes."""
     if where is None:
         return f"Nothing is stored in {access.storage!r}."
@@ -287,19 +290,21 @@ def _nothing(access: StorageAccess, where: str | None) -> str:
     hint = ""
     if others:
         amount = count_of(len(others), "content")
-        hint = f" Other scopes hold {amount}: name one with --scope, or list {_known(access, others)}."
+        # Without names, a list has digests, which rm does not take.
+        listed = _noted(access, others) or ("" if to_delete else ", or list all with ls --all-scopes")
+        hint = f" Other scopes hold {amount}: name one with --scope{listed}.{_NAMELESS if to_delete else ''}"
     return f"Nothing is stored in {where} of {access.storage!r}.{hint}"
 
 
-def _known(access: StorageAccess, found: list[Listed]) -> str:
-    """Say what there is to choose a scope from: the names, where proxies noted those of theirs, else the keys."""
+def _noted(access: StorageAccess, found: list[Listed]) -> str:
+    """Say how to list the names of scopes, where proxies noted those of theirs; empty where they did not."""
     from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key  # noqa: PLC0415
 
     if not any(read_note(access.storage, part) for part in {Key.parse(entry.key).scope for entry in found}):
-        return "all with ls --all-scopes"
+        return ""
     command = shlex.join(["coatcheck", "mcp", "stats", "--json", f"--storage={getattr(access.storage, 'root', '')}"])
-    return f"those of MCP servers with `{command}`"
+    return f", or list those of MCP servers with `{command}`"
 
 
 def _elsewhere(location: str) -> str:
