@@ -217,7 +217,8 @@ def test_words_next_to_results_are_the_users() -> None:
     ("messages", "recorded_as", "position", "reason"),
     [
         ([*openai("x"), {"role": "robot", "content": "x"}], "OpenAI messages", 4, "'robot'"),
-        ([*openai("x"), {"role": "tool"}], "OpenAI messages", 4, "lacks its content"),
+        ([*openai("x"), {"role": "tool"}], "OpenAI messages", 4, "has the role 'tool' and no content"),
+        ([{"role": "user", "parts": [{"text": "x"}]}], "OpenAI messages", 0, "has the role 'user' and no content"),
         ([*openai("x"), 7], "OpenAI messages", 4, "is a number, not an object"),
         (
             [*openai("x")[:1], {"role": "assistant", "tool_calls": [{"id": "1"}]}],

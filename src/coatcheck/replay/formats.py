@@ -333,7 +333,9 @@ def _object_of(message: Message, key: str) -> Message:
 
 def _unknown_role(message: Message) -> str:
     role = message.get("role")
-    return f"has the role {_quoted(role)} or lacks its content" if isinstance(role, str) else "has no role"
+    if not isinstance(role, str):
+        return "has no role"
+    return f"has the role {_quoted(role)}{'' if 'content' in message else ' and no content'}"
 
 
 def _quoted(value: object) -> str:
