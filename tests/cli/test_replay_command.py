@@ -15,7 +15,7 @@ from coatcheck.replay.billing import DEFINITION
 from coatcheck.replay.files import ACCEPTED
 from coatcheck.replay.measure import conversation_report
 from tests.cli.running import answered, at_terminal, run
-from tests.replay.samples import BIG, RECORDERS, openai, saved, session, strands
+from tests.replay.samples import BIG, RECORDERS, anthropic, openai, saved, session, strands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -270,6 +270,44 @@ def test_without_a_prefix_it_says_what_is_missing(big: Path) -> None:
 
     assert missing in plainly(run("replay", big).output)
     assert missing not in plainly(run("replay", big, "--prefix-tokens", "10000").output)
+
+
+SYSTEM = {"role": "system", "content": "You help."}
+TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {}}}]
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        (
+            [[SYSTEM, *openai(BIG)]],
+            "The recorded system message is counted: pass only the tokens of the other tools as",
+        ),
+        (
+            [{"system": "You help.", "messages": anthropic(BIG)}],
+            "The recorded system message is counted: pass only the tokens of the other tools as",
+        ),
+        (
+            [{"tools": TOOLS, "messages": openai(BIG)}],
+            "The recorded definitions of tools are counted: pass only the tokens of the system prompt as",
+        ),
+        (
+            [[SYSTEM, *openai(BIG)], openai(BIG)],
+            "What was recorded of system prompt and tools is counted: pass only the tokens of the rest as",
+        ),
+    ],
+)
+def test_what_is_recorded_of_the_prefix_is_not_asked_for_again(recorded: list[Any], said: str, tmp_path: Path) -> None:
+    shown = plainly(run("replay", saved(tmp_path / "recorded.json", recorded)).output)
+
+    assert f"{said} --prefix-tokens, since they change all of these shares." in shown
+    assert "No system prompt" not in shown
+
+
+def test_a_request_with_all_that_was_sent_asks_for_no_prefix(tmp_path: Path) -> None:
+    request = {"tools": TOOLS, "messages": [SYSTEM, *openai(BIG)]}
+
+    assert "pass" not in plainly(run("replay", saved(tmp_path / "recorded.json", request)).output)
 
 
 def test_prices_become_costs(big: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,9 +13,10 @@ from coatcheck.core.blocks import JsonBlock, TextBlock
 from coatcheck.replay.conversation import Words
 from coatcheck.replay.files import ACCEPTED, read_conversations
 from coatcheck.replay.formats import FORMATS
-from tests.replay.samples import anthropic, openai, saved, session, strands
+from tests.replay.samples import RECORDERS, anthropic, openai, saved, session, strands
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 ONE, OTHER = openai("one"), openai("other")
@@ -243,3 +245,35 @@ def test_recordings_of_many_formats_may_be_in_one_file(tmp_path: Path) -> None:
     found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values), [])]
 
     assert found == ["OpenAI messages", "Anthropic messages", "Strands messages"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        record
+        for name in ("OpenAI messages", "LangChain messages", "Haystack messages", "OpenAI Responses items")
+        for record in RECORDERS[name]
+    ],
+)
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_system_message_of_each_format_is_known(
+    is_there: bool, record: Callable[[str], list[Any]], tmp_path: Path
+) -> None:
+    first, *others = record("x")
+    told = json.loads(re.sub('"(user|human)"', '"system"', json.dumps(first)).replace("HumanMessage", "SystemMessage"))
+
+    (read,) = read_conversations(saved(tmp_path / "a.json", [*([told] if is_there else []), first, *others]), [])
+
+    assert read.counted == ({"system"} if is_there else set())
+
+
+def test_what_a_request_holds_besides_its_messages_is_known(tmp_path: Path) -> None:
+    request = {
+        "instructions": "be brief",
+        "tools": [{"name": "t"}],
+        "input": RECORDERS["OpenAI Responses items"][0]("x"),
+    }
+
+    (read,) = read_conversations(saved(tmp_path / "a.json", request), [])
+
+    assert read.counted == {"system", "tools"}

@@ -17,7 +17,10 @@ from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, Tex
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Call", "Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
+__all__ = ("SYSTEM", "TOOLS", "Call", "Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
+
+SYSTEM, TOOLS = "system", "tools"
+"""The system prompt, and the definitions of the tools."""
 
 _TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_text", "refusal", "output")
 """Under which a block holds its text, the most common first."""
@@ -85,6 +88,9 @@ class Conversation:
     """The format that it was recognized as."""
 
     parts: tuple[Part, ...]
+
+    counted: frozenset[str] = frozenset()
+    """Of what every request sends before the conversation, what ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
 
 
 def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON value

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import JsonBlock
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.replay.conversation import Conversation, Words, blocks_of
-from coatcheck.replay.formats import FORMATS, Misfit, read_messages
+from coatcheck.replay.conversation import SYSTEM, TOOLS, Conversation, Words, blocks_of
+from coatcheck.replay.formats import FORMATS, Misfit, is_of_system, read_messages
 from coatcheck.replay.sessions import sessions_in
 
 if TYPE_CHECKING:
@@ -243,13 +243,27 @@ def _conversation(
             found = f"these are not messages: {message} {error}"
         msg = f"{place}{found}. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg) from None
+    counted = {SYSTEM} if any(map(is_of_system, messages)) else set[str]()
+    if not isinstance(value, list):
+        counted |= {name for name, held in ((SYSTEM, _system_of(value)), (TOOLS, value.get("tools"))) if held}
     own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
     found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
-    return Conversation(name=found, source=str(path), recorded_as=recorded_as, parts=(*opening, *parts))
+    return Conversation(
+        name=found,
+        source=str(path),
+        recorded_as=recorded_as,
+        parts=(*opening, *parts),
+        # Coding agents record no more than their own additions to it.
+        counted=frozenset() if in_pieces else frozenset(counted),
+    )
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return what a recorded request sends besides its messages: the system prompt of its own field, and the tools."""
-    system = request.get("system") or request.get("instructions")
-    told = [*blocks_of(system), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
+    told = [*blocks_of(_system_of(request)), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
     return (Words(tuple(told)),) if told else ()
+
+
+def _system_of(request: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the system prompt that a recorded request has in a field of its own."""
+    return request.get("system") or request.get("instructions")

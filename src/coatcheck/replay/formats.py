@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 from coatcheck.core.blocks import ToolResult
 from coatcheck.replay.conversation import Call, Part, Result, Turn, Words, blocks_of
 
-__all__ = ("FORMATS", "Misfit", "read_messages")
+__all__ = ("FORMATS", "Misfit", "is_of_system", "read_messages")
 
 Message: TypeAlias = Mapping[str, Any]
 Names: TypeAlias = dict[str, str]
@@ -74,6 +74,15 @@ def read_messages(messages: Sequence[object], *, in_pieces: bool = False) -> tup
             return name, _joined(parts) if in_pieces or name == _ITEMS else parts
         misfits.append(parts)
     raise max(misfits, key=lambda misfit: misfit.position)
+
+
+def is_of_system(message: object) -> bool:
+    """Return whether a message that was read holds the system prompt."""
+    match message:
+        case {"role": "system" | "developer"} | {"type": "system"} | {"lc": _, "id": [*_, "SystemMessage"]}:
+            return True
+        case _:
+            return False
 
 
 def _read_as(

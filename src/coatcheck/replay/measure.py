@@ -147,6 +147,7 @@ def conversation_report(
         row=_row(conversation.name, results.total(), without.total, billed=billed),
         source=conversation.source,
         recorded_as=conversation.recorded_as,
+        counted=conversation.counted,
         turns=sum(isinstance(part, Turn) for part in parts),
         already_offloaded=sum(isinstance(part, Result) and _is_offloaded(part) for part in parts),
         tools=tuple(

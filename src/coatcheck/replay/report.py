@@ -236,6 +236,9 @@ class ConversationReport:
     row: Row
     source: str
     recorded_as: str
+    counted: frozenset[str] = frozenset()
+    """Of what every request sends before the conversation, what was recorded: see ``Conversation``."""
+
     turns: int
     """Calls of the model that were recorded."""
 

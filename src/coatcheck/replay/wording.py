@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.plan import PREVIEW_SHARE
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS
+from coatcheck.replay.conversation import SYSTEM, TOOLS
 
 if TYPE_CHECKING:
     from coatcheck.replay.billing import Price
@@ -31,10 +32,14 @@ NOT_A_TOOL = "(all else)"
 PREVIEW_BOUND = f"at most {PREVIEW_SHARE:.0%} of the threshold"
 DEFAULT_PREVIEW = f"the default preview of {DEFAULT_PREVIEW_TOKENS} tokens, {PREVIEW_BOUND}"
 
-_NO_PREFIX = (
-    "No system prompt and no other tools are counted: pass their tokens as --prefix-tokens, since they change all of"
-    " these shares. "
-)
+_PREFIX = {
+    frozenset[str](): ("No system prompt and no other tools are counted", "their tokens"),
+    frozenset({SYSTEM}): ("The recorded system message is counted", "only the tokens of the other tools"),
+    frozenset({TOOLS}): ("The recorded definitions of tools are counted", "only the tokens of the system prompt"),
+}
+"""By what all conversations hold of it: what is counted, and what to pass."""
+
+_PREFIX_IN_PART = ("What was recorded of system prompt and tools is counted", "only the tokens of the rest")
 
 
 def counted(report: ReplayReport) -> str:
@@ -103,7 +108,7 @@ def details(report: ReplayReport) -> str:
     if pays and chosen is not report.cheapest and gained != share_text(0):
         other = report.cheapest.assumptions.preview_tokens
         said += f" With preview_tokens={other} it would be {gained} more: too little to change the default."
-    return said if given.prefix_tokens else f"{_NO_PREFIX}{said}"
+    return said if given.prefix_tokens else f"{_prefix_to_pass(report)}{said}"
 
 
 def knobs(report: ReplayReport) -> str:
@@ -114,6 +119,15 @@ def knobs(report: ReplayReport) -> str:
 def share_text(share: float) -> str:
     """Return a share in percent, such as ``12.3%``; what is lost has a minus, and from 100% on no decimals."""
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
+
+
+def _prefix_to_pass(report: ReplayReport) -> str:
+    """Say what to pass as ``--prefix-tokens``; nothing where all of it was recorded."""
+    recorded = {each.counted for each in report.conversations}
+    if recorded == {frozenset({SYSTEM, TOOLS})}:
+        return ""
+    counted, missing = _PREFIX.get(next(iter(recorded)), _PREFIX_IN_PART) if len(recorded) == 1 else _PREFIX_IN_PART
+    return f"{counted}: pass {missing} as --prefix-tokens, since they change all of these shares. "
 
 
 def _bounds(report: ReplayReport, price: Price) -> str:
