@@ -310,6 +310,22 @@ def test_a_request_with_all_that_was_sent_asks_for_no_prefix(tmp_path: Path) -> 
     assert "pass" not in plainly(run("replay", saved(tmp_path / "recorded.json", request)).output)
 
 
+def test_a_conversation_without_a_tool_result_has_nothing_to_offload(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    path = saved(tmp_path / "talk.json", talk)
+    found = facts(path)
+    definition = found["assumptions"]["definition_tokens"]
+
+    shown = run("replay", path).output
+
+    assert "%" not in shown
+    assert plainly(shown) == (
+        "1 conversation, 1 turn, 0 tool results No tool result was recorded, so there was nothing to offload. The"
+        f" definition of the retrieval tool alone would have cost {definition} tokens with each turn, {definition} in"
+        " all, on top of 1."
+    )
+
+
 def test_prices_become_costs(big: Path) -> None:
     plain = facts(big, "--price", "3")["total"]
     cached = facts(big, "--price", "3", "--cached-price", "0.6")["total"]

@@ -58,6 +58,9 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     """Print the report."""
     given = report.assumptions
     console.print(Text(counted(report), "bold"))
+    if not report.total.results:  # tables of what the definition costs would look like a loss by offloading
+        console.print(result_in_words(report))
+        return
     console.print(_by_threshold(report))
     console.print(_COLUMNS + ("" if given.price is None else f" {_COST}"))
     if report.previews:

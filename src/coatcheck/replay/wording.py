@@ -66,6 +66,8 @@ def result_in_words(report: ReplayReport) -> str:
         case times:
             reads = f"reads each offloaded result back {times} times"
     best = report.best
+    if not report.total.results:
+        return _nothing_to_offload(report)
     if best is None:
         return (
             f"If the model {reads}, offloading does not pay on these conversations at any of these thresholds"
@@ -119,6 +121,17 @@ def knobs(report: ReplayReport) -> str:
 def share_text(share: float) -> str:
     """Return a share in percent, such as ``12.3%``; what is lost has a minus, and from 100% on no decimals."""
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
+
+
+def _nothing_to_offload(report: ReplayReport) -> str:
+    """Say what the definition of the retrieval tool costs where no tool returned anything."""
+    before = report.total.without.tokens
+    extra = report.total.at(report.shown).billed.tokens - before
+    return (
+        "No tool result was recorded, so there was nothing to offload. The definition of the retrieval tool alone would"
+        f" have cost {report.assumptions.definition_tokens:,} tokens with each turn, {extra:,} in all, on top of"
+        f" {before:,}."
+    )
 
 
 def _prefix_to_pass(report: ReplayReport) -> str:
