@@ -425,7 +425,7 @@ def test_where_nothing_is_found_the_advice_names_options(folder: Path) -> None:
     ran = run("get", stored(LINES), "--pattern", "a pattern")
 
     assert ran.stdout == (
-        "No matches found for --pattern 'a pattern' (searched 20,000 lines).\n"
+        "No matches found for --pattern 'a pattern' (searched 20000 lines).\n"
         "A match lies within one line and case counts. Try (?i), a shorter --pattern, or --lines.\n"
     )
 

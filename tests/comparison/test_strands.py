@@ -87,7 +87,7 @@ TABLE = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"id
             " 8851| line",
             "\n\n  8901| line",
         ),
-        (["\r\n".join(["one", "two"] * 9_000)], {"pattern": "two$"}, "[1 match for", "[9,000 matches for"),
+        (["\r\n".join(["one", "two"] * 9_000)], {"pattern": "two$"}, "[1 match for", "[9000 matches for"),
         ([BIG, TABLE], {"position": 1, "pattern": "seven"}, "cannot search binary content", "> 2| 7,seven"),
     ],
     ids=["indented JSON", "compact JSON", "look-ahead", "context", "CRLF", "CSV"],
@@ -97,6 +97,29 @@ def test_the_same_reading_differs_where_the_page_on_switching_says_so(
 ) -> None:
     assert in_theirs in asked(theirs, *blocks, **selectors)
     assert in_ours in asked(ours, *blocks, **selectors)
+
+
+@pytest.mark.parametrize(
+    ("selectors", "said"),
+    [
+        ({"line_range": {"start": 1_001, "end": 1_002}}, "[Lines 1001-1002 of 4000]"),
+        (
+            {"line_range": {"start": 5_000, "end": 6_000}},
+            "line_range.start (5000) is beyond content length (4000 lines).",
+        ),
+        (
+            {"pattern": "word", "line_range": {"start": 1_001, "end": 3_000}},
+            "[2000 matches for /word/ in lines 1001-3000",
+        ),
+        ({"pattern": "none"}, "No matches found for pattern 'none' (searched 4000 lines)."),
+    ],
+    ids=["lines", "no such lines", "matches", "no matches"],
+)
+def test_lines_that_hosts_may_parse_have_the_numbers_of_theirs(selectors: dict[str, Any], said: str) -> None:
+    text = "\n".join(["one word in each of many lines"] * 4_000)
+
+    assert said in asked(theirs, text, **selectors)
+    assert said in asked(ours, text, **selectors)
 
 
 def test_theirs_keeps_one_content_for_one_call_id_in_a_storage_of_strands() -> None:

@@ -231,7 +231,7 @@ def test_the_next_call_keeps_the_line_range() -> None:
 
     assert answer.next_call is not None
     assert answer.next_call["line_range"] == "10-4000"
-    assert answer.text.startswith("[3,991 matches for /x/ in lines 10-4000; 1-")
+    assert answer.text.startswith("[3991 matches for /x/ in lines 10-4000; 1-")
 
 
 def test_each_occurrence_in_a_long_line_is_a_match_with_a_window() -> None:

@@ -377,7 +377,7 @@ class _Report:
 
     def _head(self, shown: int) -> str:
         found, pattern = self.found, self.writer.selector(self.request.pattern or "")
-        count = f"{found.count:,}+" if found.capped else f"{found.count:,}"
+        count = f"{found.count}+" if found.capped else f"{found.count}"
         part: tuple[int, int] | int | None = None
         if found.before is None:
             part = found.origin.character

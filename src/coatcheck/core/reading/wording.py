@@ -161,10 +161,10 @@ def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
 
 
 def start_beyond(start: int, lines: int) -> str:
-    """Refuse a line range after the last line."""
+    """Refuse a line range after the last line, with the numbers of Strands' own tool."""
     if lines == 1:
         return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
-    return f"line_range.start ({start:,}) is beyond content length ({lines:,} lines)."
+    return f"line_range.start ({start}) is beyond content length ({lines} lines)."
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
@@ -184,7 +184,7 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 def matches_header(
     count: str, pattern: str, *, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None
 ) -> str:
-    """Head search results.
+    """Head search results. Up to the lines, the header is that of Strands' own tool, so the count has no commas.
 
     ``shown`` is given if not all of them are shown: the numbers of the first and the last one or, after the last match
     that is counted, the character that the search started from.
@@ -217,11 +217,10 @@ def searched_literally(reason: str) -> str:
 
 
 def no_matches(pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None) -> str:
-    """Say that nothing was found, and how to go on."""
+    """Say that nothing was found, in the words and numbers of Strands' own tool, and how to go on."""
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
-    found = (
-        f"No matches found for pattern '{pattern}'{where} (searched {searched:,} line{'' if searched == 1 else 's'})."
-    )
+    lines_searched = f"{searched} line{'' if searched == 1 else 's'}"
+    found = f"No matches found for pattern '{pattern}'{where} (searched {lines_searched})."
     taken = f"\n{searched_literally(literal)}" if literal else ""
     return f"{found}{taken}\nA match lies within one line and case counts. Try (?i), a shorter pattern, or line_range."
 
