@@ -398,6 +398,10 @@ def test_get_with_a_query_that_selects_nothing_exits_as_with_a_pattern_without_a
     assert (asked.exit_code, json.loads(asked.stdout)["matches"]) == (code, 0 if code else None)
 
 
+def test_get_with_a_query_that_selects_nothing_of_any_line_exits_as_grep_does(folder: Path) -> None:
+    assert run("get", stored(b'{"rows": [{"id": 1}]}\n' * 2_000), "--query", "rows[?id == `7`]").exit_code == 1
+
+
 def test_a_tuple_scope_is_given_part_by_part(folder: Path) -> None:
     parts = ("--scope", "tenant 7", "--scope", "thread-3")
     reference = stored(LINES, *parts)

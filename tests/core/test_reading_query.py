@@ -70,7 +70,8 @@ def test_an_empty_list_says_what_may_be_wrong_after_what_it_is() -> None:
 
     header = answer.text.partition("\n")[0]
     assert header == (
-        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched: check the field names."
+        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched, or the list is empty:"
+        " check the field names."
         f" {wording.LITERALS}]"
     )
 
@@ -165,6 +166,31 @@ def test_json_lines_are_queried_line_by_line() -> None:
 )
 def test_json_lines_are_one_list_where_no_line_gives_anything(query: str, result: str) -> None:
     assert body(stored(LINES).ask(query=query)) == result
+
+
+def test_a_line_that_gives_an_empty_list_gives_no_result() -> None:
+    text = '{"rows": [{"s": "a"}]}\n{"rows": []}\n{"rows": [{"s": "b"}]}\n'
+
+    assert stored(text).ask(query="rows[?s=='b'].s").text == (
+        "[Result of query 'rows[?s=='b'].s': each line queried by itself, 1 of 3 gave a result, 8 characters]\n"
+        '3| ["b"]\n[End of result]'
+    )
+
+
+@pytest.mark.parametrize("query", ["rows[?s=='none']", "sort(rows[?s=='none'].s)"])
+def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> None:
+    answer = stored('{"rows": [{"s": "a"}]}\n' * 200).ask(query=query)
+
+    header, *rest = answer.text.splitlines()
+    assert header == (
+        f"[Result of query '{query}': each line queried by itself, 0 of 200 gave a result, 2 characters"
+        f"{wording.NO_ITEMS}]"
+    )
+    assert (rest, answer.matches, answer.next_call) == (["[]", "[End of result]"], 0, None)
+
+
+def test_a_condition_on_lines_that_are_lists_is_one_on_the_lines() -> None:
+    assert body(stored('["a", 1]\n["b", 2]\n').ask(query="[?[0]=='b']")) == '[\n["b", 2]\n]'
 
 
 @pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
@@ -396,6 +422,7 @@ def test_a_number_of_more_digits_than_python_reads_is_named(text: str) -> None:
         pytest.param("[0:3] | [2].b", "2", id="the lines take more than the budget"),
         pytest.param("a || a || a || a", None, id="a line that was not looked at may have it"),
         pytest.param("b || b || b || b", None, id="some lines gave a result"),
+        pytest.param("to_array(a || a)[?@]", None, id="some lines gave an empty list"),
     ],
 )
 def test_a_query_for_the_list_of_all_lines_has_a_budget_of_its_own(

@@ -1,8 +1,9 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
-On JSON Lines the query runs on each line, and its results are listed with line numbers. If no line gives a result, it
-runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of the two has the whole
-budget of a query. The items of joined texts are such records too, even if each takes many lines.
+On JSON Lines the query runs on each line, and its results are listed with line numbers; an empty list is none. If no
+line gives a result, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each
+of the two has the whole budget of a query. The items of joined texts are such records too, even if each takes many
+lines.
 """
 
 from __future__ import annotations
@@ -70,8 +71,22 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
 
 
 def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
-    results: list[tuple[int, object]] = []
-    exhausted: TooMuchWork | None = None
+    given, exhausted = _of_each(evaluator, records)
+    values = [record for record in records if record is not EMPTY]
+    results = [(number, result) for number, result in given if result != []]
+    kind = wording.records_kind(len(results), len(values), what)
+    if results:
+        check_size([result for _, result in results])
+        return _Result(to_valid_unicode(render_records(results)), kind)
+    whole = _of_all(evaluator, values, _Result(render([]), kind, is_empty=True) if given else None)
+    if whole is None and exhausted is not None:
+        raise exhausted  # a line that was not searched may have what the list does not have
+    return whole
+
+
+def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[int, object]], TooMuchWork | None]:
+    """Return what each record gives, and why some were not searched if those before them gave nothing."""
+    given: list[tuple[int, object]] = []
     for number, record in enumerate(records, start=1):
         if record is EMPTY:
             continue
@@ -80,21 +95,23 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
         except MismatchedType:
             continue
         except TooMuchWork as error:
-            if results:
+            if given:
                 raise
-            exhausted = error
-            break
+            return given, error
         if result is not None:
-            results.append((number, result))
-    values = [record for record in records if record is not EMPTY]
-    if not results:
-        evaluator.start_afresh()
-        whole = _whole(evaluator, values)
-        if whole is None and exhausted is not None:
-            raise exhausted  # a line that was not searched may have what the list does not have
-        return whole
-    check_size([result for _, result in results])
-    return _Result(to_valid_unicode(render_records(results)), wording.records_kind(len(results), len(values), what))
+            given.append((number, result))
+    return given, None
+
+
+def _of_all(evaluator: Evaluator, values: list[object], otherwise: _Result | None) -> _Result | None:
+    """Return what the list of all records gives, ``otherwise`` if that is nothing."""
+    evaluator.start_afresh()
+    try:
+        return _whole(evaluator, values) or otherwise
+    except MismatchedType:
+        if otherwise is None:
+            raise
+        return otherwise  # the query takes a record, not a list
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:

@@ -254,8 +254,8 @@ def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | No
     return f"[Result of query '{query}': {kind}, {total:,} characters{which}{hint}]"
 
 
-NO_ITEMS = f"; nothing matched: check the field names. {LITERALS}"
-"""Ends the header of an empty list with the most frequent mistakes."""
+NO_ITEMS = f"; nothing matched, or the list is empty: check the field names. {LITERALS}"
+"""Ends the header of an empty list with the most frequent mistakes; it may be as it is."""
 
 
 def nothing_selected(query: str) -> str:
