@@ -52,7 +52,7 @@ _OPENING = frozenset({"initialize", "server/discover", "notifications/initialize
 """Messages without which there is no session. Nothing else waits while they are sent."""
 
 _failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
-"""Set in the task that listens to the server, once it has: how often in a row it has not been heard since."""
+"""Set in the task that listens to the server, once it has tried to: how often in a row the server was not heard."""
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -80,21 +80,19 @@ class HttpTransport(LimitedTransport):
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
         """Open the stream of what the server says on its own.
 
-        The mcp package opens it again where it ends, but after two errors gives up for good, and says nothing. So once
-        the server was heard, neither a cut nor a failure is one: the stream ends, and each failure makes the pause
-        longer.
+        The mcp package opens it again where it ends, but after two errors gives up for good, and says nothing. So
+        neither a cut nor what a server says for a while is one: the stream ends, and each failure makes the pause
+        longer. Other statuses say that it has no such stream.
         """
-        failed = _failed.get()
+        failed = _failed.get() or 0
         if failed:
             await anyio.sleep(pause_after(failed))
         try:
             response = await self._answered(request)
         except httpx2.TransportError as error:
-            if failed is None:
-                raise
-            return _unheard(request, failed, str(error))
+            return _unheard(request, failed, str(error) or type(error).__name__)
         status = response.status_code
-        if failed is not None and status in _NOT_NOW:
+        if status in _NOT_NOW:
             await response.aclose()
             return _unheard(request, failed, f"HTTP {status}")
         if status == _OK and response.headers.get("content-type", "").lower().startswith(_EVENTS):
@@ -146,7 +144,7 @@ class _UntilCut(httpx2.AsyncByteStream):
 def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
     """Return a stream that ends at once, so that the mcp package opens another."""
     if not failed:
-        logger.warning("what %s says on its own is not heard until its stream opens again: %s", request.url.host, why)
+        logger.warning("what %s says on its own is not heard until its stream opens: %s", request.url.host, why)
     _failed.set(failed + 1)
     return httpx2.Response(_OK, headers={"content-type": _EVENTS}, content=b"")
 

@@ -26,7 +26,7 @@ from tests.adapters.mcp.test_relays import WILLING
 from tests.adapters.mcp.test_stdio import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
 LIMIT = 100_000
 JSON, EVENTS = "application/json", "text/event-stream"
@@ -299,26 +299,31 @@ async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: py
 class Interrupted(Brittle):
     """Its own stream does not last: it is cut, or cannot be opened, and says something the last time only."""
 
+    def __init__(self, outage: Mapping[int, bytes]) -> None:
+        super().__init__(b"")
+        self._outage = outage
+
     async def _answer(self, asked: Any) -> tuple[bytes, bool]:
         if asked:
             return await super()._answer(asked)
         opened = len([each for each in self.heard if not each])
         head = HEAD.replace(b"application/json", b"text/event-stream") + b"\r\nid: 1\nretry: 1\ndata:\n\n"
-        if opened in OUTAGE:
-            return OUTAGE[opened], False
+        if opened in self._outage:
+            return self._outage[opened], False
         return (head + event(json.dumps(CHANGED)) if opened == 9 else head + b"data: {"), False
 
 
-OUTAGE = {
-    5: b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n",
-    6: b"HTTP/1.1 409 Busy\r\ncontent-length: 0\r\n\r\n",
-    7: b"",
-}
+BUSY = b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n"
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
 
 
-async def test_a_stream_of_notifications_that_is_cut_again_and_again_is_opened_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    "outage",
+    [{5: BUSY, 6: BUSY.replace(b"503", b"409"), 7: b""}, {1: BUSY, 2: BUSY}, {1: BUSY.replace(b"503", b"429"), 2: b""}],
+    ids=["later", "at first", "cut at first"],
+)
+async def test_a_stream_of_notifications_that_fails_again_and_again_is_opened_again(
+    outage: Mapping[int, bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     told = anyio.Event()
@@ -326,9 +331,17 @@ async def test_a_stream_of_notifications_that_is_cut_again_and_again_is_opened_a
     async def on_message(message: Any) -> None:
         told.set()
 
-    async with Interrupted(b"").client(message_handler=on_message):
+    async with Interrupted(outage).client(message_handler=on_message):
         await told.wait()
-    assert caplog.text.count("says on its own is not heard until its stream opens again: HTTP 503") == 1
+    assert caplog.text.count("says on its own is not heard until its stream opens: HTTP ") == 1
+
+
+async def test_a_server_that_has_no_stream_of_notifications_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+    server = Interrupted(dict.fromkeys(range(1, 9), BUSY.replace(b"503", b"405")))
+    async with server.client() as client:
+        while server.heard.count("") < 2:
+            await client.list_tools()
+    assert "is not heard" not in caplog.text
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 11, 100])
