@@ -56,7 +56,7 @@ _CLOSED = "Connection closed"
 """What the mcp package says of streams that are gone."""
 
 NO_SESSION = "coatcheck: the server no longer knows the session"
-"""What ``http_transport`` says of a server at a URL that was restarted, or has forgotten an idle client."""
+"""What ``http_answers`` says of a server at a URL that was restarted, or has forgotten an idle client."""
 
 LOST_SESSION = f"{NO_SESSION}, and may have done what it was asked"
 """What it says where the server has looked at the request before it said so."""

@@ -1,0 +1,145 @@
+"""Answers over HTTP in words that the ``mcp`` package passes on: of an error, it says only that there was one."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
+
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION
+from coatcheck_mcp.ids import id_in
+from coatcheck_mcp.limits import FIRST_ERROR
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+__all__ = ("error_answer", "message_in", "understandable")
+
+_NO_ENTRY = frozenset({401, 403})
+_NOT_FOUND = 404
+"""To a request of a session, the protocol's word that the server no longer knows that session; from some servers, an
+error of the request itself, with its id."""
+
+_OK = 200
+
+_SESSION_LOST = frozenset({_NOT_FOUND, 400})
+"""The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+
+_SESSION = "mcp-session-id"
+_UNKNOWN_SESSION = re.compile(
+    rb"(?i)(?:no valid|invalid|unknown|expired) session|session (?:id )?(?:not found|expired)"
+)
+
+
+async def understandable(
+    request: httpx2.Request, response: httpx2.Response, *, passed: Collection[str]
+) -> httpx2.Response:
+    """Return the response, or one in its place that says more to the mcp package; ``passed``: the user's headers."""
+    status = response.status_code
+    if status in _NO_ENTRY:
+        refused = f"the token in the header {', '.join(passed)} was refused; pass another one"
+        why = refused if passed else "pass --header with a token, or --oauth"
+        return await _refusal(response, INVALID_REQUEST, f"{request.url.host} answered HTTP {status}: {why}")
+    # A login is a form, not JSON.
+    if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
+        return await _own_answer(response, request.content)
+    message = message_in(request) if status >= FIRST_ERROR else None
+    return response if message is None else await _failure(request, response, message)
+
+
+async def _failure(request: httpx2.Request, response: httpx2.Response, message: Mapping[str, Any]) -> httpx2.Response:
+    """Return a response with the server's own error, if it has one, else with what its status says."""
+    status = response.status_code
+    try:
+        body = await response.aread()
+    except httpx2.StreamError as error:
+        return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
+    is_answer, may_be_lost = _is_answer(body, message), _SESSION in request.headers and status in _SESSION_LOST
+    if may_be_lost and (_UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer)):
+        return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
+    if _is_json(response) and _is_error(body):
+        return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
+    said = f"{request.url.host} answered HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
+    return await _refusal(response, INTERNAL_ERROR, said)
+
+
+def message_in(request: httpx2.Request) -> dict[str, Any] | None:
+    """Return the message of the protocol that a request carries; None if it is another one, such as a login."""
+    message = json.loads(request.content) if request.method == "POST" and _is_json(request) else None
+    return message if isinstance(message, dict) and "jsonrpc" in message else None
+
+
+def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
+    return message.headers.get("content-type", "").lower().startswith("application/json")
+
+
+async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Response:
+    """Return the answer to a request with the id of that request.
+
+    The mcp package gives it to what comes as a stream of events. What comes as JSON with another one, such as the
+    ``null`` of servers that could not read the request, it gives to nobody, and the client would wait without end.
+    """
+    identifier = json.loads(asked).get("id")
+    if identifier is None:
+        return response
+    try:
+        body = _with_id(await response.aread(), identifier)
+    except httpx2.StreamError as error:
+        body = error_answer(identifier, INTERNAL_ERROR, str(error))
+    await response.aclose()
+    kept = {name: response.headers[name] for name in ("content-type", _SESSION) if name in response.headers}
+    return httpx2.Response(response.status_code, headers=kept, content=body)
+
+
+def _with_id(body: bytes, identifier: int | str) -> bytes:
+    if str(id_in(body)) == str(identifier):  # may be large
+        return body
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):  # the mcp package tells the client
+        return body
+    if not isinstance(said, dict) or str(said.get("id")) == str(identifier):
+        return body
+    if "method" in said or not {"result", "error"} & said.keys():
+        return error_answer(
+            identifier, INTERNAL_ERROR, "coatcheck cannot read the server's answer: it is none to the request"
+        )
+    return json.dumps({**said, "id": identifier}).encode()
+
+
+def error_answer(identifier: int | str | None, code: int, said: str) -> bytes:
+    """Return the body of an answer that is an error."""
+    return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": {"code": code, "message": said}}).encode()
+
+
+def _is_answer(body: bytes, message: Mapping[str, Any]) -> bool:
+    """Return whether the body of an error has the id of the request, so that the server has looked at that."""
+    said, identifier = _parsed(body), message.get("id")
+    return isinstance(said, dict) and identifier is not None and said.get("id") == identifier
+
+
+def _is_error(body: bytes) -> bool:
+    """Return whether the mcp package finds an error of the protocol in the body of a response."""
+    match _parsed(body):
+        case {"jsonrpc": "2.0", "error": {"code": int(), "message": str()}}:
+            return True
+        case _:
+            return False
+
+
+def _parsed(body: bytes) -> Any:  # noqa: ANN401 - any JSON
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
+    """Return a response with an error that the mcp package passes on, in place of one that it would not understand."""
+    await response.aclose()
+    # OAuth reads what is wanted from this header.
+    headers = {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}
+    return httpx2.Response(response.status_code, headers=headers, content=error_answer(None, code, said))
