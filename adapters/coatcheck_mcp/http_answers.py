@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ("error_answer", "message_in", "understandable")
 
-_NO_ENTRY = frozenset({401, 403})
+_FORBIDDEN = 403
+_NO_ENTRY = frozenset({401, _FORBIDDEN})
 _NOT_FOUND = 404
 """To a request of a session, the protocol's word that the server no longer knows that session; from some servers, an
 error of the request itself, with its id."""
@@ -27,6 +28,9 @@ _OK = 200
 
 _SESSION_LOST = frozenset({_NOT_FOUND, 400})
 """The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+
+_QUOTED = 200
+"""Characters of the words of a server that lets nobody in."""
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -39,18 +43,16 @@ async def understandable(
 ) -> httpx2.Response:
     """Return the response, or one in its place that says more to the mcp package; ``passed``: the user's headers."""
     status = response.status_code
-    if status in _NO_ENTRY:
-        refused = f"the token in the header {', '.join(passed)} was refused; pass another one"
-        why = refused if passed else "pass --header with a token, or --oauth"
-        return await _refusal(response, INVALID_REQUEST, f"{request.url.host} answered HTTP {status}: {why}")
     # A login is a form, not JSON.
     if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
         return await _own_answer(response, request.content)
     message = message_in(request) if status >= FIRST_ERROR else None
-    return response if message is None else await _failure(request, response, message)
+    return response if message is None else await _failure(request, response, message, passed=passed)
 
 
-async def _failure(request: httpx2.Request, response: httpx2.Response, message: Mapping[str, Any]) -> httpx2.Response:
+async def _failure(
+    request: httpx2.Request, response: httpx2.Response, message: Mapping[str, Any], *, passed: Collection[str]
+) -> httpx2.Response:
     """Return a response with the server's own error, if it has one, else with what its status says."""
     status = response.status_code
     try:
@@ -60,10 +62,28 @@ async def _failure(request: httpx2.Request, response: httpx2.Response, message: 
     is_answer, may_be_lost = _is_answer(body, message), _SESSION in request.headers and status in _SESSION_LOST
     if may_be_lost and (_UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer)):
         return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
+    if status in _NO_ENTRY and not (status == _FORBIDDEN and is_answer and _is_error(body)):
+        why = f"{request.url.host} answered HTTP {status}: {_no_entry(passed)}{_quoted(response, body)}"
+        return await _refusal(response, INVALID_REQUEST, why)
     if _is_json(response) and _is_error(body):
-        return httpx2.Response(status, headers={"content-type": "application/json"}, content=body)
+        return httpx2.Response(status, headers=_headers_for(response), content=body)
     said = f"{request.url.host} answered HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
     return await _refusal(response, INTERNAL_ERROR, said)
+
+
+def _no_entry(passed: Collection[str]) -> str:
+    if "authorization" in map(str.lower, passed):
+        return "the token in the header Authorization was refused; pass another one"
+    return "pass a token by --header or --oauth, or by headers in [servers.NAME] of the file of --config"
+
+
+def _quoted(response: httpx2.Response, body: bytes) -> str:
+    """Return what the server says itself; nothing if that is a page for people."""
+    if "html" in response.headers.get("content-type", "").lower():
+        return ""
+    text = _parsed(body)["error"]["message"] if _is_error(body) else body[: 4 * _QUOTED].decode("utf-8", "replace")
+    line = " ".join(text.split())
+    return f". It said: {line if len(line) <= _QUOTED else line[: _QUOTED - 1] + '…'}" if line else ""
 
 
 def message_in(request: httpx2.Request) -> dict[str, Any] | None:
@@ -140,6 +160,10 @@ def _parsed(body: bytes) -> Any:  # noqa: ANN401 - any JSON
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
     """Return a response with an error that the mcp package passes on, in place of one that it would not understand."""
     await response.aclose()
-    # OAuth reads what is wanted from this header.
-    headers = {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}
-    return httpx2.Response(response.status_code, headers=headers, content=error_answer(None, code, said))
+    content = error_answer(None, code, said)
+    return httpx2.Response(response.status_code, headers=_headers_for(response), content=content)
+
+
+def _headers_for(response: httpx2.Response) -> dict[str, str]:
+    """Return the headers for an error in place of a response; from the first one, OAuth reads what is wanted."""
+    return {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}

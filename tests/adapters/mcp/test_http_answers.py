@@ -169,15 +169,47 @@ async def test_the_servers_own_error_is_told_whatever_its_status() -> None:
     assert await Raw([line.encode()], kind=JSON, status=429).answer() == "come back at noon"
 
 
+PASS_ONE = "pass a token by --header or --oauth, or by headers in [servers.NAME] of the file of --config"  # noqa: S105 - none
+
+
 @pytest.mark.parametrize("status", [401, 403])
-async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_to_pass_one(status: int) -> None:
-    said = f"127.0.0.1 answered HTTP {status}: "
+@pytest.mark.parametrize(
+    ("headers", "advice"),
+    [
+        ({}, PASS_ONE),
+        ({"X-Team": "blue"}, PASS_ONE),
+        (
+            {"authorization": "s", "X-Team": "blue"},
+            "the token in the header Authorization was refused; pass another one",
+        ),
+    ],
+)
+async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_where_to_pass_one(
+    status: int, headers: dict[str, str], advice: str
+) -> None:
     server = Raw([], kind="text/html", status=status)
-    assert await server.answer() == f"{said}pass --header with a token, or --oauth"
-    assert (
-        await server.answer(Authorization="s")
-        == f"{said}the token in the header Authorization was refused; pass another one"
-    )
+    assert await server.answer(**headers) == f"127.0.0.1 answered HTTP {status}: {advice}"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "said"),
+    [
+        (403, JSON, '{"error": "your plan lacks this"}', '. It said: {"error": "your plan lacks this"}'),
+        (401, "text/plain", "no\ntoken", ". It said: no token"),
+        (401, "text/plain", "x" * 1_000, f". It said: {'x' * 199}…"),
+        (403, JSON, '{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"not you"}}', ". It said: not you"),
+        (401, JSON, '{"jsonrpc":"2.0","id":@ID@,"error":{"code":1,"message":"who?"}}', ". It said: who?"),
+        (403, "text/html", "<html>", ""),
+    ],
+)
+async def test_what_a_server_says_that_lets_nobody_in_is_quoted(status: int, kind: str, body: str, said: str) -> None:
+    server = Raw([body.encode()], kind=kind, status=status)
+    assert await server.answer() == f"127.0.0.1 answered HTTP {status}: {PASS_ONE}{said}"
+
+
+async def test_a_request_that_a_server_itself_forbids_has_its_answer() -> None:
+    line = '{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32001,"message":"this repository is read-only for you"}}'
+    assert await Raw([line.encode()], kind=JSON, status=403).answer() == "this repository is read-only for you"
 
 
 class Brittle:

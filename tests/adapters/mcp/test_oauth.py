@@ -64,6 +64,6 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
 def test_without_it_the_login_that_is_missing_is_said(url: str, tmp_path: Path) -> None:
     client = Process(tmp_path, options=["--url", url])
     try:
-        assert "answered HTTP 401: pass --header with a token, or --oauth" in client.shake_hands()["error"]["message"]
+        assert "answered HTTP 401: pass a token by --header or --oauth" in client.shake_hands()["error"]["message"]
     finally:
         client.end()
