@@ -41,6 +41,9 @@ _LAST_EVENT = "last-event-id"
 _OPENING = frozenset({"initialize", "server/discover", "notifications/initialized"})
 """Messages without which there is no session. Nothing else waits while they are sent."""
 
+_TAKEN_SECONDS = 2.0
+"""How long a server may take to say that it has a notification; the mcp package sends nothing else meanwhile."""
+
 _failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
 """Set in the task that listens to the server, once it has tried to: how often in a row the server was not heard."""
 
@@ -60,6 +63,9 @@ class HttpTransport(LimitedTransport):
         asks_to_listen = request.method == "GET" and _EVENTS in request.headers.get("accept", "")
         if asks_to_listen and (_failed.get() is not None or _LAST_EVENT not in request.headers):
             return await self._listen(request)
+        if _is_notification(message_in(request)):
+            timeout = {**request.extensions.get("timeout", {}), "read": _TAKEN_SECONDS}
+            request.extensions = {**request.extensions, "timeout": timeout}
         return await self._answered(request)
 
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
@@ -104,6 +110,11 @@ class HttpTransport(LimitedTransport):
                 raise
             return _unanswered(message, broken_off(error))
         return await understandable(request, response, passed=self._passed)
+
+
+def _is_notification(message: Mapping[str, Any] | None) -> bool:
+    """Return whether nobody waits for an answer to a message, nor for what the server does with it."""
+    return message is not None and "method" in message and "id" not in message and message["method"] not in _OPENING
 
 
 def pause_after(failed: int) -> float:

@@ -58,8 +58,10 @@ class Upstream:
     """How long the server may take until it has answered its first question."""
 
     at_once: int | None = None
-    """How many calls of tools a session may have with it at once; others wait. All else is sent at once, such as that a
-    call is given up. None: any number."""
+    """How many calls of tools a session may have with it at once; others wait, all else does not. None: any number.
+
+    Over HTTP, what is no request holds up all that follows until the server has taken it, but a notification, such as
+    that a call is given up, for about two seconds at most."""
 
 
 def command_upstream(

@@ -328,6 +328,29 @@ async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: py
     assert server.heard.count("initialize") == 1
 
 
+class Slow(Brittle):
+    """It never says that it has taken a notification."""
+
+    async def _answer(self, asked: Any) -> tuple[bytes, bool]:
+        if asked.get("method") == "notifications/roots/list_changed":
+            await anyio.sleep_forever()
+        return await super()._answer(asked)
+
+
+async def test_a_notification_that_a_server_is_slow_to_take_does_not_hold_up_what_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.http_transport._TAKEN_SECONDS", 0.05, raising=False)
+    server = Slow(b"")
+    server.goes_on.set()
+    async with server.client() as client:
+        await client.session.send_notification(types.RootsListChangedNotification())
+        while "notifications/roots/list_changed" not in server.heard:
+            await anyio.lowlevel.checkpoint()
+        assert (await client.call_tool("slow")).content[0].text == "fine"
+    assert server.heard.count("initialize") == 1
+
+
 class Interrupted(Brittle):
     """Its own stream does not last: it is cut, or cannot be opened, and says something the last time only."""
 
