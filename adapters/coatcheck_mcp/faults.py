@@ -5,6 +5,8 @@ It drops such a line, and whoever waits for an answer in it would wait without e
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from codecs import BOM_UTF8
 from typing import TYPE_CHECKING, Any
@@ -29,7 +31,17 @@ from coatcheck_mcp.surrogates import mended
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ("LOST_SESSION", "NO_SESSION", "in_our_words", "innermost", "is_end", "leaves", "messages_in", "refuse")
+__all__ = (
+    "LOST_SESSION",
+    "NO_SESSION",
+    "in_our_words",
+    "innermost",
+    "is_end",
+    "leaves",
+    "messages_in",
+    "refuse",
+    "said_by",
+)
 
 _WHY = 200
 """Characters of the parser's reason."""
@@ -50,6 +62,15 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 def innermost(error: BaseException) -> BaseException:
     """Return the first error in a group, which says nothing itself; another error as it is."""
     return next(leaves(error))
+
+
+_NO_FILES = os.strerror(errno.EMFILE)
+
+
+def said_by(error: BaseException) -> str:
+    """Return what an error of this process says, and what to do about one that says nothing of it."""
+    said = str(error) or type(error).__name__
+    return f"{said}; let coatcheck have more files open (`ulimit -n`)" if _NO_FILES in said else said
 
 
 _CLOSED = "Connection closed"

@@ -128,7 +128,7 @@ _DIRECT = ("127.0.0.1", "localhost", "::1")
 
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
 """A call holds a connection until it is answered, and must not wait here for another one's: then nothing could be
-given up either. ``link`` limits how many run."""
+given up either. ``turns`` limits how many run."""
 
 _PROXIED = frozenset({"http", "https", "all"})
 """Schemes for which the environment may name a proxy."""

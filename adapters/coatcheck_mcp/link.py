@@ -21,11 +21,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from coatcheck_mcp.changes import Changes
 from coatcheck_mcp.client import passed_on
-from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end
+from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end, said_by
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.questions import Questions
 from coatcheck_mcp.session import Session
+from coatcheck_mcp.turns import turn
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -106,9 +107,6 @@ class Link:
         self._is_forgotten = False
         """Whether the server said that it no longer knows the session."""
 
-        self._turn = nullcontext() if upstream.at_once is None else anyio.Semaphore(upstream.at_once)
-        """Held by a call of a tool until it is answered. All else is short, and calls may wait for it."""
-
         self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
         self._idle = anyio.Event()
         """Set once nothing is in flight in a session that the server no longer knows."""
@@ -159,7 +157,7 @@ class Link:
         if self._is_ours:
             return  # streams that we closed break whoever still uses them
         if failure is not None:
-            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, _said_by(innermost(failure)))
+            logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, said_by(innermost(failure)))
         else:
             logger.warning("the MCP server %s has ended; the next request starts it again", self._name)
 
@@ -330,7 +328,8 @@ class Link:
         on_progress = partial(self._report, ctx.session) if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
-            async with self._turn if method == "tools/call" else nullcontext():
+            # While the session is opened, the time that it may take runs.
+            async with turn(method) if self._upstream.takes_turns and self.was_up else nullcontext():
                 result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone()):
@@ -490,9 +489,5 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
         case MCPError() if is_end(cause, is_gone=True):
             why = "it ended before it answered; what it said is on stderr"
         case _:
-            why = _said_by(cause)
+            why = said_by(cause)
     return MCPError(code=types.INTERNAL_ERROR, message=f"coatcheck could not start the MCP server {name}: {why}")
-
-
-def _said_by(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -6,7 +6,6 @@ The mcp package does both. Only its settings belong here: the environment, the l
 from __future__ import annotations
 
 import os
-import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -57,8 +56,8 @@ class Upstream:
     start_seconds: float = START_SECONDS
     """How long the server may take until it has answered its first question."""
 
-    at_once: int | None = None
-    """How many calls of tools a session may have with it at once; others wait, all else does not. None: any number.
+    takes_turns: bool = False
+    """Whether each request to it holds a connection until it is answered, so that only some may run at once.
 
     Over HTTP, what is no request holds up all that follows until the server has taken it, but a notification, such as
     that a call is given up, for about two seconds at most."""
@@ -141,17 +140,7 @@ def url_upstream(
             yield streams
 
     seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
-    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds, at_once=_connections_at_once())
-
-
-def _connections_at_once() -> int | None:
-    """Return how many requests may each hold a connection: half of the files that this process may have open."""
-    if sys.platform == "win32":  # where connections are no files
-        return None
-    import resource  # noqa: PLC0415 - not on Windows
-
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return None if files == resource.RLIM_INFINITY else max(files // 2, 1)
+    return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds, takes_turns=True)
 
 
 def _is_address(url: str) -> bool:

@@ -523,35 +523,40 @@ class TestMoreCallsThanConnections:
     def _few_files(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("resource.getrlimit", lambda _: (8, 8))
 
-    async def test_they_take_turns(self, listener: socket.socket) -> None:
-        server, running, most, answers = Everything(), 0, 0, list[str]()
+    @pytest.mark.parametrize(("method", "at_once"), [("call_tool", 3), ("read_resource", 1)])
+    async def test_they_take_turns_whatever_server_they_are_for(
+        self, listener: socket.socket, method: str, at_once: int
+    ) -> None:
+        server, running, most, answered = Everything(), 0, 0, 0
 
-        async def crowd(*_: Any) -> str:
+        async def crowd(*_: Any) -> Any:
             nonlocal running, most
             running += 1
             most = max(most, running)
-            while most < 4:
+            while most < at_once:
                 await anyio.lowlevel.checkpoint()
             for _turn in range(200):  # in which more would come
                 await anyio.lowlevel.checkpoint()
             running -= 1
-            return "done"
+            return {"contents": []}
 
-        async def call(client: Any) -> None:
-            answers.append((await client.call_tool("crowd")).content[0].text)
+        async def ask(client: Any, name: str) -> None:
+            nonlocal answered
+            await getattr(client, method)(name)
+            answered += 1
 
         server._do_crowd = crowd  # type: ignore[attr-defined]
+        server.server.add_request_handler("resources/read", types.ReadResourceRequestParams, crowd)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(60):
             async with (
                 serving(server.server.streamable_http_app(), listener),
-                client_of(url_upstream(url)) as client,
+                client_of({"a": url_upstream(url), "b": url_upstream(url)}) as client,
                 anyio.create_task_group() as tasks,
             ):
-                for _ in range(30):
-                    tasks.start_soon(call, client)
-        assert answers == ["done"] * 30
-        assert most == 4
+                for number in range(30):
+                    tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
+        assert (answered, most) == (30, at_once)
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
     async def test_one_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
@@ -563,14 +568,14 @@ class TestMoreCallsThanConnections:
                 client_of(url_upstream(url), mode=mode) as client,
             ):
                 async with anyio.create_task_group() as tasks:
-                    for _ in range(4):
+                    for _ in range(3):
                         tasks.start_soon(client.call_tool, "wait")
-                    while len(server.calls) < 4:
+                    while len(server.calls) < 3:
                         await anyio.lowlevel.checkpoint()
                     await client.list_prompts()  # all but calls goes on
                     tasks.cancel_scope.cancel()
                 assert (await client.call_tool("small")).content[0].text == "few"
-                while server.cancelled < 4:
+                while server.cancelled < 3:
                     await client.call_tool("small")
 
 

@@ -36,9 +36,19 @@ TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
 
 
 class TestWaiting:
-    async def test_requests_that_wait_for_the_same_start_fail_with_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        ("error", "said"),
+        [
+            (OSError(REASON), REASON),
+            (OSError("Too many open files"), "Too many open files; let coatcheck have more files open (`ulimit -n`)"),
+        ],
+        ids=["any reason", "too many files"],
+    )
+    async def test_requests_that_wait_for_the_same_start_fail_with_it(
+        self, monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+    ) -> None:
         monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
-        never = FailsToStart(OSError(REASON))
+        never = FailsToStart(error)
         failures: list[str] = []
 
         async def ask(client: Any) -> None:
@@ -54,7 +64,7 @@ class TestWaiting:
                         tasks.start_soon(ask, client)
                     await anyio.wait_all_tasks_blocked()
                     never.starts[0].set()
-            assert failures == [f"coatcheck could not start the MCP server never: {REASON}"] * 3
+            assert failures == [f"coatcheck could not start the MCP server never: {said}"] * 3
             assert len(never.starts) == 1
 
             async with anyio.create_task_group() as tasks:

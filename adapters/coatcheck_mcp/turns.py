@@ -1,0 +1,50 @@
+"""How many requests to servers at URLs run at once: each holds a connection, and so one of this process's files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import TypeAlias
+
+import anyio
+from anyio.lowlevel import RunVar
+
+__all__ = ("turn",)
+
+_SHARE_OF_OTHERS = 4
+"""One part in so many is for all but calls. Calls may take long, and wait for lists that say more about them."""
+
+_Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
+
+_turns: RunVar[tuple[_Turn, _Turn]] = RunVar("coatcheck_mcp_turns")
+"""What calls of tools hold, and what all else does. Of all sessions together, since they share the files."""
+
+
+def turn(method: str) -> _Turn:
+    """Return what a request holds until it is answered. Together they take half of the files, so that some wait."""
+    if method == "ping":  # is there to see whether anybody answers
+        return nullcontext()
+    turns = _turns.get(None)
+    if turns is None:
+        _turns.set(turns := _new_turns())
+    calls, others = turns
+    return calls if method == "tools/call" else others
+
+
+def _new_turns() -> tuple[_Turn, _Turn]:
+    files = _files()
+    if files is None:
+        return nullcontext(), nullcontext()
+    at_once = files // 2
+    others = max(at_once // _SHARE_OF_OTHERS, 1)
+    return anyio.Semaphore(max(at_once - others, 1)), anyio.Semaphore(others)
+
+
+def _files() -> int | None:
+    """Return how many files this process may have open; None: any number."""
+    if sys.platform == "win32":  # where connections are no files
+        return None
+    import resource  # noqa: PLC0415 - not on Windows
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if files == resource.RLIM_INFINITY else files
