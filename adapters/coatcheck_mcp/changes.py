@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -15,13 +16,15 @@ from mcp.shared.subscriptions import (
     event_matches,
     event_to_notification,
 )
-from mcp_types import INTERNAL_ERROR
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+from coatcheck_mcp.hook import logger
 from coatcheck_mcp.http_transport import pause_after
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
+    from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
     from mcp import ClientSession
     from mcp_types import SubscriptionFilter
@@ -39,7 +42,29 @@ _MAX_UNTOLD = 1_000
 
 _LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
 
+_FOR_NOW = frozenset({CONNECTION_CLOSED, INTERNAL_ERROR})
+"""Errors that another try may not meet. With any other one, the server refuses what it was asked."""
+
 Tell: TypeAlias = "Callable[[object], Awaitable[None]]"
+
+
+@dataclass(eq=False)
+class _Stream:
+    """A stream about all lists and some resources, from when it is wanted."""
+
+    uris: frozenset[str] = frozenset()
+    new: frozenset[str] = frozenset()
+    """Those that the one before is not about."""
+
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    """Ends it."""
+
+    wanted: anyio.Event = field(default_factory=anyio.Event)
+    tried: anyio.Event = field(default_factory=anyio.Event)
+    """Set once it is open, or did not open, or took too long for anybody to wait."""
+
+    refused: MCPError | None = None
+    """What the server said to the first try, if it will not serve it."""
 
 
 class Changes:
@@ -49,42 +74,62 @@ class Changes:
         """Take what passes a notification on."""
         self._tell = tell
         self._uris: set[str] = set()
-        self._subscribed = anyio.Event()
-        """Set once the stream that is open is not about the right resources."""
-
+        self._subscribing = anyio.Lock()
+        self._latest = self._next = _Stream()
         self._unheard: int | None = None
         """How often in a row a stream did not open, or soon ended without a change; None: none ever opened."""
 
         self._missed = False
         """Whether a stream has ended since the client was last told of what it may have missed."""
 
-    def subscribe(self, uris: Collection[str]) -> None:
-        """Listen to changes of these resources too."""
-        if not self._uris.issuperset(uris):
-            self._uris |= set(uris)
-            self._subscribed.set()
+    async def subscribe(self, uris: Collection[str]) -> None:
+        """Listen to changes of these resources too; return once that has begun, or cannot for now.
+
+        Raises:
+            MCPError: the server refuses them. What else was listened to still is.
+
+        """
+        async with self._subscribing:  # one at a time, so that what is refused is what was asked here
+            await self._latest.tried.wait()
+            new, stream = frozenset(uris) - self._uris, self._next
+            if not new:
+                return
+            self._uris |= new
+            stream.new |= new
+            stream.wanted.set()
+            await stream.tried.wait()
+        if stream.refused is not None:
+            raise stream.refused
 
     def unsubscribe(self, uri: str) -> None:
         """Listen no more to changes of this resource."""
         if uri in self._uris:
             self._uris.discard(uri)
-            self._subscribed.set()
+            self._next.wanted.set()
 
     async def listen(self, session: ClientSession) -> None:
         """Pass on what changes, until cancelled."""
         into, changes = anyio.create_memory_object_stream[ServerEvent](_MAX_UNTOLD)
         async with into, changes, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_on, changes)
-            before = anyio.CancelScope()
+            before = _Stream()
             while True:
-                self._subscribed, opened, scope = anyio.Event(), anyio.Event(), anyio.CancelScope()
-                tasks.start_soon(self._follow, session, into, opened, scope)
+                stream = self._latest = self._next
+                self._next, stream.uris = _Stream(), frozenset(self._uris)
+                tasks.start_soon(self._follow, session, into, stream, tasks)
                 with anyio.move_on_after(OPEN_SECONDS) as waiting:
-                    await opened.wait()
+                    await stream.tried.wait()
                 self._missed |= waiting.cancelled_caught
-                before.cancel()  # not sooner, or what changes meanwhile would be lost
-                before = scope
-                await self._subscribed.wait()
+                stream.tried.set()
+                if stream.refused is None:
+                    before.scope.cancel()  # not sooner, or what changes meanwhile would be lost
+                    before = stream
+                await self._next.wanted.wait()
+
+    def close(self) -> None:
+        """Let nobody wait for a stream any more."""
+        self._latest.tried.set()
+        self._next.tried.set()
 
     async def _pass_on(self, changes: MemoryObjectReceiveStream[ServerEvent]) -> None:
         # In a task of its own: who reads a stream is cancelled once another is open, and must lose nothing.
@@ -92,22 +137,10 @@ class Changes:
             await self._tell(event_to_notification(change, {}))
 
     async def _follow(
-        self,
-        session: ClientSession,
-        into: MemoryObjectSendStream[ServerEvent],
-        opened: anyio.Event,
-        scope: anyio.CancelScope,
+        self, session: ClientSession, into: MemoryObjectSendStream[ServerEvent], stream: _Stream, tasks: TaskGroup
     ) -> None:
-        """Read one stream after another: servers end them, and connections are cut.
-
-        Args:
-            session: with the server.
-            into: where changes go.
-            opened: is set once the first stream is open, or could not be opened.
-            scope: ends it.
-
-        """
-        with scope:
+        """Read one stream after another about the same: servers end them, and connections are cut."""
+        with stream.scope:
             while True:
                 start = anyio.current_time()
                 try:
@@ -116,18 +149,47 @@ class Changes:
                         tools_list_changed=True,
                         prompts_list_changed=True,
                         resources_list_changed=True,
-                        resource_subscriptions=sorted(self._uris),
+                        resource_subscriptions=sorted(stream.uris),
                     ) as events:
-                        opened.set()
+                        stream.tried.set()
                         await self._read(events, into)
                 except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
-                    opened.set()
-                    is_for_now = isinstance(error, MCPError) and error.code == INTERNAL_ERROR
-                    if self._unheard is None and not is_for_now:
-                        return  # a server need not serve it
+                    if self._is_over(stream, error, tasks):
+                        return
                 is_steady = anyio.current_time() - start >= STEADY_SECONDS
                 self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
                 await anyio.sleep(pause_after(self._unheard))
+
+    def _is_over(self, stream: _Stream, error: Exception, tasks: TaskGroup) -> bool:
+        """Return whether a stream that failed is not to be tried again."""
+        is_first = not stream.tried.is_set()
+        stream.tried.set()
+        if not isinstance(error, MCPError) or error.code in _FOR_NOW:
+            return False
+        if stream.new and is_first:  # who asked for them is told, and the stream before stays
+            stream.refused = error
+            self._uris -= stream.new
+            return True
+        if stream.uris:  # nobody knows which of them the server refuses
+            self._uris -= stream.uris
+            self._next.wanted.set()
+            tasks.start_soon(self._subscribe_again, stream.uris)
+            return True
+        return self._unheard is None  # a server need not serve it
+
+    async def _subscribe_again(self, uris: Collection[str]) -> None:
+        """Listen again to resources for which nobody waits: to all at once or, if that is refused, one by one."""
+        try:
+            await self.subscribe(uris)
+        except MCPError as refused:
+            if len(uris) > 1:
+                for uri in sorted(uris):
+                    await self._subscribe_again([uri])
+            else:
+                logger.warning("changes of the resource %s will not be heard of: %s", *uris, refused)
+            return
+        for uri in uris:
+            await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
 
     async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:
         """Pass on what comes on a stream, after what changed between two streams, and so is on neither.

@@ -148,6 +148,7 @@ class Link:
             failure = failure or error
         finally:
             self._closing.set()
+            self._changes.close()
             self._ended.set()
         if not self.was_up:
             refused = _start_failure(self._name, failure, self._upstream.start_seconds)
@@ -349,9 +350,14 @@ class Link:
             await self.session.send_notification(notification)
 
     async def subscribe(self, uris: Collection[str]) -> None:
-        """Ask the server to tell when resources change."""
+        """Ask the server to tell when resources change.
+
+        Raises:
+            MCPError: it refuses.
+
+        """
         if self.speaks_modern:
-            self._changes.subscribe(uris)
+            await self._changes.subscribe(uris)
             return
         for uri in uris:
             await self.request("resources/subscribe", {"uri": uri})

@@ -1,4 +1,4 @@
-"""Changes that a modern server announces while the stream for them is opened again: the client hears of them."""
+"""Changes that a modern server announces while the stream for them is opened, also again: the client hears of them."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import socket
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
-from mcp.server.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
+import mcp_types as types
+import pytest
+from mcp import MCPError
+from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ResourceUpdated, ToolsListChanged
 
 from coatcheck_mcp import url_upstream
 from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_http import cutting, serving
 
-if TYPE_CHECKING:
-    import pytest
-
-URI = "file:///a"
+URI, OTHER = "file:///a", "file:///b"
 
 
 async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,9 +63,9 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
             serving(one_at_a_time, listener),
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(resource_subscriptions=[URI]) as first,
-            client.listen(resource_subscriptions=["file:///b"]) as second,
+            client.listen(resource_subscriptions=[OTHER]) as second,
         ):
-            for uri, events in ((URI, first), ("file:///b", second)):
+            for uri, events in ((URI, first), (OTHER, second)):
                 await _update(server, client, uri=uri, events=events)
 
 
@@ -104,11 +104,97 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
         ):
             await _update(server, client, uri=URI, events=first)
             holds = True
-            async with client.listen(resource_subscriptions=["file:///b"]) as second:
+
+            async def more() -> None:
+                async with client.listen(resource_subscriptions=[OTHER]) as second:
+                    await _update(server, client, uri=OTHER, events=second)
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(more)
                 await asked.wait()
                 await server.bus.publish(ToolsListChanged())
                 assert await anext(aiter(lists)) == ToolsListChanged()
                 goes_on.set()
-                await _update(server, client, uri="file:///b", events=second)
-                await server.bus.publish(PromptsListChanged())
-                assert await anext(aiter(lists)) == PromptsListChanged()
+            await server.bus.publish(PromptsListChanged())
+            assert await anext(aiter(lists)) == PromptsListChanged()
+
+
+async def test_what_changes_right_after_a_subscription_is_heard_of() -> None:
+    server = Everything()
+    app = server.server.streamable_http_app()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        if (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ()):
+            for _turn in range(500):
+                await anyio.lowlevel.checkpoint()
+        await app(scope, receive, send)
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    with anyio.fail_after(60):
+        async with (
+            serving(slow, listener),
+            client_of(url_upstream(url), mode="auto") as client,
+            client.listen(resource_subscriptions=[URI]) as events,
+        ):
+            await server.bus.publish(ResourceUpdated(uri=URI))
+            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)
+
+
+class Choosy(Everything):
+    """A server that refuses streams about some resources."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = {OTHER}
+        self.streams = ListenHandler(self.bus)
+        self.server.add_request_handler(
+            "subscriptions/listen", types.SubscriptionsListenRequestParams, self._serve_stream
+        )
+
+    async def _serve_stream(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+        found = self.refused.intersection(params.notifications.resource_subscriptions or ())
+        if found:
+            raise MCPError(code=types.INVALID_PARAMS, message=f"there is no {found.pop()}")
+        return await self.streams(ctx, params)
+
+
+async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_other_subscription() -> None:
+    server = Choosy()
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(tools_list_changed=True, resource_subscriptions=[URI]) as events,
+        ):
+            with pytest.raises(MCPError, match=f"^there is no {OTHER}$"):
+                async with client.listen(resource_subscriptions=[OTHER]):
+                    pass
+            for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
+                await server.bus.publish(change)
+                assert await anext(aiter(events)) == change
+
+
+async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_subscription(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
+    server, heard = Choosy(), set[Any]()
+    server.refused.clear()
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(tools_list_changed=True, resource_subscriptions=[URI, OTHER]) as events,
+        ):
+            server.refused.add(OTHER)
+            server.streams.close()
+            while ResourceUpdated(uri=URI) not in heard:
+                heard.add(await anext(aiter(events)))
+            while OTHER not in caplog.text:
+                await client.list_prompts()
+            for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
+                await server.bus.publish(change)
+                while await anext(aiter(events)) != change:
+                    pass
+    assert ResourceUpdated(uri=OTHER) not in heard
+    (said,) = [record.getMessage() for record in caplog.records if "will not be heard of" in record.getMessage()]
+    assert said == f"changes of the resource {OTHER} will not be heard of: there is no {OTHER}"
