@@ -70,9 +70,16 @@ class _Stream:
 class Changes:
     """Listens to all lists of one server, and to the resources that its client subscribed to."""
 
-    def __init__(self, tell: Tell) -> None:
-        """Take what passes a notification on."""
+    def __init__(self, tell: Tell, wanted: set[str]) -> None:
+        """Be ready to listen.
+
+        Args:
+            tell: passes a notification on.
+            wanted: the resources that the client wants to hear of. Those that the server refuses later leave it.
+
+        """
         self._tell = tell
+        self._wanted = wanted
         self._uris: set[str] = set()
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
@@ -101,10 +108,10 @@ class Changes:
         if stream.refused is not None:
             raise stream.refused
 
-    def unsubscribe(self, uri: str) -> None:
-        """Listen no more to changes of this resource."""
-        if uri in self._uris:
-            self._uris.discard(uri)
+    def unsubscribe(self, uris: Collection[str]) -> None:
+        """Listen no more to changes of these resources."""
+        if not self._uris.isdisjoint(uris):
+            self._uris.difference_update(uris)
             self._next.wanted.set()
 
     async def listen(self, session: ClientSession) -> None:
@@ -179,16 +186,18 @@ class Changes:
 
     async def _subscribe_again(self, uris: Collection[str]) -> None:
         """Listen again to resources for which nobody waits: to all at once or, if that is refused, one by one."""
+        wanted = sorted(self._wanted.intersection(uris))
         try:
-            await self.subscribe(uris)
+            await self.subscribe(wanted)
         except MCPError as refused:
-            if len(uris) > 1:
-                for uri in sorted(uris):
+            if len(wanted) > 1:
+                for uri in wanted:
                     await self._subscribe_again([uri])
             else:
-                logger.warning("changes of the resource %s will not be heard of: %s", *uris, refused)
+                self._wanted.difference_update(wanted)
+                logger.warning("changes of the resource %s will not be heard of: %s", *wanted, refused)
             return
-        for uri in uris:
+        for uri in wanted:
             await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
 
     async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:

@@ -6,6 +6,7 @@ It outlives the sessions with the server: a server that ended and was started ag
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -92,6 +93,12 @@ class Client:
 
         self.log_level: str | None = None
         """What it wants to hear, if it has said that once for all; a server that starts later is told."""
+
+        self.subscribed: dict[str | None, set[str]] = {}
+        """The resources that it wants to hear of, by what errors call their server."""
+
+        self.listened = Counter[str]()
+        """How many of its streams are about a resource. A client of the handshake has none."""
 
         self._early: list[Notification] = []
         self._early_bytes = 0

@@ -112,7 +112,11 @@ class Link:
         """Set once nothing is in flight in a session that the server no longer knows."""
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
-        self._changes = Changes(self._relay)
+        self._subscribed = client.subscribed.setdefault(label, set())
+        self._subscribing = anyio.Lock()
+        """Held while a server of the handshake is told of it, or requests might arrive in another order."""
+
+        self._changes = Changes(self._relay, self._subscribed)
         self._questions = Questions(client, latest=self._latest, notify=self.notify)
         self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
@@ -356,11 +360,30 @@ class Link:
             MCPError: it refuses.
 
         """
-        if self.speaks_modern:
-            await self._changes.subscribe(uris)
-            return
-        for uri in uris:
-            await self.request("resources/subscribe", {"uri": uri})
+        new = set(uris) - self._subscribed
+        self._subscribed |= new
+        try:
+            if self.speaks_modern:
+                await self._changes.subscribe(uris)
+                return
+            async with self._subscribing:
+                for uri in uris:
+                    await self.request("resources/subscribe", {"uri": uri})
+        except MCPError:
+            self._subscribed -= new
+            raise
+
+    async def unsubscribe(self, uris: Collection[str]) -> None:
+        """Ask the server to tell no more of resources that no stream of the client is about."""
+        gone = self._subscribed.intersection(uris).difference(self._client.listened)
+        self._subscribed -= gone
+        with suppress(MCPError):  # a server that has ended tells nothing
+            if self.speaks_modern:
+                self._changes.unsubscribe(gone)
+                return
+            async with self._subscribing:
+                for uri in gone - self._subscribed:
+                    await self.request("resources/unsubscribe", {"uri": uri})
 
     async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
         """Return the server's tools by name; asked for once, and again after they changed or if ``anew``."""
@@ -442,7 +465,7 @@ class Link:
                 await self.subscribe([params["uri"]])
                 return {}
             case "resources/unsubscribe":
-                self._changes.unsubscribe(params["uri"])
+                await self.unsubscribe([params["uri"]])
                 return {}
             case _:
                 return None

@@ -8,6 +8,7 @@ to which client is decided here; what passes through one is in ``link``, and wha
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -78,6 +79,9 @@ server may take longer to start, such as one that is downloaded first."""
 
 TELL_SECONDS = 5.0
 """How long a result waits until all clients are told of the retrieval tool."""
+
+LEAVE_SECONDS = 5.0
+"""How long a server of the handshake may take to hear that a stream of changes has ended."""
 
 LISTING_SECONDS = 5.0
 """How long the list of tools waits for the storage to say whether it holds anything."""
@@ -362,9 +366,16 @@ class Proxy:
     async def _listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        link = await self._link(ctx)
-        await link.subscribe(params.notifications.resource_subscriptions or ())
-        return await self._seat(ctx).client.serve_events(ctx, params)
+        link, seat = await self._link(ctx), self._seat(ctx)
+        client, uris = seat.client, params.notifications.resource_subscriptions or ()
+        client.listened.update(uris)
+        try:
+            await link.subscribe(uris)
+            return await client.serve_events(ctx, params)
+        finally:
+            client.listened -= Counter(uris)  # also drops those that nobody listens to
+            with anyio.move_on_after(LEAVE_SECONDS, shield=True):  # ends as a rule by being cancelled
+                await (seat.link or link).unsubscribe(uris)
 
     async def _list_tools(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
         link = await self._link(ctx)

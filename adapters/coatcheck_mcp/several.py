@@ -326,6 +326,11 @@ class Several:
             for uri, owner in owners.items():
                 tasks.start_soon(self._subscribe, uri, self._members if owner is None else [owner])
 
+    async def unsubscribe(self, uris: Collection[str]) -> None:
+        """Ask the servers to tell no more of resources that no stream of the client is about."""
+        links = {name: member.link for name, member in self._members.items() if member.link is not None}
+        await self._at_once(links, "resources/unsubscribe", lambda member: links[member.name].unsubscribe(uris))
+
     async def _subscribe(self, uri: str, names: Collection[str]) -> None:
         async def ask(member: _Member) -> None:
             await (await self._link(member)).subscribe([uri])

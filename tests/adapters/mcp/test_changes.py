@@ -17,6 +17,7 @@ from mcp.server.subscriptions import ListenHandler, PromptsListChanged, Resource
 from coatcheck_mcp import url_upstream
 from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_http import cutting, serving
+from tests.adapters.mcp.test_relays import speaking
 
 URI, OTHER = "file:///a", "file:///b"
 
@@ -147,12 +148,14 @@ class Choosy(Everything):
     def __init__(self) -> None:
         super().__init__()
         self.refused = {OTHER}
+        self.asked: list[Any] = []
         self.streams = ListenHandler(self.bus)
         self.server.add_request_handler(
             "subscriptions/listen", types.SubscriptionsListenRequestParams, self._serve_stream
         )
 
     async def _serve_stream(self, ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+        self.asked.append(params.notifications.resource_subscriptions)
         found = self.refused.intersection(params.notifications.resource_subscriptions or ())
         if found:
             raise MCPError(code=types.INVALID_PARAMS, message=f"there is no {found.pop()}")
@@ -198,3 +201,41 @@ async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_s
     assert ResourceUpdated(uri=OTHER) not in heard
     (said,) = [record.getMessage() for record in caplog.records if "will not be heard of" in record.getMessage()]
     assert said == f"changes of the resource {OTHER} will not be heard of: there is no {OTHER}"
+
+
+async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_given_up() -> None:
+    server = Choosy()
+    server.refused.clear()
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(resource_subscriptions=[URI]) as events,
+        ):
+            async with client.listen(resource_subscriptions=[URI, OTHER]):
+                assert server.asked[-1] == [URI, OTHER]
+            while server.asked[-1] != [URI]:
+                await client.list_prompts()
+            await server.bus.publish(ResourceUpdated(uri=URI))
+            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)
+
+
+@pytest.mark.parametrize("names", [(), ("a", "b")])
+async def test_a_server_of_the_handshake_is_told_too_that_a_resource_is_given_up(names: tuple[str, ...]) -> None:
+    server, given_up = Everything(), list[str]()
+
+    async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> Any:
+        given_up.append(params.uri)
+        return {}
+
+    server.server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+    upstream = speaking(server, "initialize")
+    with anyio.fail_after(60):
+        async with client_of(dict.fromkeys(names, upstream) or upstream, mode="auto") as client:
+            async with client.listen(resource_subscriptions=[URI]):
+                async with client.listen(resource_subscriptions=[URI, OTHER]):
+                    pass
+                while not given_up:
+                    await client.list_prompts()
+            while len(given_up) < 2:
+                await client.list_prompts()
+    assert given_up == [OTHER, URI]
