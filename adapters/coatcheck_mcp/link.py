@@ -312,6 +312,7 @@ class Link:
             result = await self.request(ctx.method, params or ctx.params, ctx) if local is None else local
         finally:
             del self._in_flight[key]
+            self._questions.left(ctx)
             if self._is_forgotten and not self._in_flight:
                 self._idle.set()
         if not self._client.modern and result.get("resultType") == "input_required":

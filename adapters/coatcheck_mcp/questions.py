@@ -25,7 +25,8 @@ ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
 
 ASK_SECONDS = 300.0
-"""For what a server asks while no request of the client runs: over HTTP, a client may not be listening then."""
+"""For what a server asks while no request of the client runs, and from the end of the request that ran: over HTTP, a
+client may not be listening then, and one that gave the request up may have closed its dialog."""
 
 MAX_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
@@ -50,7 +51,14 @@ class Questions:
         self._client = client
         self._latest = latest
         self._notify = notify
-        self._asked = 0
+        self._asked: dict[anyio.CancelScope, ServerRequestContext[Any, Any] | None] = {}
+        """What is not answered yet: what ends it, and the client's request on whose stream it went."""
+
+    def left(self, ctx: ServerRequestContext[Any, Any]) -> None:
+        """Take notice that a request of the client has ended. What was asked meanwhile may be about another one."""
+        for scope, asked_in in self._asked.items():
+            if asked_in is ctx:
+                scope.deadline = anyio.current_time() + ASK_SECONDS
 
     async def sampling(
         self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
@@ -82,13 +90,17 @@ class Questions:
         client = self._client
         if capability not in client.capabilities or client.modern:
             return _refused(f"the client behind coatcheck cannot be asked for {capability}")
-        if self._asked >= MAX_ASKED:
+        if len(self._asked) >= MAX_ASKED:
             return _refused(f"the client behind coatcheck has not answered {MAX_ASKED} other questions yet")
-        self._asked += 1
-        try:
-            return await self._ask_client(request, answer, asked, capability=capability, seconds=seconds)
-        finally:
-            self._asked -= 1
+        with anyio.CancelScope() as scope:
+            self._asked[scope] = None
+            try:
+                return await self._ask_client(
+                    request, answer, asked, scope=scope, capability=capability, seconds=seconds
+                )
+            finally:
+                del self._asked[scope]
+        return _refused("the client behind coatcheck did not answer, and has ended what it was asked for")
 
     async def _ask_client(
         self,
@@ -96,13 +108,14 @@ class Questions:
         answer: type[AnswerT],
         asked: ClientRequestContext,
         *,
+        scope: anyio.CancelScope,
         capability: str,
         seconds: float | None,
     ) -> AnswerT | types.ErrorData:
         client = self._client
         with anyio.move_on_after(ROOTS_SECONDS):
             await client.ready.wait()
-        latest = self._latest()
+        latest = self._asked[scope] = self._latest()
         front = latest.session if latest is not None else client.front
         if front is None or not client.ready.is_set():
             return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")

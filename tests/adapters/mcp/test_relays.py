@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +76,35 @@ class TestWhatAServerAsksItsClient:
         async with client_of(Everything(), sampling_callback=refuse) as client:
             with pytest.raises(MCPError, match="the user said no"):
                 await client.call_tool("sample")
+
+    async def test_what_was_asked_in_a_call_that_is_given_up_does_not_count_for_ever(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck_mcp.questions.MAX_ASKED", 1)
+        monkeypatch.setattr("coatcheck_mcp.questions.ASK_SECONDS", 0.0)
+        server, asked, words = Everything(), anyio.Event(), ""
+        ask = server._do_sample
+
+        async def go_on_asking(ctx: Any, arguments: Any) -> Any:
+            with anyio.move_on_after(20, shield=True):
+                return await ask(ctx, arguments)
+
+        async def say_nothing_at_first(ctx: Any, params: Any) -> Any:
+            if not asked.is_set():
+                asked.set()
+                await anyio.sleep_forever()
+            return await sample(ctx, params)
+
+        server._do_sample = go_on_asking  # type: ignore[assignment, method-assign]
+        with anyio.fail_after(10):
+            async with client_of(server, sampling_callback=say_nothing_at_first) as client:
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(client.call_tool, "sample")
+                    await asked.wait()
+                    tasks.cancel_scope.cancel()
+                while "a-model" not in words:
+                    with suppress(MCPError):  # until the proxy knows that the call was given up
+                        words = (await client.call_tool("sample")).content[0].text
 
     async def test_its_progress_arrives(self) -> None:
         server, seen = Everything(), list[Any]()
