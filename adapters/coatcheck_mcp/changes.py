@@ -75,18 +75,19 @@ class Changes:
 
         Args:
             tell: passes a notification on.
-            wanted: the resources that the client wants to hear of. Those that the server refuses later leave it.
+            wanted: the resources that the client wants to hear of. Those that the server refuses later leave it. What
+                it holds already is from a session before this one.
 
         """
         self._tell = tell
-        self._wanted = wanted
+        self._wanted, self._kept = wanted, frozenset(wanted)
         self._uris: set[str] = set()
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
         """How often in a row a stream did not open, or soon ended without a change; None: none ever opened."""
 
-        self._missed = False
+        self._missed = bool(wanted)
         """Whether a stream has ended since the client was last told of what it may have missed."""
 
     async def subscribe(self, uris: Collection[str]) -> None:
@@ -119,6 +120,7 @@ class Changes:
         into, changes = anyio.create_memory_object_stream[ServerEvent](_MAX_UNTOLD)
         async with into, changes, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_on, changes)
+            tasks.start_soon(self._subscribe_again, self._kept)
             before = _Stream()
             while True:
                 stream = self._latest = self._next

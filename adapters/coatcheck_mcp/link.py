@@ -280,11 +280,26 @@ class Link:
         async with anyio.create_task_group() as tasks:
             if self.speaks_modern:
                 tasks.start_soon(self._changes.listen, session)
+            else:
+                for uri in self._subscribed:
+                    tasks.start_soon(self._subscribe_again, uri)
             await self._closing.wait()
             if self._is_forgotten and self._in_flight:
                 with anyio.move_on_after(FORGOTTEN_SECONDS):
                     await self._idle.wait()
             tasks.cancel_scope.cancel()
+
+    async def _subscribe_again(self, uri: str) -> None:
+        """Ask a server of the handshake for what it was asked in a session before this one."""
+        try:
+            await self.request("resources/subscribe", {"uri": uri})
+        except MCPError as refused:
+            if not self.closed:
+                self._subscribed.discard(uri)
+                logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
+            return
+        said = types.ResourceUpdatedNotificationParams(uri=uri)  # it may have been meanwhile
+        await self._relay(types.ResourceUpdatedNotification(params=said))
 
     # From the client to the server.
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -239,3 +239,22 @@ async def test_a_server_of_the_handshake_is_told_too_that_a_resource_is_given_up
             while len(given_up) < 2:
                 await client.list_prompts()
     assert given_up == [OTHER, URI]
+
+
+@pytest.mark.parametrize("first_question", ["initialize", "server/discover"])
+async def test_a_server_that_is_started_again_is_listened_to_again(first_question: str) -> None:
+    server, ends, is_modern = Everything(), list[Any](), first_question != "initialize"
+    with anyio.fail_after(60):
+        async with (
+            client_of(speaking(server, first_question, ends=ends), mode="auto") as client,
+            client.listen(resource_subscriptions=[URI]) as events,
+        ):
+            await ends[0]()
+            while len(ends) < 2:
+                with suppress(MCPError):
+                    await client.list_prompts()
+            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)  # while nobody listened
+            if is_modern:
+                await server.bus.publish(ResourceUpdated(uri=URI))
+                assert await anext(aiter(events)) == ResourceUpdated(uri=URI)
+    assert server.subscribed == ([] if is_modern else [URI, URI])

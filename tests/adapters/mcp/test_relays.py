@@ -366,12 +366,17 @@ class TestEras:
         assert lists == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
 
 
-def speaking(server: Everything, only: str | None) -> Upstream:
-    """Return an upstream that knows the first question of one era only; None: of both."""
+def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = None) -> Upstream:
+    """Return an upstream that knows the first question of one era only; None: of both.
+
+    ``ends`` gets what ends each connection.
+    """
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Any]:
         async with create_client_server_memory_streams() as (client, streams), anyio.create_task_group() as tasks:
+            if ends is not None:
+                ends.append(streams[1].aclose)
             if only == "initialize":
                 tasks.start_soon(partial(serve_loop, server.server, *streams, lifespan_state={}))
             else:
