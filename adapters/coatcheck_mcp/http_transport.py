@@ -13,7 +13,7 @@ import anyio
 import httpx2
 from mcp_types import INTERNAL_ERROR
 
-from coatcheck_mcp.faults import innermost
+from coatcheck_mcp.faults import innermost, said_by
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.http_answers import error_answer, message_in, understandable
 from coatcheck_mcp.limits import LimitedTransport, broken_off
@@ -165,4 +165,4 @@ def _why_not_connected(error: Exception) -> str:
         return "connection refused"
     if isinstance(error, httpx2.ConnectTimeout):
         return f"no connection within {CONNECT_SECONDS:g} seconds"
-    return str(cause) or type(cause).__name__
+    return said_by(cause)

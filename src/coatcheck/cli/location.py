@@ -29,9 +29,6 @@ STORAGE_VARIABLE = "COATCHECK_STORAGE"
 DEFAULT_STORAGE = "~/.coatcheck"
 """One for each user, wherever a command runs: what was put in one folder is got in another."""
 
-_MADE = "v1"
-"""The folder in which ``FileStorage`` keeps everything, from the first save on."""
-
 _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
@@ -83,9 +80,8 @@ def storage_at(
     storage = _folder(
         _path(location), may_be_new=may_be_new, refresh_on_read=refresh_on_read, limits=limits or Limits()
     )
-    if is_made and not os.path.lexists(storage.root / _MADE):
-        msg = f"there is no coatcheck storage in {storage.root}: the first save makes one. {_USE_ANOTHER}"
-        raise CannotRun(msg)
+    if is_made:
+        _require_made(storage)
     return storage
 
 
@@ -129,6 +125,14 @@ def _path(location: str) -> str:
         msg = f"{location} names a folder on the machine {parts.netloc!r}; give a path, or file:///a/path"
         raise CannotRun(msg)
     return url2pathname(parts.path)
+
+
+def _require_made(storage: FileStorage) -> None:
+    from coatcheck.storage.file import VERSION  # noqa: PLC0415 - see below
+
+    if not os.path.lexists(storage.root / VERSION):
+        msg = f"there is no coatcheck storage in {storage.root}: the first save makes one. {_USE_ANOTHER}"
+        raise CannotRun(msg)
 
 
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> FileStorage:

@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from datetime import timedelta
 
-__all__ = ("FileStorage",)
+__all__ = ("VERSION", "FileStorage")
 
-_VERSION = "v1"
+VERSION = "v1"
+"""The folder below the root that holds everything, from the first save on."""
+
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -171,7 +173,7 @@ class FileStorage:
         try:
             self._save(scope, stem, content, content_type=content_type, metadata=metadata)
         except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
-            make_folders(self._root, (_VERSION, scope), fsync=self._fsync)
+            make_folders(self._root, (VERSION, scope), fsync=self._fsync)
             self._save(scope, stem, content, content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Stored | None:
@@ -189,7 +191,7 @@ class FileStorage:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises."""
         scope, stem = split_key(key)
-        with suppress(FileNotFoundError), open_folder(self._root, _VERSION, scope) as folder:
+        with suppress(FileNotFoundError), open_folder(self._root, VERSION, scope) as folder:
             description = describe(folder, stem)
             if description is None:
                 return None
@@ -212,7 +214,7 @@ class FileStorage:
 
         """
         scope, stem = split_key(key)
-        with suppress(FileNotFoundError), open_folder(self._root, _VERSION, scope) as folder, folder.locked():
+        with suppress(FileNotFoundError), open_folder(self._root, VERSION, scope) as folder, folder.locked():
             count_out(folder, remove(folder, stem, content_names(folder, stem)))
 
     def entries(self, prefix: str) -> list[Listed]:
@@ -244,7 +246,7 @@ class FileStorage:
         """Return an entry with its metadata, if its description is there and intact."""
         scope, stem = split_key(entry.key)
         try:
-            with open_folder(self._root, _VERSION, scope) as folder:
+            with open_folder(self._root, VERSION, scope) as folder:
                 description = describe(folder, stem)
         except (OSError, CorruptContent):  # one damaged description must not hide the others
             return entry
@@ -273,15 +275,15 @@ class FileStorage:
                     removed += remove_unused(folder, stem, before=before)
             remove_leftovers(folder, before=before)
             if not was_used:  # removed if it is empty
-                with open_folder(self._root, _VERSION) as versioned:
+                with open_folder(self._root, VERSION) as versioned:
                     versioned.remove_folder(folder.path.name)
-        recount(self._root, _VERSION, now=time.time())
+        recount(self._root, VERSION, now=time.time())
         return removed
 
     def local_path(self, key: str, *, content_type: str) -> Path:
         """Return the file that holds, or would hold, the content."""
         scope, stem = split_key(key)
-        return self._root / _VERSION / scope / (stem + extension(content_type))
+        return self._root / VERSION / scope / (stem + extension(content_type))
 
     def describe_error(self, error: Exception) -> str:
         """Return the system's words, with the folder where they lack it: most names are looked up in an open one."""
@@ -298,7 +300,7 @@ class FileStorage:
         dumps, _ = load_json()
         description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
         written_description = dumps(description)
-        with open_folder(self._root, _VERSION, scope) as folder:
+        with open_folder(self._root, VERSION, scope) as folder:
             # With fsync it is written again: an earlier writer may not have waited for the disk.
             if not self._fsync and folder.status(stem + ENTRY_SUFFIX) is not None:
                 with folder.locked():
@@ -315,7 +317,7 @@ class FileStorage:
                 self._name(folder, stem, (described, written), description)
             if self._fsync:
                 folder.sync()
-                for above in ((_VERSION,), ()):
+                for above in ((VERSION,), ()):
                     with open_folder(self._root, *above) as parent:
                         parent.sync()
 
@@ -339,12 +341,12 @@ class FileStorage:
                         folder.remove(existing)
                     return
             bounds, now = self._bounds, time.time()
-            make_room(self._root, _VERSION, folder.path.name, size=size, bounds=bounds, now=now, spared=temporary)
+            make_room(self._root, VERSION, folder.path.name, size=size, bounds=bounds, now=now, spared=temporary)
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
 
     def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
         """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""
-        with suppress(FileNotFoundError), open_folder(self._root, _VERSION) as versioned:
+        with suppress(FileNotFoundError), open_folder(self._root, VERSION) as versioned:
             names = [
                 found.name
                 for found in versioned.scan()
@@ -354,5 +356,5 @@ class FileStorage:
                 and found.is_dir(follow_symlinks=False)
             ]
             for name in names:
-                with suppress(FileNotFoundError), open_folder(self._root, _VERSION, name) as folder:
+                with suppress(FileNotFoundError), open_folder(self._root, VERSION, name) as folder:
                     yield folder

@@ -280,6 +280,9 @@ class Nowhere:
         pass
 
 
+NOWHERE: Any = Nowhere()  # no stream in all else, but that is all that is asked of it
+
+
 class TestOutputOfAProcessThatHasEnded:
     @pytest.fixture(autouse=True)
     def _impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,7 +295,7 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(60):
             async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
                 await to_proxy.send(NOTE)
-                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0), Nowhere())
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0), NOWHERE)
                 assert [item async for item in passed] == [NOTE]
 
     async def test_a_message_long_after_the_end_shows_that_an_answer_right_after_it_was_a_servers(
@@ -305,7 +308,7 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
                 await to_proxy.send(NOTE)
-                tasks.start_soon(stdio_module._pass_on, reads, into, process, Nowhere())
+                tasks.start_soon(stdio_module._pass_on, reads, into, process, NOWHERE)
                 assert await passed.receive() is NOTE
                 monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", 0.0)
                 await to_proxy.send(NOTE)
@@ -346,7 +349,7 @@ class TestOutputOfAProcessThatHasEnded:
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
-                tasks.start_soon(stdio_module._pass_on, reads, into, process, Nowhere())
+                tasks.start_soon(stdio_module._pass_on, reads, into, process, NOWHERE)
                 await process.looked.wait()
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
@@ -370,7 +373,7 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(PATIENCE):
             async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
                 tasks.start_soon(talk)
-                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(3), Nowhere())
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(3), NOWHERE)
                 async for found in passed:
                     assert found is item
                 tasks.cancel_scope.cancel()
