@@ -43,38 +43,45 @@ CONTROL_FLOW = (MiddlewareFailure, MiddlewareTermination, UserInputRequiredExcep
 
 
 class Sessions:
-    """The sessions that a host gave to runs, which tell conversations apart.
+    """The sessions that a host gave to runs, which tell conversations apart, and the agents of these runs.
 
     Where a run has none, the framework makes one for the context providers, with an id that no later run has.
     """
 
     def __init__(self) -> None:
+        # By identity: a subclass may compare by value.
         self._given: WeakValueDictionary[int, AgentSession] = WeakValueDictionary()
+        self._agents: WeakValueDictionary[int, object] = WeakValueDictionary()
 
     def __deepcopy__(self, _: object) -> Sessions:
         """Return this very object: the tool in a copy of a provider must know the sessions that middleware notes."""
         return self
 
-    def add(self, session: AgentSession) -> None:
-        """Remember a session as long as it lives. By its identity: a subclass may compare by value."""
-        self._given[id(session)] = session
+    def add(self, session: AgentSession | None, *, agent: object) -> None:
+        """Remember an agent, and the session that it was given, as long as they live."""
+        self._agents[id(agent)] = agent
+        if session is not None:
+            self._given[id(session)] = session
 
     def identity_of(self, context: FunctionInvocationContext) -> str | None:
         """Return the id of the session of a call; None where the host gave none."""
         session = context.session
         return session.session_id if session is not None and self._given.get(id(session)) is session else None
 
+    def has_agent(self, agent: object) -> bool:
+        """Return whether a run of an agent has passed our middleware."""
+        return self._agents.get(id(agent)) is agent
+
 
 class SessionMiddleware(AgentMiddleware):
-    """Notes the session that a host gave to a run. Only agent middleware sees whether it gave one."""
+    """Notes an agent, and the session that a host gave to a run. Only agent middleware sees whether it gave one."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Note the session, and go on."""
-        if context.session is not None:
-            self._sessions.add(context.session)
+        """Note both, and go on."""
+        self._sessions.add(context.session, agent=context.agent)
         await call_next()
 
 

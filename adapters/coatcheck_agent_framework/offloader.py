@@ -15,7 +15,7 @@ from coatcheck_agent_framework.hook import Hook, OffloadMiddleware, SessionMiddl
 from coatcheck_agent_framework.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
-    from agent_framework import AgentMiddleware, FunctionMiddleware, FunctionTool, SessionContext
+    from agent_framework import AgentMiddleware, FunctionMiddleware, FunctionTool, SessionContext, SupportsAgentRun
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
@@ -62,7 +62,8 @@ class ToolOffloader(ContextProvider):
         self.offloader: Offloader = make_offloader(
             storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
         )
-        sessions = Sessions()
+        self._sessions = sessions = Sessions()
+        self._warn = WarnOnce(logger)
         self.retrieval_tool: FunctionTool = RetrievalTool(
             self.offloader, scope=check_scope(scope), sessions=sessions, native_media=native_media
         )
@@ -84,6 +85,12 @@ class ToolOffloader(ContextProvider):
         """
         return list(self._middleware)
 
-    async def before_run(self, *, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
-        """Add the retrieval tool to the tools of a run; the framework calls it."""
+    async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
+        """Add the retrieval tool to the tools of a run; the framework calls it, after our middleware noted the run."""
+        if not self._sessions.has_agent(agent):
+            self._warn(
+                "The agent %r has the ToolOffloader among its context_providers, but this run did not pass the"
+                " middleware that takes large results out. Pass middleware=offload.middleware, without brackets",
+                agent.name or agent.id,
+            )
         context.extend_tools(self.source_id, [self.retrieval_tool])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from agent_framework import (
+    AgentSession,
     Content,
     FunctionInvocationContext,
     FunctionMiddleware,
@@ -210,6 +211,39 @@ async def test_an_agent_without_the_retrieval_tool_is_warned_of(
 
     assert RETRIEVAL_TOOL not in script.shown[-1][0]
     assert "Pass the ToolOffloader to the agent's context_providers" in caplog.text
+
+
+@pytest.mark.parametrize("brackets", [False, True], ids=["without middleware", "a list in a list"])
+async def test_an_agent_without_the_middleware_is_warned_of_once(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture, brackets: bool
+) -> None:
+    offload = ToolOffloader()
+    middleware: Any = [offload.middleware] if brackets else []
+
+    await run(server, offload, [], middleware=middleware, name="helper")
+    script = await run(server, offload, [returning(BIG)], call(), middleware=middleware, name="helper")
+
+    (warning,) = [record.getMessage() for record in caplog.records if record.name == "coatcheck_agent_framework"]
+    assert "The agent 'helper'" in warning
+    assert "middleware=offload.middleware, without brackets" in warning
+    assert script.shown[-1] == [BIG]
+
+
+@pytest.mark.parametrize("session", ["conversation-1", None], ids=["session", "no session"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("of_run", [False, True], ids=["of the agent", "of the run"])
+async def test_a_run_that_passes_the_middleware_is_not_warned_of(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture, session: str | None, stream: bool, of_run: bool
+) -> None:
+    offload, given = ToolOffloader(), None if session is None else AgentSession(session_id=session)
+    more: dict[str, Any] = {"middleware": offload.middleware} if of_run else {}
+    with playing(server, script := Script(call())) as client:
+        agent = agent_on(client, offload, [returning(BIG)], **({"middleware": []} if of_run else {}))
+        run = agent.run("Go.", session=given, stream=stream, **more)
+        await (run.get_final_response() if stream else run)
+
+    assert script.shown[-1][0].startswith("Tool result offloaded.")
+    assert not caplog.records
 
 
 async def test_the_retrieval_tool_may_be_one_of_the_agents_own(server: ScriptedServer) -> None:
