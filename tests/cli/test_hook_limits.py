@@ -447,10 +447,37 @@ def test_without_the_command_that_reads_back_only_what_is_above_the_hard_limit_l
 
 
 @pytest.mark.parametrize("missing", ["session_id", "tool_name"])
-def test_without_a_session_the_hard_limit_holds(options: Options, missing: str) -> None:
+def test_without_a_session_a_result_above_the_hard_limit_keeps_head_and_tail(
+    options: Options, tmp_path: Path, capfd: pytest.CaptureFixture[str], missing: str
+) -> None:
     (part,) = answered(said([{"type": "text", "text": LARGE}], **{missing: None}), options)
 
-    assert part["text"].startswith("Tool result cut. ")
+    assert part["text"].startswith("Tool result cut. [Of ~")
+    assert LARGE[:100] in part["text"]
+    assert LARGE[-100:] in part["text"]
+    assert HARD // 2 < len(part["text"]) <= HARD
+    assert "call None" not in part["text"]
+    assert "InvalidRequest" not in (told := capfd.readouterr().err)
+    assert "session_id is missing, so nothing can be stored" in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("missing", ["session_id", "tool_name"])
+def test_without_a_session_a_result_within_the_hard_limit_stays(options: Options, missing: str) -> None:
+    assert answered(said({"text": LARGE[: HARD // 2]}, **{missing: None}), options) is None
+
+
+def test_a_folder_that_cannot_be_written_has_nothing_to_list(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+
+    found = answered(said({"text": LARGE}), Options(storage=str(tmp_path / "file")))
+
+    assert found["text"].startswith("Tool result cut. [Of ~")
+    assert "characters became" in (told := capfd.readouterr().err)
+    assert "to list what this session stored" not in told
+    assert "(HookStorage) failed: NotADirectoryError" in caplog.text
 
 
 @pytest.mark.parametrize("mark", [{"persistedOutputPath": "/a"}, {"isImage": True}])

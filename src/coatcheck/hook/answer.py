@@ -99,7 +99,7 @@ def _after_tool(
     tool, session = event.get("tool_name"), event.get("session_id")
     if not (isinstance(tool, str) and isinstance(session, str) and session):
         _say("tool_name or session_id is missing, so nothing can be stored")
-        tool, session = str(tool), ""  # a scope that the library refuses; the hard limit holds all the same
+        tool, session = tool if isinstance(tool, str) else "the tool", ""  # the hard limit holds all the same
     options = _with_file(options, tool, of_file)
     try:
         return _answer(event, tool, session, options=options)
@@ -223,7 +223,7 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     """Return what takes the place of each text; nothing for those that stay."""
     if not options.has_folder:
         _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
-    if not _can_read_back(options) and _size(texts) <= options.hard_limit:
+    if _size(texts) <= options.hard_limit and not (session and _can_read_back(options)):
         return {}
     try:
         with loading:
@@ -245,7 +245,7 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     new = {path: text for path, text in found.items() if text is not None}
     for path, text in new.items():
         _say(f"{tool}: {len(texts[path]):,} characters became {len(text):,}")
-    if new:
+    if offloader.stats().offloaded:
         with loading:
             from coatcheck.hook.command import list_command  # noqa: PLC0415 - loaded by now
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from coatcheck.core.blocks import Kept, TextBlock
+from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.policy import Always
 from coatcheck.core.tokens import ByteCounter
 from coatcheck.hook.command import get_command
@@ -16,15 +17,16 @@ if TYPE_CHECKING:
 
     from coatcheck.hook.options import Options
 
-__all__ = ("make_offloader", "offload")
+__all__ = ("HookStorage", "make_offloader", "offload")
 
 
-class _Storage(FileStorage):
+class HookStorage(FileStorage):
     """Is not asked again once it did not answer in time: each try may wait ten seconds, and a client waits for all."""
 
     _late: TimeoutError | None = None
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        """Save, unless a save before did not end in time."""
         if self._late is not None:
             raise self._late
         try:
@@ -36,7 +38,7 @@ class _Storage(FileStorage):
 
 def make_offloader(options: Options) -> Offloader:
     """Return what stores the texts of one response."""
-    storage = _Storage(
+    storage = HookStorage(
         options.folder,
         max_age=options.max_age,
         max_bytes=options.max_bytes,
@@ -55,16 +57,26 @@ def make_offloader(options: Options) -> Offloader:
 def offload(text: str, offloader: Offloader, *, tool: str, session: str, options: Options) -> str | None:
     """Store a text in the scope of a session; return what takes its place, or None if it stays.
 
-    If storing fails, a text within the hard limit stays, and of a larger one head and tail do.
+    If storing fails, or there is no session, a text within the hard limit stays, and of a larger one head and tail do.
     """
-    outcome = offloader.offload(
-        [TextBlock(text)],
-        tool_name=tool,
-        scope=session,
-        policy=Always(),
-        retrieval_tool=options.retrieval_tool or get_command(options.folder, session),
+    blocks = [TextBlock(text)]
+    outcome = (
+        offloader.offload(
+            blocks,
+            tool_name=tool,
+            scope=session,
+            policy=Always(),
+            retrieval_tool=options.retrieval_tool or get_command(options.folder, session),
+        )
+        if session
+        else offloader.last_resort(blocks, tool_name=tool, scope=_no_scope)
     )
-    if isinstance(outcome, Kept):
+    if outcome is None or isinstance(outcome, Kept):
         return None
     new = "\n\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
     return new if len(new) < len(text) else None
+
+
+def _no_scope() -> NoReturn:
+    msg = "the event names no session, or no tool"
+    raise InvalidRequest(msg, for_host=True)
