@@ -71,7 +71,7 @@ class ToolOffloader(ContextProvider):
             RETRIEVAL_TOOL,
             warn=WarnOnce(logger),
             is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
-            how_to_add="Pass the ToolOffloader to the agent's context_providers",
+            how_to_add="Pass context_providers=[offload] to the agent",
         )
         hook = Hook(offloader=self.offloader, scope=scope, retrieval=retrieval, sessions=sessions)
         self._middleware = (SessionMiddleware(sessions), OffloadMiddleware(hook))

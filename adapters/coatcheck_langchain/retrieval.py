@@ -112,12 +112,13 @@ def find_tool(offloader: Offloader, expected: str | None, *, own: bool = False) 
         InvalidRequest: ``expected`` is not a name.
 
     """
+    without = "include_retrieval_tool=False" if own else "retrieval_tool=None"
     own = own or expected is None
     return RetrievalName(
         check_name("retrieval_tool", expected),
         warn=WarnOnce(logging.getLogger("coatcheck_langchain")),
         is_ours=lambda tool: isinstance(tool, RetrievalTool) and (not own or tool.reads(offloader)),
-        how_to_add="Add retrieval_tool(offloader) of coatcheck_langchain to its tools",
+        how_to_add=f"Add retrieval_tool(offloader) of coatcheck_langchain to its tools, or pass {without}",
     )
 
 

@@ -427,7 +427,7 @@ class RetrievalName:
             expected: the name that the user gave it; None where the user did not include it.
             warn: logs the warning.
             is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
-            how_to_add: what the user does to give the agent the tool, for the warning.
+            how_to_add: what the user does to give the agent the tool, or to say that it has none, for the warning.
 
         """
         self._expected = expected
@@ -454,7 +454,7 @@ class RetrievalName:
             )
         else:
             self._warn(
-                "The agent has no retrieval tool %r, so placeholders do not name one. %s, or pass retrieval_tool=None",
+                "The agent has no retrieval tool %r, so placeholders do not name one. %s",
                 self._expected,
                 self._how_to_add,
             )

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 import coatcheck
 from coatcheck import InMemoryStorage, InvalidRequest, TiktokenCounter
 from coatcheck_langchain import (
+    OffloadMiddleware,
     offload_tool,
     offload_tool_calls,
     offload_tool_node,
@@ -265,6 +266,19 @@ async def test_a_node_without_the_retrieval_tool_does_not_name_it(mode: str, cap
     assert all(text_of(message).startswith(OPENING) for message in messages)
     assert all(coatcheck.RETRIEVAL_TOOL not in text_of(message) for message in messages)
     assert len([record for record in caplog.records if "Add retrieval_tool" in record.getMessage()]) == 1
+    assert caplog.messages[-1].endswith("to its tools, or pass retrieval_tool=None")
+
+
+def test_where_the_tool_of_the_middleware_is_missing_the_warning_names_its_own_option(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    node = tool_node([search], wrap_tool_call=OffloadMiddleware(make_offloader()).wrap_tool_call)
+    graph, _ = graph_of(node, call(("search", {"query": "q"})), say())
+
+    (message,) = answers(graph.invoke(question())["messages"])
+
+    assert text_of(message).startswith(OPENING)
+    assert caplog.messages[-1].endswith("to its tools, or pass include_retrieval_tool=False")
 
 
 def test_without_a_retrieval_tool_on_purpose_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:

@@ -151,7 +151,7 @@ async def test_a_hidden_retrieval_tool_is_warned_of_and_not_named(
     script, _ = await run(server, ToolOffloader(), call(), tools=[returning(BIG)], more=[Hiding()])
 
     assert RETRIEVAL_TOOL not in script.shown[-1][0]
-    assert "Let no toolset or capability hide it" in caplog.text
+    assert caplog.messages[-1].endswith("Let no toolset or capability hide it")
 
 
 class Prefixing(AbstractCapability[Any]):
