@@ -64,8 +64,20 @@ _METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
 """What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
 
+_HTTP = re.compile(r"https?://", re.IGNORECASE)
+
 _EMPTY = "%"
 """Replaces an empty str, which servers drop or change. No escaped str looks like this."""
+
+
+def call_for(address: str, prefix: str = "") -> str:
+    """Return the call that an address such as ``s3://bucket/agents`` stands for, with a prefix that follows it."""
+    scheme, _, path = address.rpartition("://")
+    bucket, _, own = path.strip("/").partition("/")
+    if not bucket or scheme.lower() not in {"", "s3"}:
+        return "S3Storage(bucket, prefix)"
+    whole = "/".join(filter(None, (own, prefix.strip("/"))))
+    return f"S3Storage({bucket!r}, {whole!r})" if whole else f"S3Storage({bucket!r})"
 
 
 class S3Storage:
@@ -94,7 +106,7 @@ class S3Storage:
         """Choose the bucket. It must exist; nothing is sent before the first save or load.
 
         Args:
-            bucket: its name.
+            bucket: its name, or the ARN of an access point.
             prefix: what the keys of all objects begin with, such as ``"agents/support"``.
             boto_session: where credentials come from; without it, from boto3's usual places.
             boto_client_config: what it sets wins over ours: 5 attempts, 5 s to connect, 15 s of silence.
@@ -104,7 +116,8 @@ class S3Storage:
 
         Raises:
             ImportError: boto3 is not installed.
-            InvalidRequest: ``bucket`` or ``prefix`` is not a str, or ``bucket`` is empty.
+            InvalidRequest: ``bucket`` or ``prefix`` is not a str, ``bucket`` is empty or an address, or
+                ``endpoint_url`` lacks its ``http://``.
 
         """
         try:
@@ -115,6 +128,12 @@ class S3Storage:
             raise ImportError(msg) from error
         if not isinstance(bucket, str) or not bucket or not isinstance(prefix, str):
             msg = f"S3Storage needs the name of a bucket and a prefix, both as str, not {bucket!r} and {prefix!r}"
+            raise InvalidRequest(msg)
+        if "/" in bucket and not bucket.startswith("arn:"):  # the ARN of an access point may hold one
+            msg = f"S3Storage needs the name of a bucket alone, not {bucket!r}: {call_for(bucket, prefix)}"
+            raise InvalidRequest(msg)
+        if endpoint_url is not None and _HTTP.match(endpoint_url) is None:
+            msg = f"endpoint_url must begin with http:// or https://, not {endpoint_url!r}"
             raise InvalidRequest(msg)
         self._bucket = bucket
         self._prefix = prefix.strip("/")

@@ -365,6 +365,42 @@ def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
         S3Storage(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("bucket", "call"),
+    [
+        ("s3://my-bucket/agents/support/", "S3Storage('my-bucket', 'agents/support')"),
+        ("s3://my-bucket", "S3Storage('my-bucket')"),
+        ("my-bucket/agents", "S3Storage('my-bucket', 'agents')"),
+        ("https://my-bucket.s3.amazonaws.com/agents", "S3Storage(bucket, prefix)"),
+    ],
+)
+def test_an_address_is_refused_in_the_place_of_a_bucket_with_the_right_call(bucket: str, call: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(f"not {bucket!r}: {call}")):
+        S3Storage(bucket)
+
+
+def test_the_right_call_has_the_prefix_of_the_address_and_the_given_one() -> None:
+    with pytest.raises(InvalidRequest, match=re.escape("S3Storage('my-bucket', 'agents/support')")):
+        S3Storage("s3://my-bucket/agents/", "support")
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        "arn:aws:s3:us-east-1:123456789012:accesspoint/agents",
+        "arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/agents",
+    ],
+)
+def test_an_access_point_takes_the_place_of_a_bucket(arn: str) -> None:
+    assert repr(S3Storage(arn, "support")) == f"S3Storage({arn!r}, 'support')"
+
+
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:5577", "localhost", "", "s3://my-bucket"])
+def test_an_endpoint_without_its_scheme_is_refused(endpoint: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"endpoint_url must begin with http:// or https://, not '{endpoint}'"):
+        S3Storage(BUCKET, endpoint_url=endpoint)
+
+
 def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
