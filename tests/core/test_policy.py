@@ -114,3 +114,9 @@ def test_a_share_must_be_above_zero_and_at_most_one(share: Any) -> None:  # noqa
 def test_what_is_no_policy_is_refused_by_name(policies: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="polic"):
         Settings(policies=policies)
+
+
+@pytest.mark.parametrize("names", ["b*", "*_log", "**", ("search", "read_*"), ("*",)])
+def test_a_name_with_a_wildcard_is_refused_since_it_matches_nothing(names: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"no tool has the name .*name each tool, or several in a tuple"):
+        Settings(policies={names: Never()})

@@ -180,5 +180,10 @@ def _checked_policies(policies: object) -> Mapping[str | tuple[str, ...], Policy
         if not (isinstance(names, str) or (isinstance(names, tuple) and all(isinstance(name, str) for name in names))):
             msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
             raise InvalidRequest(msg)
+        if names != "*" and any("*" in name for name in ((names,) if isinstance(names, str) else names)):
+            msg = (
+                f"no tool has the name {names!r}: '*' is only for all others, so name each tool, or several in a tuple"
+            )
+            raise InvalidRequest(msg)
         require_policy(names, policy)
     return dict(policies)
