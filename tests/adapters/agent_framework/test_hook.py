@@ -238,7 +238,7 @@ async def test_a_run_that_passes_the_middleware_is_not_warned_of(
     offload, given = ToolOffloader(), None if session is None else AgentSession(session_id=session)
     more: dict[str, Any] = {"middleware": offload.middleware} if of_run else {}
     with playing(server, script := Script(call())) as client:
-        agent = agent_on(client, offload, [returning(BIG)], **({"middleware": []} if of_run else {}))
+        agent: Any = agent_on(client, offload, [returning(BIG)], **({"middleware": []} if of_run else {}))
         run = agent.run("Go.", session=given, stream=stream, **more)
         await (run.get_final_response() if stream else run)
 
