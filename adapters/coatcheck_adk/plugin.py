@@ -77,7 +77,7 @@ class OffloadPlugin(BasePlugin):
         """
         super().__init__(name)
         self.offloader: Offloader = make_offloader(
-            storage, options, owner="OffloadPlugin", no_steps=_NO_STEPS, is_whole=True
+            storage, options, owner=OffloadPlugin, no_steps=_NO_STEPS, is_whole=True
         )
         self._scope = check_scope(scope)
         self.retrieval_tool = RetrievalTool(self.offloader, scope=scope, native_media=native_media)

@@ -60,7 +60,7 @@ class ToolOffloader(ContextProvider):
         """
         super().__init__("coatcheck")
         self.offloader: Offloader = make_offloader(
-            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
+            storage, options, owner=ToolOffloader, no_steps=_NO_STEPS, is_whole=True
         )
         self._sessions = sessions = Sessions()
         self._warn = WarnOnce(logger)

@@ -119,7 +119,7 @@ class ToolResultOffloadHook:
         completed: Mapping[str, Any] = options
         if not isinstance(store, Offloader):
             completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
-        self.source = source_of(store, completed, scope=scope, owner="ToolResultOffloadHook")
+        self.source = source_of(store, completed, scope=scope, owner=ToolResultOffloadHook)
         # What a strategy keeps, and neither an option nor its size could offload, the core need not be asked about.
         self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
         self.warn = WarnOnce(logger)

@@ -97,7 +97,7 @@ class Source:
         return tuple(identity) if isinstance(identity, list) else identity  # JSON has no tuples
 
 
-def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: ScopeOption, owner: str) -> Source:
+def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: ScopeOption, owner: type) -> Source:
     """Return the source for a store, a storage or a ready offloader.
 
     Raises:

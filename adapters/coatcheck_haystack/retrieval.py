@@ -77,7 +77,7 @@ class RetrievalTool(Tool):
             self.source = shared
         else:
             given = cast("StoreOrOffloader", store)
-            self.source = source_of(given, options, scope=scope, owner="RetrievalTool")
+            self.source = source_of(given, options, scope=scope, owner=RetrievalTool)
         self.native_media = native_media
         super().__init__(
             name=name,

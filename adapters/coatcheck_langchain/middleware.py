@@ -81,7 +81,7 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
 
         """
         self.offloader: Offloader = make_offloader(
-            storage, options, owner="OffloadMiddleware", no_steps=NO_STEPS, is_whole=True
+            storage, options, owner=OffloadMiddleware, no_steps=NO_STEPS, is_whole=True
         )
         self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
         self._name = check_name("name", name)

@@ -88,7 +88,7 @@ def offload_tool(
             " use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
-    offloader = make_offloader(storage, options, owner="offload_tool", no_steps=NO_STEPS)
+    offloader = make_offloader(storage, options, owner=offload_tool, no_steps=NO_STEPS)
     hook = Hook(offloader=offloader, scope=scope, keep_artifact=keep_artifact)
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool

@@ -68,7 +68,7 @@ def offload_tool_calls(
         InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
     """
-    offloader = make_offloader(storage, options, owner="offload_tool_calls", no_steps=NO_STEPS)
+    offloader = make_offloader(storage, options, owner=offload_tool_calls, no_steps=NO_STEPS)
     hook = Hook(offloader=offloader, scope=scope, exempt=exempt, key=messages_key, keep_artifact=keep_artifact)
     wrapper = CallWrapper(hook, find_tool(offloader, retrieval_tool))
     return {"wrap_tool_call": wrapper.wrap_tool_call, "awrap_tool_call": wrapper.awrap_tool_call}

@@ -134,7 +134,7 @@ def offload_tool_node(
     if not isinstance(node, Runnable):
         msg = f"node must be a Runnable, such as a ToolNode or RunnableLambda(function), not {node!r}"
         raise InvalidRequest(msg)
-    offloader = make_offloader(storage, options, owner="offload_tool_node")
+    offloader = make_offloader(storage, options, owner=offload_tool_node)
     hook = Hook(
         offloader=offloader,
         scope=scope,

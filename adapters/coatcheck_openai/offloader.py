@@ -61,7 +61,7 @@ class ToolOffloader:
 
         """
         self.offloader: Offloader = make_offloader(
-            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
+            storage, options, owner=ToolOffloader, no_steps=_NO_STEPS, is_whole=True
         )
         self.retrieval_tool: FunctionTool = retrieval_tool(
             self.offloader, scope=check_scope(scope), native_media=native_media

@@ -61,7 +61,7 @@ class ToolOffloader(AbstractCapability[Any]):
 
         """
         self.offloader: Offloader = make_offloader(
-            storage, options, owner="ToolOffloader", no_steps=_NO_STEPS, is_whole=True
+            storage, options, owner=ToolOffloader, no_steps=_NO_STEPS, is_whole=True
         )
         retrieval = find_tool(self.offloader)
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=retrieval)

@@ -63,7 +63,7 @@ class Offloader:
             TypeError: there is no such argument. The message lists those that exist.
 
         """
-        check_options(options, owner=type(self).__name__)
+        check_options(options, owner=type(self))
         self._settings = _settings_of(options)
         self._scope_required = self._settings.require_scope
         self._recorder = Recorder(options.get("on_event"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest, Offloader, Settings
 from coatcheck.adapting import Arrival, Batch, make_offloader, plain_blocks
 from coatcheck.adapting.guards import _step_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NO_STEPS = "this adapter sees one call at a time"
 
@@ -39,3 +43,39 @@ def test_what_is_asked_about_one_result_is_refused_where_a_whole_step_is_decided
 
     with pytest.raises(InvalidRequest, match="measured_tokens and confirm are about one result"):
         _step_of(calls)
+
+
+class Adapter:
+    """Takes arguments of its own, next to the options of an ``Offloader``."""
+
+    def __init__(
+        self, storage: object = None, *, exempt: object = (), native_media: bool = False, **options: object
+    ) -> None:
+        make_offloader(storage, options, owner=Adapter, is_whole=True)  # type: ignore[arg-type]
+
+
+def adapter(tool: object, *, scope: object = None, **options: object) -> Offloader:
+    return make_offloader(InMemoryStorage(), options, owner=adapter)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "nearest"),
+    [
+        (Adapter, "excempt", "exempt"),
+        (Adapter, "native_medai", "native_media"),
+        (Adapter, "storge", "storage"),
+        (Adapter, "max_tokens", "max_result_tokens"),
+        (partial(adapter, "tool"), "scop", "scope"),
+        (Offloader, "storge", "storage"),
+    ],
+)
+def test_a_misspelled_argument_of_the_adapters_own_is_answered_with_that(
+    make: Callable[..., object], name: str, nearest: str
+) -> None:
+    with pytest.raises(TypeError, match=rf"^(A|a|Offl)\w+ has no argument '{name}'\. Did you mean '{nearest}'\? "):
+        make(**{name: 5})
+
+
+def test_an_unknown_argument_is_not_taken_for_the_catch_all() -> None:
+    with pytest.raises(TypeError, match=r"^Adapter has no argument 'option'\. The options of an Offloader are: "):
+        Adapter(option=5)

@@ -95,7 +95,7 @@ def make_offloader(
     storage: StorageOrOffloader | None,
     options: Mapping[str, Any],
     *,
-    owner: str = "Offloader",
+    owner: Callable[..., object] | str = "Offloader",
     no_steps: str | None = None,
     is_whole: bool = False,
 ) -> Offloader:
@@ -106,7 +106,8 @@ def make_offloader(
     Args:
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
-        owner: the class or function that the user passed them to, for error messages.
+        owner: the class or function that the user passed them to, for error messages; its name alone will do, but then
+            they suggest none of its own arguments.
         no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``. With
             a ready ``Offloader`` that has it, this is logged.
         is_whole: the owner both offloads and reads back, so that None may mean a new ``InMemoryStorage``.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from coatcheck.core.policy import Policy
     from coatcheck.core.settings import Settings
@@ -54,21 +54,33 @@ class OffloaderOptions(OtherOptions, total=False):
     preview_tokens: int | None
 
 
-def check_options(options: Mapping[str, object], *, owner: str) -> None:
-    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is the class that the user called.
+def check_options(options: Mapping[str, object], *, owner: Callable[..., object] | str) -> None:
+    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is what the user called, or its name.
 
     Raises:
-        TypeError: it has not. The message suggests the nearest name and lists all.
+        TypeError: it has not. The message suggests the nearest name, one of the owner's own too, and lists the options.
 
     """
     sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()
     known = (*sorted(sizes), *OtherOptions.__annotations__)
     for name in options:
         if name not in known:
-            nearest = _nearest(name, known)
+            nearest = _nearest(name, (*known, *_own_names(owner)))
             hint = "" if nearest is None else f" Did you mean {nearest!r}?"
-            msg = f"{owner} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
+            called = owner if isinstance(owner, str) else getattr(owner, "__name__", owner)
+            msg = f"{called} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
             raise TypeError(msg)
+
+
+def _own_names(owner: Callable[..., object] | str) -> Sequence[str]:
+    """Return the arguments that a class or a function names itself."""
+    if isinstance(owner, str):
+        return ()
+    with loading:
+        import inspect  # noqa: PLC0415 - only for the message
+
+    parameters = inspect.signature(owner).parameters.values()
+    return [each.name for each in parameters if each.kind in {each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD}]
 
 
 def _nearest(name: str, known: Sequence[str]) -> str | None:

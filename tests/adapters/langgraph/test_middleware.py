@@ -517,3 +517,11 @@ def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidRequest):
         make()
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("excempt", "exempt"), ("native_medai", "native_media"), ("scop", "scope")]
+)
+def test_a_misspelled_argument_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(TypeError, match=rf"^OffloadMiddleware has no argument '{name}'\. Did you mean '{nearest}'"):
+        OffloadMiddleware(**{name: 5})  # type: ignore[arg-type]
