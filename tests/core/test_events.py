@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, get_args
 
 import pytest
 
@@ -160,6 +160,17 @@ def test_a_listener_that_nobody_would_await_is_refused() -> None:
     for listener in (Queue(), Queue().__call__):
         with pytest.raises(InvalidRequest, match="on_event must not be async"):
             Offloader(on_event=listener)
+
+
+@pytest.mark.parametrize("in_a_list", [False, True])
+def test_a_class_in_the_place_of_a_listener_is_refused(in_a_list: bool) -> None:
+    class Watch:
+        def __call__(self, event: Event) -> None:
+            raise AssertionError(event)
+
+    given: Any = [print, Watch] if in_a_list else Watch
+    with pytest.raises(InvalidRequest, match=r"on_event must be .*Watch'> is a class: pass one of its objects"):
+        Offloader(on_event=given)
 
 
 @pytest.mark.parametrize("block", [SMALL, BIG], ids=["kept", "offloaded"])

@@ -178,13 +178,16 @@ class Recorder:
         """Take the listener or listeners, if there are any.
 
         Raises:
-            InvalidRequest: one cannot be called, or is async: nobody would await it.
+            InvalidRequest: one cannot be called, is a class, or is async: nobody would await it.
 
         """
         listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
         for listener in listeners:
             if not callable(listener):
                 msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
+                raise InvalidRequest(msg)
+            if isinstance(listener, type):  # a call would only make an object, for each event
+                msg = f"on_event must be a function or an object, but {listener!r} is a class: pass one of its objects"
                 raise InvalidRequest(msg)
             if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
                 msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"

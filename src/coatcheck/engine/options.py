@@ -40,8 +40,9 @@ class OtherOptions(TypedDict, total=False):
     """Settings made before. None: the defaults."""
 
     on_event: Listener | Sequence[Listener] | None
-    """A callable, or a sequence of callables, called with each ``Event``; must not be async. If it raises, the error
-    is logged and counted. If it blocks, it delays the call that the event is about, but never the event loop."""
+    """A callable, or a sequence of callables, called with each ``Event``; must be neither async nor a class. If it
+    raises, the error is logged and counted. If it blocks, it delays the call that the event is about, but never the
+    event loop."""
 
 
 class OffloaderOptions(OtherOptions, total=False):
