@@ -8,6 +8,7 @@ import itertools
 import pickle
 import threading
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,43 @@ def test_a_wrong_knob_is_refused_by_name(knobs: dict[str, Any], said: str) -> No
 def test_what_is_no_storage_is_refused(storage: object) -> None:
     with pytest.raises(InvalidRequest, match="save and load"):
         _offloader(storage)
+
+
+class SavesTwo:
+    def save(self, key: str, content: bytes) -> None: ...
+
+    def load(self, key: str) -> None: ...
+
+
+class LoadsTwo(DictStorage):
+    def load(self, key: str, version: str) -> None: ...  # type: ignore[override]
+
+
+class NamesTwo:
+    def save_named(self, name: str, content: bytes) -> str: ...
+
+    def load(self, key: str) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("storage", "said"),
+    [
+        (SavesTwo(), r"SavesTwo\.save .* got an unexpected keyword argument 'content_type'"),
+        (LoadsTwo(), r"LoadsTwo\.load .* missing a required argument: 'version'"),
+        (NamesTwo(), r"NamesTwo\.save_named .* got an unexpected keyword argument 'content_type'"),
+    ],
+)
+def test_a_storage_whose_methods_take_other_arguments_is_refused_at_once(storage: Any, said: str) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=said):
+        _offloader(storage)
+
+
+def test_a_storage_behind_a_wrapper_is_taken_by_what_the_wrapper_takes() -> None:
+    class Wrapped(SavesTwo):
+        @wraps(SavesTwo.save)
+        def save(self, *arguments: object, **named: object) -> None: ...
+
+    _offloader(Wrapped())
 
 
 def test_a_threshold_below_the_default_preview_needs_no_second_knob() -> None:

@@ -147,7 +147,7 @@ class StorageAccess:
         """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
 
         Raises:
-            InvalidRequest: it does not have both.
+            InvalidRequest: it does not have both, or one does not take what it is called with.
 
         """
         is_storage = _has(storage, "save", "load")
@@ -157,6 +157,11 @@ class StorageAccess:
                 f" have, not {storage!r}"
             )
             raise InvalidRequest(msg)
+        if is_storage:
+            _require_call(storage, "save", "", b"", content_type="", metadata={})
+        else:
+            _require_call(storage, "save_named", "", b"", content_type="")
+        _require_call(storage, "load", "")
         self.storage = cast("Storage | NamesReferences", storage)
         self.names_references = not is_storage
         self.reads_ranges = _has(storage, "load_range")
@@ -225,6 +230,27 @@ def _raise(error: Exception, *_: object, **__: object) -> NoReturn:
 def _has(storage: object, *methods: str) -> bool:
     """Return whether a storage has methods, delegated ones included: ``isinstance`` misses those from 3.12 on."""
     return all(callable(getattr(storage, method, None)) for method in methods)
+
+
+def _require_call(storage: object, method: str, *arguments: object, **named: object) -> None:
+    """Check that a method takes such arguments, where its signature can be read.
+
+    Raises:
+        InvalidRequest: it does not.
+
+    """
+    try:
+        # What a decorator wraps may take other arguments than the decorator.
+        signature = inspect.signature(getattr(storage, method), follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError as error:
+        protocol = "NamesReferences" if method == "save_named" else "Storage"
+        name = f"{type(storage).__name__}.{method}"
+        msg = f"{name} must take the arguments of coatcheck.{protocol}.{method}: {error}"
+        raise InvalidRequest(msg) from None
 
 
 @dataclass(frozen=True, slots=True)
