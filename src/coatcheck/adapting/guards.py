@@ -49,7 +49,7 @@ __all__ = (
     "settle",
 )
 
-FAILED = "coatcheck could not offload a tool result; it is kept, or cut if it is above the hard limit"
+FAILED = "coatcheck could not offload a tool result; it is kept, or stored or cut if it is above max_inline_tokens"
 """The warning for a failure of coatcheck's own, for ``coatcheck.log_failure``."""
 
 UNLIMITED = "coatcheck could not cut a tool result either; it is kept, whatever its size"
