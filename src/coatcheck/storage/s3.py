@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ListObjectsV2OutputTypeDef
 
-__all__ = ("S3Storage",)
+__all__ = ("S3Storage", "call_for")
 
 MULTIPART_BYTES = 16 << 20
 """Larger content is sent in parts of this size, so that a fault costs one part and not everything sent so far."""
