@@ -157,7 +157,7 @@ class Proxy:
 
         """
         no_steps = "a proxy sees one call at a time, so leave it out"
-        self.offloader = make_offloader(storage, options, owner="Proxy", no_steps=no_steps)
+        self.offloader = make_offloader(storage, options, owner=Proxy, no_steps=no_steps)
         if isinstance(upstream, Mapping):
             _check_names(upstream)
         self._upstream = upstream

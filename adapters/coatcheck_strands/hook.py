@@ -98,9 +98,9 @@ class ContextOffloader(StorageHooks):
             keep_structured_content: do not touch the ``structuredContent`` and ``metadata`` of a tool of an MCP server.
                 Else they are stored too where they are large, and ``restore`` gives them back.
             **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. With a
-                ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, which does not
-                count images and documents. ``max_retrieval_tokens=None`` returns the whole content where the model
-                selects nothing.
+                ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, unless that
+                is too low for what they hold: most models' count passes over media.
+                ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``. It is a ``ValueError``.
@@ -114,6 +114,7 @@ class ContextOffloader(StorageHooks):
             preview_tokens=preview_tokens,
             has_tool=include_retrieval_tool,
             more=options,
+            owner=ContextOffloader,
         )
         offloaders = Offloaders(storage, options=completed, evict_after_cycles=evict_after_cycles)
         super().__init__(offloaders, scope=scope)

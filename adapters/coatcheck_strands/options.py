@@ -51,6 +51,7 @@ def complete_options(
     preview_tokens: int,
     has_tool: bool,
     more: Mapping[str, Any],
+    owner: type,
 ) -> dict[str, Any]:
     """Return the options for ``Offloader``; none with a ready one.
 
@@ -84,12 +85,7 @@ def complete_options(
         # A higher threshold raises it, because Strands' own offloader knows no such limit.
         options.setdefault("max_inline_tokens", max(Settings().max_inline_tokens, max_result_tokens))
     # This checks them here and now, also where the storage is found only with the agent.
-    make_offloader(
-        InMemoryStorage(),
-        options,
-        owner="ContextOffloader",
-        no_steps=_NO_STEPS,
-    )
+    make_offloader(InMemoryStorage(), options, owner=owner, no_steps=_NO_STEPS)
     return options
 
 

@@ -219,18 +219,9 @@ def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 -
         FileStorage(root)
 
 
-@pytest.mark.parametrize(
-    ("root", "instead"),
-    [
-        ("s3://bucket/a/b", "S3Storage('bucket', 'a/b')"),
-        ("S3://bucket", "S3Storage('bucket')"),
-        ("memory://x", "FsspecBridge takes what fsspec knows"),
-        ("abfs+ssl://x", "FsspecBridge takes what fsspec knows"),
-        ("file:///folder", "FsspecBridge takes what fsspec knows"),
-    ],
-)
-def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str, instead: str) -> None:
-    with pytest.raises(InvalidRequest, match=re.escape(f"{root!r} is a URL: {instead}")):
+@pytest.mark.parametrize("root", ["s3://bucket/a/b", "S3://bucket", "memory://x", "abfs+ssl://x", "file:///folder"])
+def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(f"{root!r} is a URL: S3Storage('bucket', 'prefix') is for")):
         FileStorage(root)
 
 

@@ -95,7 +95,7 @@ def make_offloader(
     storage: StorageOrOffloader | None,
     options: Mapping[str, Any],
     *,
-    owner: Callable[..., object] | str = "Offloader",
+    owner: Callable[..., object] | None = None,
     no_steps: str | None = None,
     is_whole: bool = False,
 ) -> Offloader:
@@ -106,8 +106,7 @@ def make_offloader(
     Args:
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
-        owner: the class or function that the user passed them to, for error messages; its name alone will do, but then
-            they suggest none of its own arguments.
+        owner: the class or function that the user passed them to, for error messages. None: ``Offloader``.
         no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``. With
             a ready ``Offloader`` that has it, this is logged.
         is_whole: the owner both offloads and reads back, so that None may mean a new ``InMemoryStorage``.
@@ -117,7 +116,10 @@ def make_offloader(
         TypeError: ``Offloader`` has no such option; the message names the nearest.
 
     """
-    check_options(options, owner=owner)
+    with loading:
+        from coatcheck.offloader import Offloader  # noqa: PLC0415 - see above
+
+    check_options(options, owner=owner or Offloader)
     in_settings = getattr(options.get("settings"), "max_step_tokens", None)
     if no_steps is not None and options.get("max_step_tokens", in_settings) is not None:
         msg = f"max_step_tokens would do nothing here: {no_steps}"
@@ -126,9 +128,6 @@ def make_offloader(
         # If each part made a storage of its own, no read-back would find anything.
         msg = "pass the storage or the Offloader that all parts share: what offloads and what reads back must use one"
         raise InvalidRequest(msg)
-    with loading:
-        from coatcheck.offloader import Offloader  # noqa: PLC0415 - see above
-
     if not isinstance(storage, Offloader):
         return Offloader(storage, **options)
     refuse_options(options)

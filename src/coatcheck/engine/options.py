@@ -55,8 +55,8 @@ class OffloaderOptions(OtherOptions, total=False):
     preview_tokens: int | None
 
 
-def check_options(options: Mapping[str, object], *, owner: Callable[..., object] | str) -> None:
-    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is what the user called, or its name.
+def check_options(options: Mapping[str, object], *, owner: Callable[..., object]) -> None:
+    """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is what the user called.
 
     Raises:
         TypeError: it has not. The message suggests the nearest name, one of the owner's own too, and lists the options.
@@ -68,15 +68,13 @@ def check_options(options: Mapping[str, object], *, owner: Callable[..., object]
         if name not in known:
             nearest = _nearest(name, (*known, *_own_names(owner)))
             hint = "" if nearest is None else f" Did you mean {nearest!r}?"
-            called = owner if isinstance(owner, str) else getattr(owner, "__name__", owner)
+            called = getattr(owner, "__name__", owner)
             msg = f"{called} has no argument {name!r}.{hint} The options of an Offloader are: {', '.join(known)}"
             raise TypeError(msg)
 
 
-def _own_names(owner: Callable[..., object] | str) -> Sequence[str]:
+def _own_names(owner: Callable[..., object]) -> Sequence[str]:
     """Return the arguments that a class or a function names itself."""
-    if isinstance(owner, str):
-        return ()
     with loading:
         import inspect  # noqa: PLC0415 - only for the message
 

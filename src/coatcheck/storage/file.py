@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.checks import require_flag
 from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError, describe_error
-from coatcheck.core.forks import loading
 from coatcheck.core.references import is_scope_part, split_key
 from coatcheck.storage.bounds import MAX_LOOKS, TOTAL, Bounds, count_in, count_out, make_room, recount
 from coatcheck.storage.entry_files import (
@@ -104,7 +103,10 @@ class FileStorage:
             msg = f"FileStorage needs a folder as a str or a path, not {root!r}"
             raise InvalidRequest(msg)
         if _URL.match(os.fspath(root)) is not None:
-            msg = f"FileStorage needs a folder, and {root!r} is a URL: {_storage_for(os.fspath(root))}"
+            msg = (
+                f"FileStorage needs a folder, and {root!r} is a URL: S3Storage('bucket', 'prefix') is for"
+                " s3://bucket/prefix, FsspecBridge for what fsspec knows"
+            )
             raise InvalidRequest(msg)
         self._given_root = os.fspath(root)
         self._fsync = require_flag("fsync", fsync)
@@ -356,12 +358,3 @@ class FileStorage:
             for name in names:
                 with suppress(FileNotFoundError), open_folder(self._root, VERSION, name) as folder:
                     yield folder
-
-
-def _storage_for(url: str) -> str:
-    """Return what takes a URL that ``FileStorage`` refuses."""
-    if not url.lower().startswith("s3://"):
-        return "FsspecBridge takes what fsspec knows"
-    with loading:
-        from coatcheck.storage.s3 import call_for  # noqa: PLC0415 - only for the message
-    return f"{call_for(url)} takes it"

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import GetObjectOutputTypeDef, HeadObjectOutputTypeDef, ListObjectsV2OutputTypeDef
 
-__all__ = ("S3Storage", "call_for")
+__all__ = ("S3Storage",)
 
 MULTIPART_BYTES = 16 << 20
 """Larger content is sent in parts of this size, so that a fault costs one part and not everything sent so far."""
@@ -68,16 +68,6 @@ _HTTP = re.compile(r"https?://", re.IGNORECASE)
 
 _EMPTY = "%"
 """Replaces an empty str, which servers drop or change. No escaped str looks like this."""
-
-
-def call_for(address: str, prefix: str = "") -> str:
-    """Return the call that an address such as ``s3://bucket/agents`` stands for, with a prefix that follows it."""
-    scheme, _, path = address.rpartition("://")
-    bucket, _, own = path.strip("/").partition("/")
-    if not bucket or scheme.lower() not in {"", "s3"}:
-        return "S3Storage(bucket, prefix)"
-    whole = "/".join(filter(None, (own, prefix.strip("/"))))
-    return f"S3Storage({bucket!r}, {whole!r})" if whole else f"S3Storage({bucket!r})"
 
 
 class S3Storage:
@@ -130,7 +120,7 @@ class S3Storage:
             msg = f"S3Storage needs the name of a bucket and a prefix, both as str, not {bucket!r} and {prefix!r}"
             raise InvalidRequest(msg)
         if "/" in bucket and not bucket.startswith("arn:"):  # the ARN of an access point may hold one
-            msg = f"S3Storage needs the name of a bucket alone, not {bucket!r}: {call_for(bucket, prefix)}"
+            msg = f"S3Storage needs the name of a bucket alone, as in S3Storage('bucket', 'prefix'), not {bucket!r}"
             raise InvalidRequest(msg)
         if endpoint_url is not None and _HTTP.match(endpoint_url) is None:
             msg = f"endpoint_url must begin with http:// or https://, not {endpoint_url!r}"

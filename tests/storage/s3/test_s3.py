@@ -366,22 +366,12 @@ def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bucket", "call"),
-    [
-        ("s3://my-bucket/agents/support/", "S3Storage('my-bucket', 'agents/support')"),
-        ("s3://my-bucket", "S3Storage('my-bucket')"),
-        ("my-bucket/agents", "S3Storage('my-bucket', 'agents')"),
-        ("https://my-bucket.s3.amazonaws.com/agents", "S3Storage(bucket, prefix)"),
-    ],
+    "bucket",
+    ["s3://my-bucket/agents", "s3://my-bucket", "my-bucket/agents", "https://my-bucket.s3.amazonaws.com/agents"],
 )
-def test_an_address_is_refused_in_the_place_of_a_bucket_with_the_right_call(bucket: str, call: str) -> None:
-    with pytest.raises(InvalidRequest, match=re.escape(f"not {bucket!r}: {call}")):
+def test_an_address_is_refused_in_the_place_of_a_bucket_with_the_right_call(bucket: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(f"as in S3Storage('bucket', 'prefix'), not {bucket!r}")):
         S3Storage(bucket)
-
-
-def test_the_right_call_has_the_prefix_of_the_address_and_the_given_one() -> None:
-    with pytest.raises(InvalidRequest, match=re.escape("S3Storage('my-bucket', 'agents/support')")):
-        S3Storage("s3://my-bucket/agents/", "support")
 
 
 @pytest.mark.parametrize(
