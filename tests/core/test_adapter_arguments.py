@@ -61,12 +61,12 @@ def adapter(tool: object, *, scope: object = None, **options: object) -> Offload
 @pytest.mark.parametrize(
     ("make", "name", "nearest"),
     [
-        (Adapter, "excempt", "exempt"),
+        (Adapter, "exemptt", "exempt"),
         (Adapter, "native_medai", "native_media"),
-        (Adapter, "storge", "storage"),
+        (Adapter, "storag", "storage"),
         (Adapter, "max_tokens", "max_result_tokens"),
         (partial(adapter, "tool"), "scop", "scope"),
-        (Offloader, "storge", "storage"),
+        (Offloader, "storag", "storage"),
     ],
 )
 def test_a_misspelled_argument_of_the_adapters_own_is_answered_with_that(

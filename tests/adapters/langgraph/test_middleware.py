@@ -520,7 +520,7 @@ def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "nearest"), [("excempt", "exempt"), ("native_medai", "native_media"), ("scop", "scope")]
+    ("name", "nearest"), [("exemptt", "exempt"), ("native_medai", "native_media"), ("scop", "scope")]
 )
 def test_a_misspelled_argument_is_answered_with_the_nearest(name: str, nearest: str) -> None:
     with pytest.raises(TypeError, match=rf"^OffloadMiddleware has no argument '{name}'\. Did you mean '{nearest}'"):
