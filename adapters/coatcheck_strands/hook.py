@@ -20,7 +20,7 @@ from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalName, ScopeOption, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
-from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
+from coatcheck_strands.convert import blocks_of, fewest_tokens, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
@@ -99,7 +99,7 @@ class ContextOffloader(StorageHooks):
                 Else they are stored too where they are large, and ``restore`` gives them back.
             **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. With a
                 ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, unless that
-                is too low for what they hold: most models' count passes over media.
+                is too low for what they hold: most models' count passes over documents.
                 ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
 
         Raises:
@@ -205,9 +205,10 @@ class ContextOffloader(StorageHooks):
         result, tool_use, agent = event.result, event.tool_use, event.agent
         name, arguments = str(tool_use["name"]), tool_use.get("input")
 
-        async def measure() -> int:
+        async def measure() -> int | None:
             measured: Any = {"toolUseId": result["toolUseId"], "status": result["status"], "content": content}
-            return await agent.model.count_tokens([{"role": "user", "content": [{"toolResult": measured}]}])
+            tokens = await agent.model.count_tokens([{"role": "user", "content": [{"toolResult": measured}]}])
+            return tokens if tokens >= fewest_tokens(content) else None
 
         return Arrival(
             content=content,

@@ -135,7 +135,7 @@ class Offloader:
             is_error: whether the framework marked the result as an error.
             measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
                 returns it, or None for no count. The callable is not asked about text of so few bytes that a limit in
-                tokens keeps it for certain. Ignored if it fails, and if it is too low for what the result holds.
+                tokens keeps it for certain. Ignored if it fails.
             confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
                 returns false, the result stays at any size. Ignored if it fails.
             policy: decides about this call instead of the configured policies.

@@ -71,9 +71,6 @@ at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 toke
 _DOCUMENT_TOKENS = 3_000
 """One dense page of a document, by Anthropic's figure for PDF."""
 
-_CHARACTERS_OF_A_TOKEN = 128
-"""The most that one token covers in the vocabularies of today: a row of blanks."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
@@ -138,9 +135,7 @@ class Measure:
         """Tokens that the result is known to exceed, from what was asked so far; below 0 nothing is known."""
         self.counter = CountedOnce(counter)
         """Counts the result, its preview and its placeholder."""
-        fewest = self.media + sum(map(len, self.texts)) // _CHARACTERS_OF_A_TOKEN
-        # Strands counts nothing of media, nor of JSON in which ``json.dumps`` finds more than JSON.
-        self._measured = measured_tokens if measured_tokens is not None and measured_tokens >= fewest else None
+        self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}
 
     def exceeds(self, limit: int, *, as_measured: bool = True) -> bool:

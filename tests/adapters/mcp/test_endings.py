@@ -18,7 +18,6 @@ import anyio
 import pytest
 import uvicorn
 from mcp import MCPError
-from mcp.client.stdio import _parse_line
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCNotification, JSONRPCRequest
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
@@ -262,25 +261,15 @@ def test_what_the_library_logs_and_nobody_can_print_raises_nothing_into_it() -> 
 class Ended:
     """A process that has ended; ``looked`` is set once somebody has asked so again and again."""
 
-    def __init__(self, code: int | None) -> None:
-        self.code, self._looks, self.looked = code, 0, anyio.Event()
+    def __init__(self, code: int) -> None:
+        self._code, self._looks, self.looked = code, 0, anyio.Event()
 
     @property
-    def returncode(self) -> int | None:
+    def returncode(self) -> int:
         self._looks += 1
         if self._looks > 10:
             self.looked.set()
-        return self.code
-
-
-class Nowhere:
-    """A stream to a server that answers nothing."""
-
-    async def send(self, item: Any) -> None:
-        pass
-
-
-NOWHERE: Any = Nowhere()  # no stream in all else, but that is all that is asked of it
+        return self._code
 
 
 class TestOutputOfAProcessThatHasEnded:
@@ -295,7 +284,7 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(60):
             async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
                 await to_proxy.send(NOTE)
-                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0), NOWHERE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0))
                 assert [item async for item in passed] == [NOTE]
 
     async def test_a_message_long_after_the_end_shows_that_an_answer_right_after_it_was_a_servers(
@@ -308,37 +297,11 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
                 await to_proxy.send(NOTE)
-                tasks.start_soon(stdio_module._pass_on, reads, into, process, NOWHERE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, process)
                 assert await passed.receive() is NOTE
                 monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", 0.0)
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
-                await process.looked.wait()  # for much longer than a server may be silent that has ended
-                await to_proxy.send(NOTE)
-                assert await passed.receive() is NOTE
-                tasks.cancel_scope.cancel()
-
-    @pytest.mark.parametrize("seen", ["before", "after"])
-    @pytest.mark.parametrize("result", ["{}", "null"])
-    async def test_whether_one_that_ends_around_its_first_message_has_launched_the_server_is_asked_there(
-        self, result: str, seen: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(stdio_module, "_LAST_SECONDS", PATIENCE)
-        monkeypatch.setattr(stdio_module, "_AROUND_SECONDS", PATIENCE, raising=False)
-        process, (to_proxy, reads) = Ended(0 if seen == "before" else None), anyio.create_memory_object_stream[Any](1)
-        into, passed = anyio.create_memory_object_stream[Any](1)
-        writes, asked = anyio.create_memory_object_stream[Any](0)
-        with anyio.fail_after(PATIENCE):
-            async with anyio.create_task_group() as tasks, to_proxy, reads, passed, writes, asked:
-                await to_proxy.send(NOTE)
-                tasks.start_soon(stdio_module._pass_on, reads, into, process, writes)
-                assert await passed.receive() is NOTE
-                process.code = 0
-                question = (await asked.receive()).message
-                assert question.method == "ping"
-                monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", PATIENCE)  # the time of a message is no proof
-                await to_proxy.send(_parse_line(f'{{"jsonrpc":"2.0","id":"{question.id}","result":{result}}}'))
-                process.looked = anyio.Event()
                 await process.looked.wait()  # for much longer than a server may be silent that has ended
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
@@ -349,7 +312,7 @@ class TestOutputOfAProcessThatHasEnded:
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(PATIENCE):
             async with anyio.create_task_group() as tasks, to_proxy, reads, passed:
-                tasks.start_soon(stdio_module._pass_on, reads, into, process, NOWHERE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, process)
                 await process.looked.wait()
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
@@ -373,7 +336,7 @@ class TestOutputOfAProcessThatHasEnded:
         with anyio.fail_after(PATIENCE):
             async with to_proxy, reads, passed, anyio.create_task_group() as tasks:
                 tasks.start_soon(talk)
-                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(3), NOWHERE)
+                tasks.start_soon(stdio_module._pass_on, reads, into, Ended(3))
                 async for found in passed:
                     assert found is item
                 tasks.cancel_scope.cancel()

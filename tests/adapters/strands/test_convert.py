@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -119,3 +120,33 @@ def test_a_block_of_two_kinds_keeps_both() -> None:
 def test_nothing_is_made_of_messages_of_others() -> None:
     assert offloaded_references({"role": "user", "content": [{"text": "hello"}]}) == ()
     assert offloaded_references({"role": "user", "content": []}) == ()
+
+
+TABLE = b"a,b,c\n" * 50_000
+IDS = {"ids": [UUID(int=number) for number in range(50_000)]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"document": {"format": "csv", "name": "table", "source": {"bytes": TABLE}}}],
+        [{"text": "some words " * 100}, {"document": {"format": "csv", "name": "table", "source": {"bytes": TABLE}}}],
+        [{"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}],
+        [{"json": IDS}],
+    ],
+    ids=["a table", "text and a table", "pdf", "ids"],
+)
+def test_what_the_models_count_passes_over_is_measured_with_our_counter(content: list[Any]) -> None:
+    result = run(ContextOffloader(scope="s"), tools=[returning(*content)])
+
+    assert len(references(result)) == len(content)
+
+
+def test_a_models_count_that_sees_a_document_decides() -> None:
+    document = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}
+    subject = agent(ContextOffloader(scope="s"), tools=[returning(document)])
+    subject.model.tokens = 1_700  # type: ignore[attr-defined]
+
+    subject("go")
+
+    assert results(subject)[0]["content"] == [document]
