@@ -10,11 +10,13 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, ToolMessage, convert_to_messages
 
-from coatcheck import is_called_by_code, is_for_code_only
+from coatcheck import InvalidRequest, is_called_by_code, is_for_code_only
+from coatcheck.adapting import check_scope
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -191,11 +193,14 @@ def messages_in(state: object, *, key: str) -> Sequence[object]:
 def identity_of(config: object) -> Scope | None:
     """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation.
 
-    Parts stay as they are: a tuple of ``str`` is a scope, and the core refuses any others, which would be one flat text
-    that ``delete_scopes`` never finds. Anything else is made a ``str``.
+    A tuple that can be a scope of several parts stays one. Anything else is made a ``str``.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None
     if thread_id is None or thread_id == "":
         return None
-    return cast("Scope", thread_id) if isinstance(thread_id, list | tuple) else str(thread_id)
+    if isinstance(thread_id, tuple):
+        with suppress(InvalidRequest):
+            check_scope(thread_id)
+            return thread_id
+    return str(thread_id)

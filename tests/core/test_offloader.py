@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 import itertools
 import pickle
 import threading
@@ -145,7 +146,13 @@ def test_a_storage_behind_a_wrapper_is_taken_by_what_the_wrapper_takes() -> None
         @wraps(SavesTwo.save)
         def save(self, *arguments: object, **named: object) -> None: ...  # type: ignore[override]
 
+    class Signed(SavesTwo):
+        def save(self, *arguments: object, **named: object) -> None: ...
+
+        save.__signature__ = inspect.signature(SavesTwo.save)  # type: ignore[attr-defined]
+
     _offloader(Wrapped())
+    _offloader(Signed())
 
 
 def test_a_threshold_below_the_default_preview_needs_no_second_knob() -> None:

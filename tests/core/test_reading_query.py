@@ -189,10 +189,6 @@ def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> No
     assert (rest, answer.matches, answer.next_call) == (["[]", "[End of result]"], 0, None)
 
 
-def test_a_condition_on_lines_that_are_lists_is_one_on_the_lines() -> None:
-    assert body(stored('["a", 1]\n["b", 2]\n').ask(query="[?[0]=='b']")) == '[\n["b", 2]\n]'
-
-
 @pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
 def test_what_is_no_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):

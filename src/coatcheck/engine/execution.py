@@ -239,9 +239,11 @@ def _require_call(storage: object, method: str, *arguments: object, **named: obj
         InvalidRequest: it does not.
 
     """
+    function = getattr(storage, method)
+    if hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
+        return  # what a decorator wraps, or says that it takes, may be more than it is called with
     try:
-        # What a decorator wraps may take other arguments than the decorator.
-        signature = inspect.signature(getattr(storage, method), follow_wrapped=False)
+        signature = inspect.signature(function)
     except (TypeError, ValueError):
         return
     try:

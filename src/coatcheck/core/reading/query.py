@@ -1,9 +1,8 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
-On JSON Lines the query runs on each line, and its results are listed with line numbers; an empty list is none. If no
-line gives a result, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each
-of the two has the whole budget of a query. The items of joined texts are such records too, even if each takes many
-lines.
+On JSON Lines the query runs on each line, and its results are listed with line numbers; of empty lists, none. If each
+line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
+the two has the whole budget of a query. The items of joined texts are such records too, even if each takes many lines.
 """
 
 from __future__ import annotations
@@ -71,22 +70,8 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
 
 
 def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
-    given, exhausted = _of_each(evaluator, records)
-    values = [record for record in records if record is not EMPTY]
-    results = [(number, result) for number, result in given if result != []]
-    kind = wording.records_kind(len(results), len(values), what)
-    if results:
-        check_size([result for _, result in results])
-        return _Result(to_valid_unicode(render_records(results)), kind)
-    whole = _of_all(evaluator, values, _Result(render([]), kind, is_empty=True) if given else None)
-    if whole is None and exhausted is not None:
-        raise exhausted  # a line that was not searched may have what the list does not have
-    return whole
-
-
-def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[int, object]], TooMuchWork | None]:
-    """Return what each record gives, and why some were not searched if those before them gave nothing."""
     given: list[tuple[int, object]] = []
+    exhausted: TooMuchWork | None = None
     for number, record in enumerate(records, start=1):
         if record is EMPTY:
             continue
@@ -97,21 +82,22 @@ def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[in
         except TooMuchWork as error:
             if given:
                 raise
-            return given, error
+            exhausted = error
+            break
         if result is not None:
             given.append((number, result))
-    return given, None
-
-
-def _of_all(evaluator: Evaluator, values: list[object], otherwise: _Result | None) -> _Result | None:
-    """Return what the list of all records gives, ``otherwise`` if that is nothing."""
-    evaluator.start_afresh()
-    try:
-        return _whole(evaluator, values) or otherwise
-    except MismatchedType:
-        if otherwise is None:
-            raise
-        return otherwise  # the query takes a record, not a list
+    values = [record for record in records if record is not EMPTY]
+    if not given:
+        evaluator.start_afresh()
+        whole = _whole(evaluator, values)
+        if whole is None and exhausted is not None:
+            raise exhausted  # a line that was not searched may have what the list does not have
+        return whole
+    results = [(number, result) for number, result in given if result != []]
+    check_size([result for _, result in results])
+    shown = render_records(results) if results else render([])
+    kind = wording.records_kind(len(results), len(values), what)
+    return _Result(to_valid_unicode(shown), kind, is_empty=not results)
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:
