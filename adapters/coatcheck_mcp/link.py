@@ -350,7 +350,8 @@ class Link:
         request = _Request(method=method, params=sent)
         try:
             # While the session is opened, the time that it may take runs.
-            async with turn(method) if self._upstream.takes_turns and self.was_up else nullcontext():
+            takes_turns = self._upstream.takes_turns and self.was_up
+            async with turn(self._upstream, method) if takes_turns else nullcontext():
                 result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone()):

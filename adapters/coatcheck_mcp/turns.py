@@ -1,4 +1,4 @@
-"""How many requests to servers at URLs run at once: each holds a connection, and so one of this process's files."""
+"""How many requests to a server at a URL run at once: each holds a connection, and so one of this process's files."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ from anyio.lowlevel import RunVar
 
 __all__ = ("turn",)
 
-_SHARE_OF_OTHERS = 4
-"""One part in so many is for all but calls. Calls may take long, and wait for lists that say more about them."""
+_SHARE = 4
+"""One server gets one part in so many of the files, so that one that hangs leaves the others theirs. Of that, all but
+calls get one part in so many: calls may take long, and wait for lists that say more about them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
-_turns: RunVar[tuple[_Turn, _Turn]] = RunVar("coatcheck_mcp_turns")
-"""What calls of tools hold, and what all else does. Of all sessions together, since they share the files."""
+_turns: RunVar[dict[object, tuple[_Turn, _Turn]]] = RunVar("coatcheck_mcp_turns")
+"""What calls of tools hold, and what all else does, for each server. Of all its sessions together."""
 
 
-def turn(method: str) -> _Turn:
-    """Return what a request holds until it is answered. Together they take half of the files, so that some wait."""
+def turn(server: object, method: str) -> _Turn:
+    """Return what a request to a server holds until it is answered; ``server`` is the same in all its sessions."""
     if method == "ping":  # is there to see whether anybody answers
         return nullcontext()
     turns = _turns.get(None)
     if turns is None:
-        _turns.set(turns := _new_turns())
-    calls, others = turns
+        _turns.set(turns := {})
+    if server not in turns:
+        turns[server] = _new_turns()
+    calls, others = turns[server]
     return calls if method == "tools/call" else others
 
 
@@ -35,8 +38,8 @@ def _new_turns() -> tuple[_Turn, _Turn]:
     files = _files()
     if files is None:
         return nullcontext(), nullcontext()
-    at_once = files // 2
-    others = max(at_once // _SHARE_OF_OTHERS, 1)
+    at_once = files // _SHARE
+    others = max(at_once // _SHARE, 1)
     return anyio.Semaphore(max(at_once - others, 1)), anyio.Semaphore(others)
 
 

@@ -521,10 +521,10 @@ async def test_a_request_that_does_not_reach_a_server_fails_alone_and_the_next_m
 class TestMoreCallsThanConnections:
     @pytest.fixture(autouse=True)
     def _few_files(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("resource.getrlimit", lambda _: (8, 8))
+        monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
 
     @pytest.mark.parametrize(("method", "at_once"), [("call_tool", 3), ("read_resource", 1)])
-    async def test_they_take_turns_whatever_server_they_are_for(
+    async def test_they_take_turns_whatever_session_they_are_of(
         self, listener: socket.socket, method: str, at_once: int
     ) -> None:
         server, running, most, answered = Everything(), 0, 0, 0
@@ -551,12 +551,31 @@ class TestMoreCallsThanConnections:
         with anyio.fail_after(60):
             async with (
                 serving(server.server.streamable_http_app(), listener),
-                client_of({"a": url_upstream(url), "b": url_upstream(url)}) as client,
+                client_of(dict.fromkeys("ab", url_upstream(url))) as client,
                 anyio.create_task_group() as tasks,
             ):
                 for number in range(30):
                     tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
         assert (answered, most) == (30, at_once)
+
+    async def test_those_that_a_server_does_not_answer_leave_the_others_their_turns(
+        self, listener: socket.socket
+    ) -> None:
+        hanging, other, url = Everything(), Everything(), f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+        with anyio.fail_after(60), socket.create_server(("127.0.0.1", 0)) as another:
+            second = f"http://127.0.0.1:{another.getsockname()[1]}/mcp"
+            async with (
+                serving(hanging.server.streamable_http_app(), listener),
+                serving(other.server.streamable_http_app(), another),
+                client_of({"a": url_upstream(url), "b": url_upstream(second)}) as client,
+                anyio.create_task_group() as tasks,
+            ):
+                for _ in range(5):
+                    tasks.start_soon(client.call_tool, "a_wait")
+                while len(hanging.calls) < 3:
+                    await anyio.lowlevel.checkpoint()
+                assert not (await client.call_tool("b_small")).is_error
+                tasks.cancel_scope.cancel()
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
     async def test_one_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
