@@ -66,6 +66,18 @@ class _Stream:
     refused: MCPError | None = None
     """What the server said to the first try, if it will not serve it."""
 
+    before: _Stream | None = None
+    """The one that this one replaces."""
+
+    def replace_those_before(self) -> None:
+        """End them. Not sooner than this one is open, or what changes meanwhile would be lost."""
+        stream: _Stream | None = self
+        while stream is not None:
+            before, stream.before = stream.before, None
+            if before is not None:
+                before.scope.cancel()
+            stream = before
+
 
 class Changes:
     """Listens to all lists of one server, and to the resources that its client subscribed to."""
@@ -121,17 +133,18 @@ class Changes:
         async with into, changes, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_on, changes)
             tasks.start_soon(self._subscribe_again, self._kept)
-            before = _Stream()
+            before: _Stream | None = None
             while True:
                 stream = self._latest = self._next
-                self._next, stream.uris = _Stream(), frozenset(self._uris)
+                self._next, stream.uris, stream.before = _Stream(), frozenset(self._uris), before
                 tasks.start_soon(self._follow, session, into, stream, tasks)
                 with anyio.move_on_after(OPEN_SECONDS) as waiting:
                     await stream.tried.wait()
-                self._missed |= waiting.cancelled_caught
-                stream.tried.set()
+                if waiting.cancelled_caught:  # the server may serve one stream at a time
+                    self._missed = True
+                    stream.tried.set()
+                    stream.replace_those_before()
                 if stream.refused is None:
-                    before.scope.cancel()  # not sooner, or what changes meanwhile would be lost
                     before = stream
                 await self._next.wanted.wait()
 
@@ -161,6 +174,7 @@ class Changes:
                         resource_subscriptions=sorted(stream.uris),
                     ) as events:
                         stream.tried.set()
+                        stream.replace_those_before()
                         await self._read(events, into)
                 except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
                     if self._is_over(stream, error, tasks):

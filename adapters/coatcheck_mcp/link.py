@@ -386,6 +386,7 @@ class Link:
             async with self._subscribing:
                 for uri in uris:
                     await self.request("resources/subscribe", {"uri": uri})
+                    new.discard(uri)  # is to be given up, though another one is refused
         except MCPError:
             self._subscribed -= new
             raise

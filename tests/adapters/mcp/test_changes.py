@@ -145,9 +145,9 @@ async def test_what_changes_right_after_a_subscription_is_heard_of() -> None:
 class Choosy(Everything):
     """A server that refuses streams about some resources."""
 
-    def __init__(self) -> None:
+    def __init__(self, code: int = types.INVALID_PARAMS) -> None:
         super().__init__()
-        self.refused = {OTHER}
+        self.refused, self._code = {OTHER}, code
         self.asked: list[Any] = []
         self.streams = ListenHandler(self.bus)
         self.server.add_request_handler(
@@ -158,7 +158,7 @@ class Choosy(Everything):
         self.asked.append(params.notifications.resource_subscriptions)
         found = self.refused.intersection(params.notifications.resource_subscriptions or ())
         if found:
-            raise MCPError(code=types.INVALID_PARAMS, message=f"there is no {found.pop()}")
+            raise MCPError(code=self._code, message=f"there is no {found.pop()}")
         return await self.streams(ctx, params)
 
 
@@ -172,6 +172,19 @@ async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_
             with pytest.raises(MCPError, match=f"^there is no {OTHER}$"):
                 async with client.listen(resource_subscriptions=[OTHER]):
                     pass
+            for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
+                await server.bus.publish(change)
+                assert await anext(aiter(events)) == change
+
+
+async def test_a_resource_that_the_server_fails_at_ends_no_other_subscription() -> None:
+    server = Choosy(types.INTERNAL_ERROR)
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(tools_list_changed=True, resource_subscriptions=[URI]) as events,
+            client.listen(resource_subscriptions=[OTHER]),  # which may do at another try
+        ):
             for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
                 await server.bus.publish(change)
                 assert await anext(aiter(events)) == change
@@ -239,6 +252,30 @@ async def test_a_server_of_the_handshake_is_told_too_that_a_resource_is_given_up
             while len(given_up) < 2:
                 await client.list_prompts()
     assert given_up == [OTHER, URI]
+
+
+async def test_what_a_server_of_the_handshake_took_is_given_up_where_it_refuses_the_rest() -> None:
+    server, given_up = Everything(), list[str]()
+
+    async def subscribe(_: Any, params: types.SubscribeRequestParams) -> Any:
+        if params.uri == OTHER:
+            raise MCPError(code=types.INVALID_PARAMS, message="not here")
+        return {}
+
+    async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> Any:
+        given_up.append(params.uri)
+        return {}
+
+    server.server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, subscribe)
+    server.server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, unsubscribe)
+    with anyio.fail_after(60):
+        async with client_of(speaking(server, "initialize"), mode="auto") as client:
+            with pytest.raises(MCPError, match="not here"):
+                async with client.listen(resource_subscriptions=[URI, OTHER]):
+                    pass
+            while not given_up:
+                await client.list_prompts()
+    assert given_up == [URI]
 
 
 @pytest.mark.parametrize("first_question", ["initialize", "server/discover"])
