@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_framework import ContextProvider
+from agent_framework import AgentMiddlewareLayer, ContextProvider
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import RetrievalName, ScopeOption, WarnOnce, check_scope, make_offloader
@@ -87,10 +87,10 @@ class ToolOffloader(ContextProvider):
 
     async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
         """Add the retrieval tool to the tools of a run; the framework calls it, after our middleware noted the run."""
-        if not self._sessions.has_agent(agent):
+        if isinstance(agent, AgentMiddlewareLayer) and not self._sessions.has_agent(agent):  # a workflow takes none
             self._warn(
-                "The agent %r has the ToolOffloader among its context_providers, but this run did not pass the"
-                " middleware that takes large results out. Pass middleware=offload.middleware, without brackets",
+                "The agent %r has the ToolOffloader among its context_providers, but has not run with all of its"
+                " middleware, so large results may stay. Pass middleware=offload.middleware, without brackets",
                 agent.name or agent.id,
             )
         context.extend_tools(self.source_id, [self.retrieval_tool])

@@ -16,6 +16,7 @@ from agent_framework import (
     MiddlewareFailure,
     MiddlewareTermination,
     UserInputRequiredException,
+    WorkflowBuilder,
 )
 from agent_framework.exceptions import MiddlewareException, ToolException
 
@@ -244,6 +245,17 @@ async def test_a_run_that_passes_the_middleware_is_not_warned_of(
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
     assert not caplog.records
+
+
+async def test_a_workflow_which_takes_no_middleware_is_not_warned_of(
+    server: ScriptedServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    offload = ToolOffloader()
+    with playing(server, Script()) as client:
+        workflow = WorkflowBuilder(start_executor=agent_on(client, offload, [])).build()
+        await workflow.as_agent(context_providers=[offload]).run("Go.")
+
+    assert [record for record in caplog.records if record.name == "coatcheck_agent_framework"] == []
 
 
 async def test_the_retrieval_tool_may_be_one_of_the_agents_own(server: ScriptedServer) -> None:
