@@ -63,10 +63,10 @@ def adapter(tool: object, *, scope: object = None, **options: object) -> Offload
     [
         (Adapter, "exemptt", "exempt"),
         (Adapter, "native_medai", "native_media"),
-        (Adapter, "storag", "storage"),
+        (Adapter, "sstorage", "storage"),
         (Adapter, "max_tokens", "max_result_tokens"),
         (partial(adapter, "tool"), "scop", "scope"),
-        (Offloader, "storag", "storage"),
+        (Offloader, "sstorage", "storage"),
     ],
 )
 def test_a_misspelled_argument_of_the_adapters_own_is_answered_with_that(

@@ -84,7 +84,8 @@ def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_pa
 
     (conversation,) = read_conversations(saved(tmp_path / "a", request), [])
 
-    assert conversation.parts[0] == Words((TextBlock("be brief"), JsonBlock([{"name": "t"}])))
+    system, tools = Words((TextBlock("be brief"),), is_system=True), Words((JsonBlock([{"name": "t"}]),))
+    assert conversation.parts[:2] == (system, tools)
 
 
 def test_every_agent_of_a_strands_session_is_a_conversation_in_the_order_of_its_messages(tmp_path: Path) -> None:
@@ -265,6 +266,20 @@ def test_the_system_message_of_each_format_is_known(
     (read,) = read_conversations(saved(tmp_path / "a.json", [*([told] if is_there else []), first, *others]), [])
 
     assert read.counted == ({"system"} if is_there else set())
+
+
+@pytest.mark.parametrize(
+    ("message", "counted"),
+    [({"type": "SystemMessage", "content": "be brief"}, {"system"}), ({"role": "system", "content": ""}, set())],
+)
+def test_a_system_message_is_known_by_what_was_read_of_it(
+    message: dict[str, str], counted: set[str], tmp_path: Path
+) -> None:
+    others = [{"type": "human", "content": "x"}] if "type" in message else [{"role": "user", "content": "x"}]
+
+    (read,) = read_conversations(saved(tmp_path / "a.json", [message, *others]), [])
+
+    assert read.counted == counted
 
 
 def test_what_a_request_holds_besides_its_messages_is_known(tmp_path: Path) -> None:

@@ -38,6 +38,9 @@ class Words:
 
     blocks: tuple[Block, ...]
 
+    is_system: bool = False
+    """Whether it is the system prompt, or a part of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

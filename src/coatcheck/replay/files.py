@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from coatcheck.core.blocks import JsonBlock
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.replay.conversation import SYSTEM, TOOLS, Conversation, Words, blocks_of
-from coatcheck.replay.formats import FORMATS, Misfit, is_of_system, read_messages
+from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 from coatcheck.replay.sessions import sessions_in
 
 if TYPE_CHECKING:
@@ -243,16 +243,17 @@ def _conversation(
             found = f"these are not messages: {message} {error}"
         msg = f"{place}{found}. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg) from None
-    counted = {SYSTEM} if any(map(is_of_system, messages)) else set[str]()
-    if not isinstance(value, list):
-        counted |= {name for name, held in ((SYSTEM, _system_of(value)), (TOOLS, value.get("tools"))) if held}
+    parts = (*opening, *parts)
+    counted = {SYSTEM for part in parts if isinstance(part, Words) and part.is_system and part.blocks}
+    if not isinstance(value, list) and value.get("tools"):
+        counted.add(TOOLS)
     own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
     found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
     return Conversation(
         name=found,
         source=str(path),
         recorded_as=recorded_as,
-        parts=(*opening, *parts),
+        parts=parts,
         # Coding agents record no more than their own additions to it.
         counted=frozenset() if in_pieces else frozenset(counted),
     )
@@ -260,10 +261,6 @@ def _conversation(
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return what a recorded request sends besides its messages: the system prompt of its own field, and the tools."""
-    told = [*blocks_of(_system_of(request)), *([JsonBlock(request["tools"])] if request.get("tools") else [])]
-    return (Words(tuple(told)),) if told else ()
-
-
-def _system_of(request: Mapping[str, Any]) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the system prompt that a recorded request has in a field of its own."""
-    return request.get("system") or request.get("instructions")
+    system = Words(blocks_of(request.get("system") or request.get("instructions")), is_system=True)
+    tools = Words((JsonBlock(request["tools"]),) if request.get("tools") else ())
+    return tuple(words for words in (system, tools) if words.blocks)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeAlias
 from coatcheck.core.blocks import ToolResult
 from coatcheck.replay.conversation import Call, Part, Result, Turn, Words, blocks_of
 
-__all__ = ("FORMATS", "Misfit", "is_of_system", "read_messages")
+__all__ = ("FORMATS", "Misfit", "read_messages")
 
 Message: TypeAlias = Mapping[str, Any]
 Names: TypeAlias = dict[str, str]
@@ -76,15 +76,6 @@ def read_messages(messages: Sequence[object], *, in_pieces: bool = False) -> tup
     raise max(misfits, key=lambda misfit: misfit.position)
 
 
-def is_of_system(message: object) -> bool:
-    """Return whether a message that was read holds the system prompt."""
-    match message:
-        case {"role": "system" | "developer"} | {"type": "system"} | {"lc": _, "id": [*_, "SystemMessage"]}:
-            return True
-        case _:
-            return False
-
-
 def _read_as(
     name: str, reader: Callable[[Message, Names], Iterator[Part]], *, messages: Sequence[object]
 ) -> tuple[Part, ...] | Misfit:
@@ -108,8 +99,8 @@ def _openai(message: Message, names: Names) -> Iterator[Part]:
         if block.get("type") not in _OPENAI_PARTS and not (is_result and isinstance(block.get("type"), str)):
             _reject(f"holds a content part of type {_quoted(block.get('type'))}")
     match message:
-        case {"role": "system" | "developer" | "user", "content": _}:
-            yield Words(blocks_of(content))
+        case {"role": "system" | "developer" | "user" as role, "content": _}:
+            yield _words(role, content)
         case {"role": "assistant"}:
             legacy = message.get("function_call")
             calls = _list_of(message, "tool_calls") or ([{"function": legacy}] if legacy else [])
@@ -141,12 +132,13 @@ def _anthropic(message: Message, names: Names) -> Iterator[Part]:
         case {"role": "assistant", "content": _}:
             said, calls = _split(content, lambda block: block.get("type") in _ANTHROPIC_CALLS)
             yield _turn(said, [(_named(names, call.get("id"), call.get("name")), call.get("input")) for call in calls])
-        case {"role": "user" | "system", "content": _}:
+        case {"role": "user" | "system" as role, "content": _}:
             said, results = _split(content, lambda block: block.get("type") == "tool_result")
             for result in results:
                 name = names.get(str(result.get("tool_use_id")))
                 yield _result(result.get("content"), name, is_error=result.get("is_error") is True)
-            yield from _words(said)
+            if said:
+                yield _words(role, said)
         case _:
             _reject(_unknown_role(message))
 
@@ -162,8 +154,8 @@ def _langchain(message: Message, names: Names) -> Iterator[Part]:
         _reject("is neither {type, content}, {type, data} nor {lc, id, kwargs}")
     content = fields["content"]
     match kind.lower().removesuffix("chunk").removesuffix("message"):
-        case "human" | "system" | "chat":
-            yield Words(blocks_of(content))
+        case "human" | "system" | "chat" as role:
+            yield _words(role, content)
         case "ai":
             said, _ = _split(content, lambda block: block.get("type") in _LANGCHAIN_CALLS)
             calls = [*_list_of(fields, "tool_calls"), *_list_of(fields, "invalid_tool_calls")]
@@ -193,7 +185,8 @@ def _strands(message: Message, names: Names) -> Iterator[Part]:
             for result in (block["toolResult"] for block in results):
                 name, error = names.get(str(result.get("toolUseId"))), result.get("status") == "error"
                 yield _result(result.get("content"), name, is_error=error, offloaded=_OUR_MARK in result)
-            yield from _words(said)
+            if said:
+                yield _words("user", said)
         case _:
             _reject(_unknown_role(message))
 
@@ -204,8 +197,8 @@ def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001
     if not isinstance(meta, dict) or not isinstance(content, list):
         _reject("has not meta and a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")
     match message:
-        case {"role": "system" | "user"}:
-            yield Words(blocks_of(content))
+        case {"role": "system" | "user" as role}:
+            yield _words(role, content)
         case {"role": "assistant"}:
             said, calls = _split(content, lambda block: isinstance(block.get("tool_call"), dict))
             made = [block["tool_call"] for block in calls]
@@ -232,8 +225,8 @@ def _responses(item: Message, names: Names) -> Iterator[Part]:
     match item:
         case {"role": "assistant", "content": content}:
             yield _turn(content, ())
-        case {"role": "system" | "developer" | "user", "content": content}:
-            yield Words(blocks_of(content))
+        case {"role": "system" | "developer" | "user" as role, "content": content}:
+            yield _words(role, content)
         case {"role": _}:
             _reject(_unknown_role(item))
         case _:
@@ -281,9 +274,8 @@ def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
     return tuple(joined)
 
 
-def _words(said: list[Any]) -> Iterator[Part]:
-    if said:
-        yield Words(blocks_of(said))
+def _words(role: str, content: object) -> Words:
+    return Words(blocks_of(content), is_system=role in {"system", "developer"})
 
 
 def _turn(said: object, calls: Sequence[tuple[str, object]]) -> Turn:
