@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -64,19 +65,7 @@ class _Stream:
     """Set once it is open, or did not open, or took too long for anybody to wait."""
 
     refused: MCPError | None = None
-    """What the server said to the first try, if it will not serve it."""
-
-    before: _Stream | None = None
-    """The one that this one replaces."""
-
-    def replace_those_before(self) -> None:
-        """End them. Not sooner than this one is open, or what changes meanwhile would be lost."""
-        stream: _Stream | None = self
-        while stream is not None:
-            before, stream.before = stream.before, None
-            if before is not None:
-                before.scope.cancel()
-            stream = before
+    """What the server said to the first try, if it does not serve what is new."""
 
 
 class Changes:
@@ -103,10 +92,10 @@ class Changes:
         """Whether a stream has ended since the client was last told of what it may have missed."""
 
     async def subscribe(self, uris: Collection[str]) -> None:
-        """Listen to changes of these resources too; return once that has begun, or cannot for now.
+        """Listen to changes of these resources too; return once that has begun, or was tried for ``OPEN_SECONDS``.
 
         Raises:
-            MCPError: the server refuses them. What else was listened to still is.
+            MCPError: the server does not serve them. What else was listened to still is.
 
         """
         async with self._subscribing:  # one at a time, so that what is refused is what was asked here
@@ -133,18 +122,17 @@ class Changes:
         async with into, changes, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_on, changes)
             tasks.start_soon(self._subscribe_again, self._kept)
-            before: _Stream | None = None
+            before = _Stream()
             while True:
                 stream = self._latest = self._next
-                self._next, stream.uris, stream.before = _Stream(), frozenset(self._uris), before
+                self._next, stream.uris = _Stream(), frozenset(self._uris)
                 tasks.start_soon(self._follow, session, into, stream, tasks)
                 with anyio.move_on_after(OPEN_SECONDS) as waiting:
                     await stream.tried.wait()
-                if waiting.cancelled_caught:  # the server may serve one stream at a time
-                    self._missed = True
-                    stream.tried.set()
-                    stream.replace_those_before()
+                self._missed |= waiting.cancelled_caught
+                stream.tried.set()
                 if stream.refused is None:
+                    before.scope.cancel()  # not sooner, or what changes meanwhile would be lost
                     before = stream
                 await self._next.wanted.wait()
 
@@ -174,7 +162,6 @@ class Changes:
                         resource_subscriptions=sorted(stream.uris),
                     ) as events:
                         stream.tried.set()
-                        stream.replace_those_before()
                         await self._read(events, into)
                 except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
                     if self._is_over(stream, error, tasks):
@@ -187,12 +174,14 @@ class Changes:
         """Return whether a stream that failed is not to be tried again."""
         is_first = not stream.tried.is_set()
         stream.tried.set()
-        if not isinstance(error, MCPError) or error.code in _FOR_NOW:
+        if not isinstance(error, MCPError):
             return False
         if stream.new and is_first:  # who asked for them is told, and the stream before stays
             stream.refused = error
             self._uris -= stream.new
             return True
+        if error.code in _FOR_NOW:
+            return False
         if stream.uris:  # nobody knows which of them the server refuses
             self._uris -= stream.uris
             self._next.wanted.set()
@@ -201,20 +190,33 @@ class Changes:
         return self._unheard is None  # a server need not serve it
 
     async def _subscribe_again(self, uris: Collection[str]) -> None:
-        """Listen again to resources for which nobody waits: to all at once or, if that is refused, one by one."""
+        """Listen again to resources for which nobody waits: to all at once or, if that fails, to each."""
         wanted = sorted(self._wanted.intersection(uris))
         try:
             await self.subscribe(wanted)
-        except MCPError as refused:
-            if len(wanted) > 1:
+        except MCPError:
+            async with anyio.create_task_group() as tasks:
                 for uri in wanted:
-                    await self._subscribe_again([uri])
+                    tasks.start_soon(self._subscribe_alone, uri)
+        else:
+            for uri in wanted:
+                await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
+
+    async def _subscribe_alone(self, uri: str) -> None:
+        for failed in count(1):
+            if uri not in self._wanted:
+                return
+            try:
+                await self.subscribe([uri])
+            except MCPError as refused:
+                if refused.code not in _FOR_NOW:
+                    self._wanted.discard(uri)
+                    logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
+                    return
             else:
-                self._wanted.difference_update(wanted)
-                logger.warning("changes of the resource %s will not be heard of: %s", *wanted, refused)
-            return
-        for uri in wanted:
-            await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
+                await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
+                return
+            await anyio.sleep(pause_after(failed))
 
     async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:
         """Pass on what comes on a stream, after what changed between two streams, and so is on neither.

@@ -162,8 +162,9 @@ class Choosy(Everything):
         return await self.streams(ctx, params)
 
 
-async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_other_subscription() -> None:
-    server = Choosy()
+@pytest.mark.parametrize("code", [types.INVALID_PARAMS, types.INTERNAL_ERROR])
+async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_other_subscription(code: int) -> None:
+    server = Choosy(code)
     with anyio.fail_after(60):
         async with (
             client_of(server, mode="auto") as client,
@@ -172,19 +173,6 @@ async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_
             with pytest.raises(MCPError, match=f"^there is no {OTHER}$"):
                 async with client.listen(resource_subscriptions=[OTHER]):
                     pass
-            for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
-                await server.bus.publish(change)
-                assert await anext(aiter(events)) == change
-
-
-async def test_a_resource_that_the_server_fails_at_ends_no_other_subscription() -> None:
-    server = Choosy(types.INTERNAL_ERROR)
-    with anyio.fail_after(60):
-        async with (
-            client_of(server, mode="auto") as client,
-            client.listen(tools_list_changed=True, resource_subscriptions=[URI]) as events,
-            client.listen(resource_subscriptions=[OTHER]),  # which may do at another try
-        ):
             for change in (ToolsListChanged(), ResourceUpdated(uri=URI)):
                 await server.bus.publish(change)
                 assert await anext(aiter(events)) == change
@@ -214,6 +202,33 @@ async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_s
     assert ResourceUpdated(uri=OTHER) not in heard
     (said,) = [record.getMessage() for record in caplog.records if "will not be heard of" in record.getMessage()]
     assert said == f"changes of the resource {OTHER} will not be heard of: there is no {OTHER}"
+
+
+async def test_the_lists_are_listened_to_also_after_the_only_resource_was_refused(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
+    server = Choosy()
+    server.refused.clear()
+
+    async def publish(client: Any) -> None:
+        while True:
+            await server.bus.publish(ToolsListChanged())
+            await client.list_prompts()
+
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(tools_list_changed=True, resource_subscriptions=[OTHER]) as events,
+            anyio.create_task_group() as tasks,
+        ):
+            server.refused.add(OTHER)
+            server.streams.close()
+            while OTHER not in caplog.text:
+                await client.list_prompts()
+            tasks.start_soon(publish, client)
+            assert await anext(aiter(events)) == ToolsListChanged()
+            tasks.cancel_scope.cancel()
 
 
 async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_given_up() -> None:
