@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
@@ -64,8 +63,14 @@ class _Stream:
     tried: anyio.Event = field(default_factory=anyio.Event)
     """Set once it is open, or did not open, or took too long for anybody to wait."""
 
+    before: _Stream | None = None
+    """The one that it replaces."""
+
+    is_open: bool = False
+    """Whether it is, or was once."""
+
     refused: MCPError | None = None
-    """What the server said to the first try, if it does not serve what is new."""
+    """What the server said, if it does not serve what is new."""
 
 
 class Changes:
@@ -125,7 +130,7 @@ class Changes:
             before = _Stream()
             while True:
                 stream = self._latest = self._next
-                self._next, stream.uris = _Stream(), frozenset(self._uris)
+                self._next, stream.uris, stream.before = _Stream(), frozenset(self._uris), before
                 tasks.start_soon(self._follow, session, into, stream, tasks)
                 with anyio.move_on_after(OPEN_SECONDS) as waiting:
                     await stream.tried.wait()
@@ -134,6 +139,8 @@ class Changes:
                 if stream.refused is None:
                     before.scope.cancel()  # not sooner, or what changes meanwhile would be lost
                     before = stream
+                elif before.scope.cancel_called or before.uris != self._uris:
+                    self._next.wanted.set()
                 await self._next.wanted.wait()
 
     def close(self) -> None:
@@ -161,6 +168,7 @@ class Changes:
                         resources_list_changed=True,
                         resource_subscriptions=sorted(stream.uris),
                     ) as events:
+                        stream.is_open, stream.before = True, None
                         stream.tried.set()
                         await self._read(events, into)
                 except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
@@ -172,15 +180,10 @@ class Changes:
 
     def _is_over(self, stream: _Stream, error: Exception, tasks: TaskGroup) -> bool:
         """Return whether a stream that failed is not to be tried again."""
-        is_first = not stream.tried.is_set()
+        if isinstance(error, MCPError) and stream.new and not stream.is_open:
+            return self._is_refused(stream, error)
         stream.tried.set()
-        if not isinstance(error, MCPError):
-            return False
-        if stream.new and is_first:  # who asked for them is told, and the stream before stays
-            stream.refused = error
-            self._uris -= stream.new
-            return True
-        if error.code in _FOR_NOW:
+        if not isinstance(error, MCPError) or error.code in _FOR_NOW:
             return False
         if stream.uris:  # nobody knows which of them the server refuses
             self._uris -= stream.uris
@@ -189,34 +192,40 @@ class Changes:
             return True
         return self._unheard is None  # a server need not serve it
 
+    def _is_refused(self, stream: _Stream, error: MCPError) -> bool:
+        """Return whether a server does not serve what is new on a stream, or may do at another try."""
+        before = stream.before
+        if error.code in _FOR_NOW and before is not None and not before.scope.cancel_called:
+            before.scope.cancel()  # there may be as many streams as the server allows
+            self._missed = True
+            return False
+        self._uris -= stream.new
+        stream.refused = error
+        if stream.tried.is_set():  # nobody waits any more to be told
+            self._leave(stream.new, error)
+            self._next.wanted.set()
+        stream.tried.set()
+        return True
+
+    def _leave(self, uris: Collection[str], refused: MCPError) -> None:
+        self._wanted.difference_update(uris)
+        for uri in sorted(uris):
+            logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
+
     async def _subscribe_again(self, uris: Collection[str]) -> None:
-        """Listen again to resources for which nobody waits: to all at once or, if that fails, to each."""
+        """Listen again to resources for which nobody waits: to all at once or, if that is refused, to each."""
         wanted = sorted(self._wanted.intersection(uris))
         try:
             await self.subscribe(wanted)
-        except MCPError:
-            async with anyio.create_task_group() as tasks:
+        except MCPError as refused:
+            if len(wanted) > 1:
                 for uri in wanted:
-                    tasks.start_soon(self._subscribe_alone, uri)
-        else:
-            for uri in wanted:
-                await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
-
-    async def _subscribe_alone(self, uri: str) -> None:
-        for failed in count(1):
-            if uri not in self._wanted:
-                return
-            try:
-                await self.subscribe([uri])
-            except MCPError as refused:
-                if refused.code not in _FOR_NOW:
-                    self._wanted.discard(uri)
-                    logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
-                    return
+                    await self._subscribe_again([uri])
             else:
-                await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
-                return
-            await anyio.sleep(pause_after(failed))
+                self._leave(wanted, refused)
+            return
+        for uri in wanted:
+            await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
 
     async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:
         """Pass on what comes on a stream, after what changed between two streams, and so is on neither.

@@ -382,11 +382,13 @@ class Link:
         try:
             if self.speaks_modern:
                 await self._changes.subscribe(uris)
+                self._subscribed |= set(uris)  # somebody else's try may have failed meanwhile
                 return
             async with self._subscribing:
                 for uri in uris:
                     await self.request("resources/subscribe", {"uri": uri})
                     new.discard(uri)  # is to be given up, though another one is refused
+                    self._subscribed.add(uri)
         except MCPError:
             self._subscribed -= new
             raise

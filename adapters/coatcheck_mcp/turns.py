@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
-from typing import TypeAlias
+from contextlib import asynccontextmanager, nullcontext
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from anyio.lowlevel import RunVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 __all__ = ("turn",)
 
@@ -18,27 +21,37 @@ calls get one part in so many: calls may take long, and wait for lists that say 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
 _turns: RunVar[dict[object, tuple[_Turn, _Turn]]] = RunVar("coatcheck_mcp_turns")
-"""What calls of tools hold, and what all else does, for each server. Of all its sessions together."""
+"""What calls of tools hold, and what all else does, for each server: of all its sessions together. Under None, what the
+requests to all servers hold."""
 
 
-def turn(server: object, method: str) -> _Turn:
-    """Return what a request to a server holds until it is answered; ``server`` is the same in all its sessions."""
-    if method == "ping":  # is there to see whether anybody answers
-        return nullcontext()
+@asynccontextmanager
+async def turn(server: object, method: str) -> AsyncIterator[None]:
+    """Hold what a request to a server holds until it is answered.
+
+    Args:
+        server: is the same in all sessions with it.
+        method: of the request. A ``ping`` waits for nothing: it is there to see whether anybody answers.
+
+    """
+    if method == "ping":
+        yield
+        return
     turns = _turns.get(None)
     if turns is None:
-        _turns.set(turns := {})
+        _turns.set(turns := {None: _new_turns(2)})
     if server not in turns:
-        turns[server] = _new_turns()
-    calls, others = turns[server]
-    return calls if method == "tools/call" else others
+        turns[server] = _new_turns(_SHARE)
+    kind = 0 if method == "tools/call" else 1
+    async with turns[server][kind], turns[None][kind]:
+        yield
 
 
-def _new_turns() -> tuple[_Turn, _Turn]:
+def _new_turns(share: int) -> tuple[_Turn, _Turn]:
     files = _files()
     if files is None:
         return nullcontext(), nullcontext()
-    at_once = files // _SHARE
+    at_once = files // share
     others = max(at_once // _SHARE, 1)
     return anyio.Semaphore(max(at_once - others, 1)), anyio.Semaphore(others)
 

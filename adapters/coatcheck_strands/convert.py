@@ -32,34 +32,10 @@ __all__ = (
 _TYPES = {"image": "image", "document": "application", "audio": "audio", "video": "video"}
 """Kind of block to the first half of the MIME type; the second half is its format."""
 
-_TEXT_FORMATS = frozenset({"csv", "html", "md", "txt"})
-"""Documents that are text."""
-
-_BYTES_OF_A_TOKEN = 128
-"""The most that one token covers in the vocabularies of today: a row of blanks."""
-
 
 def blocks_of(content: Sequence[ToolResultContent]) -> tuple[Block, ...]:
     """Convert the content of a tool result, in order."""
     return tuple([_block_of(part) for part in content])
-
-
-def fewest_tokens(content: object) -> int:
-    """Return what a count of a result cannot be below if it has seen all of it.
-
-    Most models' count passes over documents, and over JSON with values that ``json.dumps`` refuses.
-    """
-    return sum(map(_fewest_tokens_of, content)) if isinstance(content, list) else 0
-
-
-def _fewest_tokens_of(part: object) -> int:
-    match part:
-        case {"document": {"format": str(kind), "source": {"bytes": bytes(data)}}}:
-            return 1 + (len(data) // _BYTES_OF_A_TOKEN if kind in _TEXT_FORMATS else 0)
-        case {"json": _}:
-            return 1
-        case _:
-            return 0
 
 
 def plain_blocks_of(content: object) -> tuple[Block, ...]:

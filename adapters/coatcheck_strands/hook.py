@@ -20,8 +20,9 @@ from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalName, ScopeOption, WarnOnce, asettle
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
-from coatcheck_strands.convert import blocks_of, fewest_tokens, plain_blocks_of, rewrite, texts_of
+from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
+from coatcheck_strands.measuring import measure
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
 from coatcheck_strands.options import DEFAULTS, check_cycles, complete_options, identity_of
@@ -99,7 +100,7 @@ class ContextOffloader(StorageHooks):
                 Else they are stored too where they are large, and ``restore`` gives them back.
             **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. With a
                 ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, unless that
-                is too low for what they hold: most models' count passes over documents.
+                passes over what they hold, as most models' count does over media.
                 ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
 
         Raises:
@@ -121,7 +122,8 @@ class ContextOffloader(StorageHooks):
         self._should_offload = should_offload
         self._include_retrieval_tool = include_retrieval_tool
         self._keep_structured_content = keep_structured_content
-        self._asks_the_model = not isinstance(storage, Offloader) and completed.get("token_counter") is None
+        asks_the_model = not isinstance(storage, Offloader) and completed.get("token_counter") is None
+        self._measure = partial(measure, limit=max_result_tokens) if asks_the_model else None
         self._find_tool = RetrievalName(RETRIEVAL_TOOL, warn=WarnOnce(logger), is_ours=self._is_ours).find
         self.retrieve_offloaded_content = RetrievalTool(
             self.offloaders, scope=self.scope, native_media=native_media, whole=is_whole
@@ -205,11 +207,6 @@ class ContextOffloader(StorageHooks):
         result, tool_use, agent = event.result, event.tool_use, event.agent
         name, arguments = str(tool_use["name"]), tool_use.get("input")
 
-        async def measure() -> int | None:
-            measured: Any = {"toolUseId": result["toolUseId"], "status": result["status"], "content": content}
-            tokens = await agent.model.count_tokens([{"role": "user", "content": [{"toolResult": measured}]}])
-            return tokens if tokens >= fewest_tokens(content) else None
-
         return Arrival(
             content=content,
             native=native,
@@ -218,7 +215,7 @@ class ContextOffloader(StorageHooks):
             tool_name=name,
             tool_args=arguments if isinstance(arguments, Mapping) else {},
             is_error=result["status"] == "error",
-            measured_tokens=measure if self._asks_the_model else None,
+            measured_tokens=self._measure and partial(self._measure, content, result, agent.model),
             confirm=None if self._should_offload is None else partial(self._should_offload, name),
             policy=policy or (Never() if asks_to_keep(event.invocation_state) else None),
         )

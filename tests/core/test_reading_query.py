@@ -168,6 +168,19 @@ def test_json_lines_are_one_list_where_no_line_gives_anything(query: str, result
     assert body(stored(LINES).ask(query=query)) == result
 
 
+def test_a_condition_on_lines_that_are_rows_is_one_on_the_rows() -> None:
+    rows = stored('["id", "level"]\n[1, "ERROR"]\n[2, "INFO"]\n[3, "ERROR"]\n')
+
+    assert json.loads(body(rows.ask(query="[?[1]=='ERROR']"))) == [[1, "ERROR"], [3, "ERROR"]]
+    assert body(rows.ask(query="[?[1]=='WARN']")) == "[]"
+
+
+def test_an_empty_list_of_each_line_is_not_taken_for_null() -> None:
+    lines = stored('{"items": []}\n' * 3)
+
+    assert body(lines.ask(query="not_null(items, 'none')")) == "[]"
+
+
 def test_a_line_that_gives_an_empty_list_gives_no_result() -> None:
     text = '{"rows": [{"s": "a"}]}\n{"rows": []}\n{"rows": [{"s": "b"}]}\n'
 

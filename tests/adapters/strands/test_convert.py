@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
@@ -11,7 +11,12 @@ import pytest
 from coatcheck import ByteCounter, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader, offloaded_references
 from coatcheck_strands.convert import blocks_of, content_of
-from tests.adapters.strands.agents import agent, references, results, returning, run
+from tests.adapters.strands.agents import ScriptedModel, agent, references, results, returning, run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from strands.types.content import Message
 
 NATIVE: list[Any] = [
     {"text": "text"},
@@ -122,19 +127,22 @@ def test_nothing_is_made_of_messages_of_others() -> None:
     assert offloaded_references({"role": "user", "content": []}) == ()
 
 
-TABLE = b"a,b,c\n" * 50_000
-IDS = {"ids": [UUID(int=number) for number in range(50_000)]}
+PDF = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}
+IMAGE = {"image": {"format": "png", "source": {"bytes": b"png"}}}
+IDS = {"json": {"ids": [UUID(int=number) for number in range(50_000)]}}
 
 
 @pytest.mark.parametrize(
     "content",
     [
-        [{"document": {"format": "csv", "name": "table", "source": {"bytes": TABLE}}}],
-        [{"text": "some words " * 100}, {"document": {"format": "csv", "name": "table", "source": {"bytes": TABLE}}}],
-        [{"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}],
-        [{"json": IDS}],
+        [PDF],
+        [{"text": "Here it is."}, PDF],
+        [IDS],
+        [{"text": "Here they are."}, IDS],
+        [{"json": {"status": "ok"}}, IDS],
+        [IMAGE, IMAGE],
     ],
-    ids=["a table", "text and a table", "pdf", "ids"],
+    ids=["pdf", "text and pdf", "ids", "text and ids", "json and ids", "images"],
 )
 def test_what_the_models_count_passes_over_is_measured_with_our_counter(content: list[Any]) -> None:
     result = run(ContextOffloader(scope="s"), tools=[returning(*content)])
@@ -142,11 +150,15 @@ def test_what_the_models_count_passes_over_is_measured_with_our_counter(content:
     assert len(references(result)) == len(content)
 
 
-def test_a_models_count_that_sees_a_document_decides() -> None:
-    document = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}
-    subject = agent(ContextOffloader(scope="s"), tools=[returning(document)])
-    subject.model.tokens = 1_700  # type: ignore[attr-defined]
+@pytest.mark.parametrize("content", [[IMAGE], [{"text": "A picture."}, IMAGE]])
+def test_a_lone_image_stays(content: list[Any]) -> None:
+    assert run(ContextOffloader(scope="s"), tools=[returning(*content)])["content"] == content
 
-    subject("go")
 
-    assert results(subject)[0]["content"] == [document]
+def test_a_models_count_that_sees_media_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def count_tokens(_: object, messages: Sequence[Message]) -> int:
+        return 60 * len(messages[0]["content"][0]["toolResult"]["content"])
+
+    monkeypatch.setattr(ScriptedModel, "count_tokens", count_tokens)
+
+    assert run(ContextOffloader(scope="s"), tools=[returning(PDF, IMAGE, IMAGE)])["content"] == [PDF, IMAGE, IMAGE]

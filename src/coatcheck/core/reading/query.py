@@ -70,8 +70,28 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
 
 
 def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
+    given, exhausted = _of_each(evaluator, records)
+    values = [record for record in records if record is not EMPTY]
+    if not given:
+        evaluator.start_afresh()
+        whole = _whole(evaluator, values)
+        if whole is None and exhausted is not None:
+            raise exhausted  # a line that was not searched may have what the list does not have
+        return whole
+    results = [(number, result) for number, result in given if result != []]
+    if not results and all(isinstance(value, list) for value in values):  # rows: a condition may be one on them
+        whole = _of_rows(evaluator, values)
+        if whole is not None:
+            return whole
+    check_size([result for _, result in results])
+    shown = render_records(results) if results else render([])
+    kind = wording.records_kind(len(results), len(values), what)
+    return _Result(to_valid_unicode(shown), kind, is_empty=not results)
+
+
+def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[int, object]], TooMuchWork | None]:
+    """Return what each record gives, and why some were not searched if those before them gave nothing."""
     given: list[tuple[int, object]] = []
-    exhausted: TooMuchWork | None = None
     for number, record in enumerate(records, start=1):
         if record is EMPTY:
             continue
@@ -82,22 +102,20 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
         except TooMuchWork as error:
             if given:
                 raise
-            exhausted = error
-            break
+            return given, error
         if result is not None:
             given.append((number, result))
-    values = [record for record in records if record is not EMPTY]
-    if not given:
-        evaluator.start_afresh()
-        whole = _whole(evaluator, values)
-        if whole is None and exhausted is not None:
-            raise exhausted  # a line that was not searched may have what the list does not have
-        return whole
-    results = [(number, result) for number, result in given if result != []]
-    check_size([result for _, result in results])
-    shown = render_records(results) if results else render([])
-    kind = wording.records_kind(len(results), len(values), what)
-    return _Result(to_valid_unicode(shown), kind, is_empty=not results)
+    return given, None
+
+
+def _of_rows(evaluator: Evaluator, rows: list[object]) -> _Result | None:
+    """Return what the list of rows gives, or None if that is nothing."""
+    evaluator.start_afresh()
+    try:
+        whole = _whole(evaluator, rows)
+    except MismatchedType:  # the query takes a row
+        return None
+    return None if whole is None or whole.is_empty else whole
 
 
 def _whole(evaluator: Evaluator, content: object) -> _Result | None:
