@@ -39,7 +39,8 @@ async def turn(server: object, method: str) -> AsyncIterator[None]:
         return
     turns = _turns.get(None)
     if turns is None:
-        _turns.set(turns := {None: _new_turns(2)})
+        turns = {None: _new_turns(2)}
+        _turns.set(turns)
     if server not in turns:
         turns[server] = _new_turns(_SHARE)
     kind = 0 if method == "tools/call" else 1

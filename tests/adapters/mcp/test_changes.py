@@ -231,6 +231,62 @@ async def test_the_lists_are_listened_to_also_after_the_only_resource_was_refuse
             tasks.cancel_scope.cancel()
 
 
+async def test_a_server_that_allows_one_stream_serves_the_one_about_a_resource() -> None:
+    server = Everything()
+    server.server.add_request_handler(
+        "subscriptions/listen",
+        types.SubscriptionsListenRequestParams,
+        ListenHandler(server.bus, max_subscriptions=1),
+    )
+    with anyio.fail_after(60):
+        async with client_of(server, mode="auto") as client, client.listen(resource_subscriptions=[URI]) as events:
+            await server.bus.publish(ResourceUpdated(uri=URI))
+            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)
+
+
+async def test_a_refusal_that_comes_too_late_for_who_asked_is_said_and_ends_no_other_subscription(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server, goes_on, heard = Choosy(), anyio.Event(), list[Any]()
+    serve = server._serve_stream
+
+    async def late(ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+        if OTHER in (params.notifications.resource_subscriptions or ()):
+            await goes_on.wait()
+        return await serve(ctx, params)
+
+    server.server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, late)
+    with anyio.fail_after(60):
+        async with (
+            client_of(server, mode="auto") as client,
+            client.listen(tools_list_changed=True, resource_subscriptions=[URI]) as events,
+        ):
+            monkeypatch.setattr("coatcheck_mcp.changes.OPEN_SECONDS", 0.0)
+            async with client.listen(resource_subscriptions=[OTHER]):
+                goes_on.set()
+                while OTHER not in caplog.text or server.asked[-1] != [URI]:
+                    await client.list_prompts()
+                while ToolsListChanged() not in heard:  # what may have been missed is told
+                    heard.append(await anext(aiter(events)))
+                await server.bus.publish(ResourceUpdated(uri=URI))
+                while heard[-1] != ResourceUpdated(uri=URI):
+                    heard.append(await anext(aiter(events)))
+
+
+async def test_a_client_whose_subscription_came_through_keeps_it_though_another_ones_failed() -> None:
+    server = Choosy(types.INTERNAL_ERROR)
+    with anyio.fail_after(60):
+        async with client_of(server, mode="auto") as client:
+            with pytest.raises(MCPError):
+                async with client.listen(resource_subscriptions=[OTHER]):
+                    pass
+            server.refused.clear()
+            async with client.listen(resource_subscriptions=[OTHER]):
+                assert server.asked[-1] == [OTHER]
+            while server.asked[-1]:
+                await client.list_prompts()
+
+
 async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_given_up() -> None:
     server = Choosy()
     server.refused.clear()
