@@ -273,18 +273,37 @@ async def test_a_refusal_that_comes_too_late_for_who_asked_is_said_and_ends_no_o
                     heard.append(await anext(aiter(events)))
 
 
-async def test_a_client_whose_subscription_came_through_keeps_it_though_another_ones_failed() -> None:
-    server = Choosy(types.INTERNAL_ERROR)
+async def test_a_subscription_that_came_through_is_given_up_though_another_one_to_the_same_was_refused() -> None:
+    server, outcomes, goes_on = Choosy(), list[str](), anyio.Event()
+    serve = server._serve_stream
+
+    async def refuse_once(ctx: Any, params: types.SubscriptionsListenRequestParams) -> Any:
+        try:
+            return await serve(ctx, params)
+        except MCPError:
+            server.refused.clear()
+            raise
+
+    async def listen(client: Any) -> None:
+        try:
+            async with client.listen(resource_subscriptions=[OTHER]):
+                outcomes.append("accepted")
+                await goes_on.wait()
+        except MCPError:
+            outcomes.append("refused")
+
+    server.server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, refuse_once)
     with anyio.fail_after(60):
         async with client_of(server, mode="auto") as client:
-            with pytest.raises(MCPError):
-                async with client.listen(resource_subscriptions=[OTHER]):
-                    pass
-            server.refused.clear()
-            async with client.listen(resource_subscriptions=[OTHER]):
-                assert server.asked[-1] == [OTHER]
+            async with anyio.create_task_group() as tasks:
+                for _ in range(2):
+                    tasks.start_soon(listen, client)
+                while len(outcomes) < 2:
+                    await client.list_prompts()
+                goes_on.set()
             while server.asked[-1]:
                 await client.list_prompts()
+    assert outcomes == ["refused", "accepted"]
 
 
 async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_given_up() -> None:
