@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_framework import ContextProvider, WorkflowAgent
+from agent_framework import ContextProvider, RawAgent
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import RetrievalName, ScopeOption, WarnOnce, check_scope, make_offloader
@@ -87,7 +87,7 @@ class ToolOffloader(ContextProvider):
 
     async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
         """Add the retrieval tool to the tools of a run; the framework calls it, after our middleware noted the run."""
-        if not isinstance(agent, WorkflowAgent) and not self._sessions.has_agent(agent):  # a workflow takes none
+        if isinstance(agent, RawAgent) and not self._sessions.has_agent(agent):  # a workflow takes none
             self._warn(
                 "The agent %r has the ToolOffloader among its context_providers, but has not run with all of its"
                 " middleware, so large results may stay. Pass middleware=offload.middleware, without brackets",
