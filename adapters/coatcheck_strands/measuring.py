@@ -1,4 +1,7 @@
-"""How many tokens a tool result takes, by the agent's own model."""
+"""How many tokens a tool result takes, by the agent's own model, and whether its count has seen all of the result.
+
+What a count decides belongs to the core.
+"""
 
 from __future__ import annotations
 
