@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ("measure",)
 
-_MEDIA = frozenset({"image", "document", "audio", "video"})
+_MEDIA = ("image", "document", "audio", "video")
+
+_LARGE_BYTES = 10_000
+"""Of media. A result of smaller ones stays, as with Strands' own offloader."""
 
 
 async def measure(content: Any, result: ToolResult, model: Model, *, limit: int) -> int | None:  # noqa: ANN401 - what a tool returned
-    """Return the tokens of ``content`` in a result by the model's count; None if that passes over some of it.
+    """Return the tokens of ``content`` in a result by the model's count; None if that passes over much of it.
 
     Most models' count passes over media, and over JSON that ``json.dumps`` refuses, at any size. That is found out by a
     second count, and only of what stays, because it has at most ``limit`` tokens.
@@ -31,8 +34,11 @@ async def measure(content: Any, result: ToolResult, model: Model, *, limit: int)
     tokens = await _count(content, result, model)
     if tokens > limit or not isinstance(content, list) or texts_of(content) is not None:
         return tokens
-    seen = await asyncio.to_thread(_surely_seen, content)
-    return None if len(seen) < len(content) and await _count(seen, result, model) == tokens else tokens
+    unsure = await asyncio.to_thread(_bytes_unsure, content)
+    if sum(unsure) < _LARGE_BYTES:
+        return tokens
+    sure = [part for part, size in zip(content, unsure, strict=True) if not size]
+    return None if await _count(sure, result, model) == tokens else tokens
 
 
 async def _count(content: Any, result: ToolResult, model: Model) -> int:  # noqa: ANN401 - as above
@@ -40,13 +46,19 @@ async def _count(content: Any, result: ToolResult, model: Model) -> int:  # noqa
     return await model.count_tokens([{"role": "user", "content": [{"toolResult": measured}]}])
 
 
-def _surely_seen(content: Sequence[Any]) -> list[Any]:
-    return [part for part in content if isinstance(part, dict) and _MEDIA.isdisjoint(part) and _is_json(part)]
+def _bytes_unsure(content: Sequence[Any]) -> list[int]:
+    """Return how many bytes each part has that the count may have passed over; 0 for what it surely has seen."""
+    return [_bytes_of(part) if isinstance(part, dict) else 0 for part in content]
 
 
-def _is_json(part: dict[str, Any]) -> bool:
+def _bytes_of(part: dict[str, Any]) -> int:
+    for kind in _MEDIA:
+        source = part[kind].get("source") if isinstance(part.get(kind), dict) else None
+        data = source.get("bytes") if isinstance(source, dict) else None
+        if isinstance(data, bytes | bytearray):
+            return len(data)
     try:
         json.dumps(part.get("json"))
     except (TypeError, ValueError):
-        return False
-    return True
+        return _LARGE_BYTES  # or more: nothing says how long it is
+    return 0

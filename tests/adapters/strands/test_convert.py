@@ -127,8 +127,8 @@ def test_nothing_is_made_of_messages_of_others() -> None:
     assert offloaded_references({"role": "user", "content": []}) == ()
 
 
-PDF = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF"}}}
-IMAGE = {"image": {"format": "png", "source": {"bytes": b"png"}}}
+PDF = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF" * 5_000}}}
+IMAGE = {"image": {"format": "png", "source": {"bytes": b"png" * 5_000}}}
 IDS = {"json": {"ids": [UUID(int=number) for number in range(50_000)]}}
 
 
@@ -150,8 +150,11 @@ def test_what_the_models_count_passes_over_is_measured_with_our_counter(content:
     assert len(references(result)) == len(content)
 
 
-@pytest.mark.parametrize("content", [[IMAGE], [{"text": "A picture."}, IMAGE]])
-def test_a_lone_image_stays(content: list[Any]) -> None:
+SMALL = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"a,b"}}}
+
+
+@pytest.mark.parametrize("content", [[IMAGE], [{"text": "A picture."}, IMAGE], [SMALL, SMALL]])
+def test_a_lone_image_and_small_media_stay(content: list[Any]) -> None:
     assert run(ContextOffloader(scope="s"), tools=[returning(*content)])["content"] == content
 
 
