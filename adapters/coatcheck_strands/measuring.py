@@ -9,7 +9,8 @@ import asyncio
 import json
 from typing import TYPE_CHECKING, Any
 
-from coatcheck_strands.convert import texts_of
+from coatcheck import Block, JsonBlock, MediaBlock
+from coatcheck_strands.convert import blocks_of, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from strands.types.tools import ToolResult
 
 __all__ = ("measure",)
-
-_MEDIA = ("image", "document", "audio", "video")
 
 _LARGE_BYTES = 10_000
 """Of media. A result of smaller ones stays, as with Strands' own offloader."""
@@ -48,17 +47,15 @@ async def _count(content: Any, result: ToolResult, model: Model) -> int:  # noqa
 
 def _bytes_unsure(content: Sequence[Any]) -> list[int]:
     """Return how many bytes each part has that the count may have passed over; 0 for what it surely has seen."""
-    return [_bytes_of(part) if isinstance(part, dict) else 0 for part in content]
+    return [_bytes_of(block) for block in blocks_of(content)]
 
 
-def _bytes_of(part: dict[str, Any]) -> int:
-    for kind in _MEDIA:
-        source = part[kind].get("source") if isinstance(part.get(kind), dict) else None
-        data = source.get("bytes") if isinstance(source, dict) else None
-        if isinstance(data, bytes | bytearray):
-            return len(data)
-    try:
-        json.dumps(part.get("json"))
-    except (TypeError, ValueError):
-        return _LARGE_BYTES  # or more: nothing says how long it is
+def _bytes_of(block: Block) -> int:
+    if isinstance(block, MediaBlock):
+        return len(block.data)
+    if isinstance(block, JsonBlock):
+        try:
+            json.dumps(block.value)
+        except (TypeError, ValueError):
+            return _LARGE_BYTES  # or more: nothing says how long it is
     return 0
