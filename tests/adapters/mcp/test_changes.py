@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import socket
-from contextlib import nullcontext, suppress
-from typing import Any
+from contextlib import asynccontextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import mcp_types as types
@@ -19,7 +19,19 @@ from tests.adapters.mcp.servers import Everything, client_of
 from tests.adapters.mcp.test_http import cutting, serving
 from tests.adapters.mcp.test_relays import speaking
 
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
 URI, OTHER = "file:///a", "file:///b"
+
+
+@asynccontextmanager
+async def client_over_http(app: Any) -> AsyncIterator[Any]:
+    """Yield a modern client behind a proxy of a server at a URL."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    async with serving(app, listener), client_of(url_upstream(url), mode="auto") as client:
+        yield client
 
 
 async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,12 +45,9 @@ async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch:
         return len(cuts) < 3
 
     subscribed = anyio.Event()
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(cutting(server.server.streamable_http_app(), ends), listener),
-            client_of(url_upstream(url), mode="auto") as client,
+            client_over_http(cutting(server.server.streamable_http_app(), ends)) as client,
             client.listen(tools_list_changed=True, resource_subscriptions=[URI]) as events,
         ):
             subscribed.set()
@@ -57,12 +66,9 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
         async with free if is_stream else nullcontext():
             await app(scope, receive, send)
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(one_at_a_time, listener),
-            client_of(url_upstream(url), mode="auto") as client,
+            client_over_http(one_at_a_time) as client,
             client.listen(resource_subscriptions=[URI]) as first,
             client.listen(resource_subscriptions=[OTHER]) as second,
         ):
@@ -94,12 +100,9 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
             await goes_on.wait()
         await app(scope, receive, send)
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(slow, listener),
-            client_of(url_upstream(url), mode="auto") as client,
+            client_over_http(slow) as client,
             client.listen(tools_list_changed=True, prompts_list_changed=True) as lists,
             client.listen(resource_subscriptions=[URI]) as first,
         ):
@@ -130,12 +133,9 @@ async def test_what_changes_right_after_a_subscription_is_heard_of() -> None:
                 await anyio.lowlevel.checkpoint()
         await app(scope, receive, send)
 
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(slow, listener),
-            client_of(url_upstream(url), mode="auto") as client,
+            client_over_http(slow) as client,
             client.listen(resource_subscriptions=[URI]) as events,
         ):
             await server.bus.publish(ResourceUpdated(uri=URI))
