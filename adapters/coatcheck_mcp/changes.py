@@ -1,4 +1,4 @@
-"""What a modern server says about changes: on streams, which the client must open, and which end at any time."""
+"""Changes that a modern server reports: on a stream that the client has to open, and that can end at any time."""
 
 from __future__ import annotations
 
@@ -32,78 +32,82 @@ if TYPE_CHECKING:
 __all__ = ("Changes",)
 
 STEADY_SECONDS = 60.0
-"""A stream that lasted as long is opened again soon, also if nothing changed."""
+"""A stream that lasted this long is reopened soon, even if it reported nothing."""
 
 OPEN_SECONDS = 10.0
-"""How long a stream stays while the next one is being opened. A server may serve only one at a time."""
+"""How long a stream is kept while the next one opens. After that it goes: a server may serve only one at a time."""
 
 _MAX_UNTOLD = 1_000
-"""Changes that the client has not read yet. With more, the stream ends, and is opened again after a pause."""
+"""Changes that the client has not read yet. One more ends the stream, which is reopened after a pause."""
 
 _LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
 
 _FOR_NOW = frozenset({CONNECTION_CLOSED, INTERNAL_ERROR})
-"""Errors that another try may not meet. With any other one, the server refuses what it was asked."""
+"""Errors that may be gone at the next try. Any other error is a refusal."""
 
 Tell: TypeAlias = "Callable[[object], Awaitable[None]]"
 
 
 @dataclass(eq=False)
 class _Stream:
-    """A stream about all lists and some resources, from when it is wanted."""
+    """One stream: it reports changes of all lists and of some resources."""
 
     uris: frozenset[str] = frozenset()
+    """The resources."""
+
     new: frozenset[str] = frozenset()
-    """Those that the one before is not about."""
+    """Those that the previous stream does not report."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
-    """Ends it."""
+    """Cancelled to end the stream."""
 
     wanted: anyio.Event = field(default_factory=anyio.Event)
+    """Set once the stream is needed."""
+
     tried: anyio.Event = field(default_factory=anyio.Event)
-    """Set once it is open, or did not open, or took too long for anybody to wait."""
+    """Set once the stream has opened or failed, or has taken ``OPEN_SECONDS``: nobody waits for it any longer."""
 
-    before: _Stream | None = None
-    """The one that it replaces."""
+    previous: _Stream | None = None
+    """The stream that this one replaces; None once this one has opened."""
 
-    is_open: bool = False
-    """Whether it is, or was once."""
-
+    has_opened: bool = False
     refused: MCPError | None = None
-    """What the server said, if it does not serve what is new."""
+    """The server's answer, if it refuses what is new."""
 
 
 class Changes:
-    """Listens to all lists of one server, and to the resources that its client subscribed to."""
+    """Listens to changes of all lists of one server, and of the resources that its client subscribed to."""
 
     def __init__(self, tell: Tell, wanted: set[str]) -> None:
         """Be ready to listen.
 
         Args:
-            tell: passes a notification on.
-            wanted: the resources that the client wants to hear of. Those that the server refuses later leave it. What
-                it holds already is from a session before this one.
+            tell: passes a notification to the client.
+            wanted: the resources that the client subscribed to. Those that it holds now are from an earlier session.
+                A resource that the server refuses later is removed.
 
         """
         self._tell = tell
-        self._wanted, self._kept = wanted, frozenset(wanted)
+        self._wanted, self._from_before = wanted, frozenset(wanted)
         self._uris: set[str] = set()
+        """The resources that the next stream will report."""
+
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
-        """How often in a row a stream did not open, or soon ended without a change; None: none ever opened."""
+        """How many streams in a row failed to open, or soon ended without a change; None: none has ever opened."""
 
         self._missed = bool(wanted)
-        """Whether a stream has ended since the client was last told of what it may have missed."""
+        """Whether changes may have gone unreported, because a stream ended."""
 
     async def subscribe(self, uris: Collection[str]) -> None:
-        """Listen to changes of these resources too; return once that has begun, or was tried for ``OPEN_SECONDS``.
+        """Listen to these resources too. Return once the stream is open, or after ``OPEN_SECONDS``.
 
         Raises:
-            MCPError: the server does not serve them. What else was listened to still is.
+            MCPError: the server refuses them. All others are still listened to.
 
         """
-        async with self._subscribing:  # one at a time, so that what is refused is what was asked here
+        async with self._subscribing:  # one at a time: a refusal then belongs to this call
             await self._latest.tried.wait()
             new, stream = frozenset(uris) - self._uris, self._next
             if not new:
@@ -116,47 +120,47 @@ class Changes:
             raise stream.refused
 
     def unsubscribe(self, uris: Collection[str]) -> None:
-        """Listen no more to changes of these resources."""
+        """Stop listening to these resources."""
         if not self._uris.isdisjoint(uris):
             self._uris.difference_update(uris)
             self._next.wanted.set()
 
     async def listen(self, session: ClientSession) -> None:
-        """Pass on what changes, until cancelled."""
+        """Pass changes on until cancelled."""
         into, changes = anyio.create_memory_object_stream[ServerEvent](_MAX_UNTOLD)
         async with into, changes, anyio.create_task_group() as tasks:
             tasks.start_soon(self._pass_on, changes)
-            tasks.start_soon(self._subscribe_again, self._kept)
-            before = _Stream()
+            tasks.start_soon(self._subscribe_again, self._from_before)
+            previous = _Stream()
             while True:
                 stream = self._latest = self._next
-                self._next, stream.uris, stream.before = _Stream(), frozenset(self._uris), before
+                self._next, stream.uris, stream.previous = _Stream(), frozenset(self._uris), previous
                 tasks.start_soon(self._follow, session, into, stream, tasks)
                 with anyio.move_on_after(OPEN_SECONDS) as waiting:
                     await stream.tried.wait()
                 self._missed |= waiting.cancelled_caught
                 stream.tried.set()
                 if stream.refused is None:
-                    before.scope.cancel()  # not sooner, or what changes meanwhile would be lost
-                    before = stream
-                elif before.scope.cancel_called or before.uris != self._uris:
+                    previous.scope.cancel()  # not sooner: changes in between would be lost
+                    previous = stream
+                elif previous.scope.cancel_called or previous.uris != self._uris:
                     self._next.wanted.set()
                 await self._next.wanted.wait()
 
     def close(self) -> None:
-        """Let nobody wait for a stream any more."""
+        """Release everybody who waits for a stream."""
         self._latest.tried.set()
         self._next.tried.set()
 
     async def _pass_on(self, changes: MemoryObjectReceiveStream[ServerEvent]) -> None:
-        # In a task of its own: who reads a stream is cancelled once another is open, and must lose nothing.
+        # In a task of its own: the one that reads a stream is cancelled when the next one opens, and must lose nothing.
         async for change in changes:
             await self._tell(event_to_notification(change, {}))
 
     async def _follow(
         self, session: ClientSession, into: MemoryObjectSendStream[ServerEvent], stream: _Stream, tasks: TaskGroup
     ) -> None:
-        """Read one stream after another about the same: servers end them, and connections are cut."""
+        """Read a stream, and reopen it whenever it ends: servers end streams, and connections break."""
         with stream.scope:
             while True:
                 start = anyio.current_time()
@@ -168,52 +172,52 @@ class Changes:
                         resources_list_changed=True,
                         resource_subscriptions=sorted(stream.uris),
                     ) as events:
-                        stream.is_open, stream.before = True, None
+                        stream.has_opened, stream.previous = True, None
                         stream.tried.set()
                         await self._read(events, into)
                 except (MCPError, SubscriptionLost, anyio.WouldBlock) as error:
-                    if self._is_over(stream, error, tasks):
+                    if not self._settle(stream, error, tasks):
                         return
                 is_steady = anyio.current_time() - start >= STEADY_SECONDS
                 self._unheard, self._missed = 1 if is_steady else (self._unheard or 0) + 1, True
                 await anyio.sleep(pause_after(self._unheard))
 
-    def _is_over(self, stream: _Stream, error: Exception, tasks: TaskGroup) -> bool:
-        """Return whether a stream that failed is not to be tried again."""
-        if isinstance(error, MCPError) and stream.new and not stream.is_open:
-            return self._is_refused(stream, error)
+    def _settle(self, stream: _Stream, error: Exception, tasks: TaskGroup) -> bool:
+        """Deal with a stream that failed; return whether to try it again."""
+        if isinstance(error, MCPError) and stream.new and not stream.has_opened:
+            return self._settle_new(stream, error)
         stream.tried.set()
         if not isinstance(error, MCPError) or error.code in _FOR_NOW:
-            return False
+            return True
         if stream.uris:  # nobody knows which of them the server refuses
             self._uris -= stream.uris
             self._next.wanted.set()
             tasks.start_soon(self._subscribe_again, stream.uris)
-            return True
-        return self._unheard is None  # a server need not serve it
-
-    def _is_refused(self, stream: _Stream, error: MCPError) -> bool:
-        """Return whether a server does not serve what is new on a stream, or may do at another try."""
-        before = stream.before
-        if error.code in _FOR_NOW and before is not None and not before.scope.cancel_called:
-            before.scope.cancel()  # there may be as many streams as the server allows
-            self._missed = True
             return False
+        return self._unheard is not None  # a server that has never opened one need not have streams at all
+
+    def _settle_new(self, stream: _Stream, error: MCPError) -> bool:
+        """Deal with a stream that did not open with what is new on it; return whether to try it again."""
+        previous = stream.previous
+        if error.code in _FOR_NOW and previous is not None and not previous.scope.cancel_called:
+            previous.scope.cancel()  # the server may allow no more streams
+            self._missed = True
+            return True
         self._uris -= stream.new
         stream.refused = error
-        if stream.tried.is_set():  # nobody waits any more to be told
-            self._leave(stream.new, error)
+        if stream.tried.is_set():  # nobody waits for the refusal any longer
+            self._remove(stream.new, error)
             self._next.wanted.set()
         stream.tried.set()
-        return True
+        return False
 
-    def _leave(self, uris: Collection[str], refused: MCPError) -> None:
+    def _remove(self, uris: Collection[str], refused: MCPError) -> None:
         self._wanted.difference_update(uris)
         for uri in sorted(uris):
             logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
 
     async def _subscribe_again(self, uris: Collection[str]) -> None:
-        """Listen again to resources for which nobody waits: to all at once or, if that is refused, to each."""
+        """Listen again to resources for which nobody waits: to all at once or, if refused, one by one."""
         wanted = sorted(self._wanted.intersection(uris))
         try:
             await self.subscribe(wanted)
@@ -222,22 +226,22 @@ class Changes:
                 for uri in wanted:
                     await self._subscribe_again([uri])
             else:
-                self._leave(wanted, refused)
+                self._remove(wanted, refused)
             return
         for uri in wanted:
             await self._tell(event_to_notification(ResourceUpdated(uri=uri), {}))
 
     async def _read(self, events: Subscription, into: MemoryObjectSendStream[ServerEvent]) -> None:
-        """Pass on what comes on a stream, after what changed between two streams, and so is on neither.
+        """Report everything that may have changed since the last stream ended, then pass on what this one reports.
 
         Raises:
-            anyio.WouldBlock: the client is told nothing more, because it does not read.
+            anyio.WouldBlock: the client does not read what it is told.
             SubscriptionLost: the stream was cut.
 
         """
         self._unheard = self._unheard or 0
         for change in _all_of(events.honored) if self._missed else ():
-            await into.send(change)  # there may be more of them than can wait
+            await into.send(change)  # waits, for there may be more than ``_MAX_UNTOLD``
         self._missed = False
         async for event in events:
             self._unheard = 0
@@ -245,7 +249,7 @@ class Changes:
 
 
 def _all_of(honored: SubscriptionFilter) -> list[ServerEvent]:
-    """Return all changes that a stream may be about, as far as they are known by name."""
+    """Return every change that a stream with this filter can report."""
     uris = frozenset(honored.resource_subscriptions or ())
     changes: list[ServerEvent] = [*_LISTS, *(ResourceUpdated(uri=uri) for uri in sorted(uris))]
     return [one for one in changes if event_matches(honored, uris, one)]

@@ -19,13 +19,13 @@ from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter, ValidationError
 
-from coatcheck_mcp.changes import Changes
 from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION, in_our_words, innermost, is_end, said_by
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.questions import Questions
 from coatcheck_mcp.session import Session
+from coatcheck_mcp.subscriptions import Subscriptions
 from coatcheck_mcp.turns import turn
 
 if TYPE_CHECKING:
@@ -112,11 +112,8 @@ class Link:
         """Set once nothing is in flight in a session that the server no longer knows."""
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
-        self._subscribed = client.subscribed.setdefault(label, set())
-        self._subscribing = anyio.Lock()
-        """Held while a server of the handshake is told of it, or requests might arrive in another order."""
-
-        self._changes = Changes(self._relay, self._subscribed)
+        wanted = client.subscribed.setdefault(label, set())
+        self._subscriptions = Subscriptions(self, wanted, listened=client.listened, tell=self._relay)
         self._questions = Questions(client, latest=self._latest, notify=self.notify)
         self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
@@ -152,7 +149,7 @@ class Link:
             failure = failure or error
         finally:
             self._closing.set()
-            self._changes.close()
+            self._subscriptions.close()
             self._ended.set()
         if not self.was_up:
             refused = _start_failure(self._name, failure, self._upstream.start_seconds)
@@ -246,11 +243,6 @@ class Link:
         """What the server says to the client's model about itself."""
         return self.session.instructions
 
-    @property
-    def speaks_modern(self) -> bool:
-        """Whether the server speaks the protocol without a handshake."""
-        return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
-
     def suits(self, version: str) -> bool:
         """Return whether a client of a protocol version knows all that the server may say."""
         own = None if self._session is None else self._session.protocol_version
@@ -271,35 +263,19 @@ class Link:
 
     async def _repeat_log_level(self) -> None:
         """Tell a server that starts late, or again, what the client wants to hear."""
-        if self._client.log_level is not None and not self.speaks_modern and self.has("logging"):
+        if self._client.log_level is not None and not self.session.is_modern and self.has("logging"):
             with suppress(MCPError):
                 await self.request("logging/setLevel", {"level": self._client.log_level})
 
     async def _hold(self, session: Session) -> None:
-        """Listen for changes, where the server wants to be asked for them, until the end."""
+        """Keep the subscriptions of the client until the end."""
         async with anyio.create_task_group() as tasks:
-            if self.speaks_modern:
-                tasks.start_soon(self._changes.listen, session)
-            else:
-                for uri in self._subscribed:
-                    tasks.start_soon(self._subscribe_again, uri)
+            tasks.start_soon(self._subscriptions.hold, session)
             await self._closing.wait()
             if self._is_forgotten and self._in_flight:
                 with anyio.move_on_after(FORGOTTEN_SECONDS):
                     await self._idle.wait()
             tasks.cancel_scope.cancel()
-
-    async def _subscribe_again(self, uri: str) -> None:
-        """Ask a server of the handshake for what it was asked in a session before this one."""
-        try:
-            await self.request("resources/subscribe", {"uri": uri})
-        except MCPError as refused:
-            if not self.closed:
-                self._subscribed.discard(uri)
-                logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
-            return
-        said = types.ResourceUpdatedNotificationParams(uri=uri)  # it may have been meanwhile
-        await self._relay(types.ResourceUpdatedNotification(params=said))
 
     # From the client to the server.
 
@@ -342,7 +318,7 @@ class Link:
         meta = {
             name: value for name, value in ((params or {}).get("_meta") or {}).items() if name not in _OF_CONNECTION
         }
-        if self.speaks_modern and self._client.log_level is not None:
+        if self.session.is_modern and self._client.log_level is not None:
             meta.setdefault(types.LOG_LEVEL_META_KEY, self._client.log_level)
         sent = {**(params or {}), "_meta": meta}
         wants_progress = meta.pop("progressToken", None) is not None
@@ -377,33 +353,11 @@ class Link:
             MCPError: it refuses.
 
         """
-        new = set(uris) - self._subscribed
-        self._subscribed |= new
-        try:
-            if self.speaks_modern:
-                await self._changes.subscribe(uris)
-                self._subscribed |= set(uris)  # somebody else's try may have failed meanwhile
-                return
-            async with self._subscribing:
-                for uri in uris:
-                    await self.request("resources/subscribe", {"uri": uri})
-                    new.discard(uri)  # is to be given up, though another one is refused
-                    self._subscribed.add(uri)
-        except MCPError:
-            self._subscribed -= new
-            raise
+        await self._subscriptions.subscribe(uris)
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
         """Ask the server to tell no more of resources that no stream of the client is about."""
-        gone = self._subscribed.intersection(uris).difference(self._client.listened)
-        self._subscribed -= gone
-        with suppress(MCPError):  # a server that has ended tells nothing
-            if self.speaks_modern:
-                self._changes.unsubscribe(gone)
-                return
-            async with self._subscribing:
-                for uri in gone - self._subscribed:
-                    await self.request("resources/unsubscribe", {"uri": uri})
+        await self._subscriptions.unsubscribe(uris)
 
     async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
         """Return the server's tools by name; asked for once, and again after they changed or if ``anew``."""
@@ -473,7 +427,7 @@ class Link:
 
     async def _answer_across_eras(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any] | None:
         """Return the answer to what a client of the handshake may ask, and a modern server no longer knows."""
-        if not self.speaks_modern:
+        if not self.session.is_modern:
             return None
         params = ctx.params or {}
         match ctx.method:

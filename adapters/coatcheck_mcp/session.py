@@ -46,6 +46,11 @@ class Session(ClientSession):
         super().__init__(reads, writes, client_info=info, **options)
         self._client = client
 
+    @property
+    def is_modern(self) -> bool:
+        """Whether the server speaks the protocol without a handshake."""
+        return self.protocol_version in MODERN_PROTOCOL_VERSIONS
+
     async def negotiate(self, *, is_gone: Callable[[], bool]) -> None:
         """Speak as the client does, if the server can: only within one era can a server ask its client back.
 
