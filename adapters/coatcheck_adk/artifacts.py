@@ -1,9 +1,9 @@
-"""An artifact service of ADK as a storage: content next to an app's artifacts, in memory, in files or in a bucket.
+"""An ADK artifact service as a storage: content next to an app's artifacts, in memory, in files or in a bucket.
 
     app_name, user_id   ours                filename   user:<key>
     artifact            the frame of ``StrandsStorageBridge``: type, metadata and time of the save, then the content
 
-Only the calls of the service belong here; what a storage promises is that bridge's.
+Only the calls to the service belong here; that bridge keeps what a storage promises.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ("ArtifactServiceBridge",)
 
 _OF_THE_USER = "user:"
-"""Begins the names of artifacts that belong to no session: an app's sessions and users are not those of our scopes."""
+"""The prefix of artifacts that belong to no session: an app's sessions and users are not our scopes."""
 
 
 class ArtifactServiceBridge(StrandsStorageBridge):
-    """Keeps content in an artifact service of ADK, as artifacts of an app and a user of its own.
+    """Keeps content in an ADK artifact service, as artifacts of an app and a user of its own.
 
-    No user of your app sees them among their own artifacts; scopes keep conversations apart, as in every storage. A
+    No user of your app sees them among their own artifacts. Scopes keep conversations apart, as in every storage. A
     service keeps every version of an artifact, so content that is saved again is kept twice, until it is deleted.
     Listing reads every entry of a scope.
     """
@@ -42,7 +42,7 @@ class ArtifactServiceBridge(StrandsStorageBridge):
         user_id: str = "coatcheck",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take a service, the names under which it keeps our artifacts, and what tells the time of a save."""
+        """Take a service, the names under which it keeps our artifacts, and the clock that dates each save."""
         super().__init__(_Artifacts(service, app_name, user_id), prefix=_OF_THE_USER, clock=clock)
         self._service = service
 

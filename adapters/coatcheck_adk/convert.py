@@ -55,8 +55,8 @@ _DEPTH = 2
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
 _MAX_VALUES, _MAX_CHARACTERS = 100, 10_000
-"""In a result that ``small_text_of`` looks at: one that certainly stays has at most a byte for each token allowed.
-A resource link stays up to them."""
+"""Limits for ``small_text_of``: a result that certainly stays has at most one byte for each token allowed, so larger
+ones need no look. A resource link within these limits stays too."""
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
@@ -68,7 +68,7 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert nothing but parts and texts, and what is neither to the JSON text that the model would get."""
+    """Convert only parts and texts; anything else becomes the JSON text that the model would get."""
     content = _content_of(result)
     entries = content["content"] if _is_of_mcp(content) else _entries_of(content)
     return tuple(
@@ -77,7 +77,7 @@ def plain_blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def result_of(blocks: Sequence[Block], result: object = None) -> dict[str, Any]:
-    """Convert blocks into a result, which is an error if ``result`` was one, whichever its convention."""
+    """Convert blocks into a result; it is an error if ``result`` was one by any convention."""
     entries = [_entry_of(block) for block in blocks]
     is_text = list(map(type, blocks)) == [TextBlock]
     return {_ERROR if is_error(result) else _RESULT: entries[0] if is_text else entries}
@@ -91,7 +91,7 @@ def is_error(result: object) -> bool:
 
 
 def small_text_of(result: object) -> str | None:
-    """Return a ``str``, or the JSON text of a result of few plain values; None of any other. Takes no time."""
+    """Return a ``str``, or the JSON text of a result with few plain values; None for any other. Takes no time."""
     content = _content_of(result)
     if type(content) is str:
         return content
@@ -110,7 +110,7 @@ def may_be_of_mcp(result: object) -> bool:
 
 
 def media_tokens(result: object) -> int | None:
-    """Return what a result of an MCP server with media costs: ADK sends their base64 as text. None of any other.
+    """Return the tokens of an MCP server's result with media, whose base64 ADK sends as text; None for any other.
 
     May take a while.
     """
@@ -127,8 +127,8 @@ def media_tokens(result: object) -> int | None:
 def offloaded_references(event: Event) -> tuple[str, ...]:
     """Return the references in the tool results of an event, for user interfaces; empty where nothing was stored.
 
-    Pass one to ``OffloadPlugin.offloader.load`` for the whole content. Of more than eight contents the placeholder
-    names some, and a text that lists them all, one a line.
+    Pass one to ``OffloadPlugin.offloader.load`` for the whole content. With more than eight contents, the placeholder
+    names only some, and a text that lists them all, one per line.
     """
     contents = (_content_of(response.response) for response in event.get_function_responses())
     results = [{"role": "tool", "content": content} for content in contents]
@@ -170,7 +170,7 @@ def _blocks_in(entry: object) -> Iterator[Block]:
 
 
 def _without_parts(value: Any, taken: list[Part]) -> object:  # noqa: ANN401 - any value
-    """Return a value without its parts, which go to ``taken``; None of a part."""
+    """Return a value without its parts, which go to ``taken``; None for a part itself."""
     if isinstance(value, Part):
         taken.append(value)
         return None
@@ -190,7 +190,7 @@ def _block_of_part(part: Part) -> Block:
 
 
 _plain = partial(to_jsonable_python, bytes_mode="base64", fallback=str)
-"""Makes of objects of Python's what the model would get of them."""
+"""Turns Python objects into what the model would get."""
 
 
 def _text_of(entry: object) -> object:
@@ -216,9 +216,9 @@ def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what the
 
 
 def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
-    """Return whether a result is one of the protocol. ADK always writes ``isError``, which tells it from a document.
+    """Return whether this is an MCP result. ADK always writes ``isError``, which tells it from a document.
 
-    Documents of many editors are lists of typed items too, under ``content``, with fields that no block would keep.
+    Many editors' documents are lists of typed items under ``content`` too, with fields that no block would keep.
     """
     return may_be_of_mcp(content) and all(map(_is_item, content["content"]))
 
@@ -230,7 +230,7 @@ def _is_item(entry: Any) -> bool:  # noqa: ANN401 - any entry
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
-    """Yield the items, then what else there is. Structured content that repeats the texts is not stored twice."""
+    """Yield the items, then whatever else there is. Structured content that repeats the texts is not stored twice."""
     items = content["content"]
     for block in blocks_of_items(items):
         match block:
@@ -248,9 +248,9 @@ def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
 
 
 def _is_small(content: object) -> bool:
-    """Return whether a value is plain JSON, of few and short values. It looks at no more of them than that."""
+    """Return whether a value is plain JSON with few, short values. It stops looking where there are more."""
     values: list[Any] = [content]
-    for value in values:  # which grows
+    for value in values:  # the list grows meanwhile
         if type(value) is dict:
             values += value
             values += value.values()

@@ -28,10 +28,10 @@ __all__ = ("Result", "begin_call", "end_call", "identity_of", "logger")
 logger = logging.getLogger("coatcheck_adk")
 
 _UNKNOWN = ("debug_user_id", "debug_session_id")
-"""The user and the session of ``Runner.run_debug`` where nobody named them: all such runs share them."""
+"""The user and the session that ``Runner.run_debug`` takes where nobody named any: all such runs share them."""
 
 _NO_AGENT = "unknown"
-"""What ADK calls the agent of a call that none asked for; a user may call one so too."""
+"""ADK's name for the agent of a call that no agent made; a user may give an agent this name too."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class Result(OneResult[Any]):
     retrieval_tool: str | None
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, unless it is for the user, or for the code after a tool that is a node of a workflow."""
+        """Return the result, unless it is for the user, or for the code after a tool that is a workflow node."""
         if self.context.actions.skip_summarization or _is_of_no_agent(self.context):
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
@@ -97,10 +97,10 @@ class Result(OneResult[Any]):
 
 
 def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
-    """Return the app, the user and the session of a call: ADK's ids of sessions are unique for one user only.
+    """Return the app, the user and the session of a call: ADK's session ids are unique only within one user.
 
-    An agent that runs inside a tool, for the same user, has the conversation of that tool. None where nobody named the
-    user or the session, or one of the three is empty: no part of a scope may be.
+    An agent that runs inside a tool for the same user belongs to that tool's conversation. None where nobody named the
+    user or the session, or where one of the three is empty: no part of a scope may be empty.
     """
     found = _conversation_of(context)
     return found if all(found) and found[1:] != _UNKNOWN else None
@@ -116,7 +116,7 @@ def begin_call(context: ToolContext) -> None:
 
 
 def end_call(context: ToolContext) -> None:
-    """Forget the conversation of a call, unless another plugin answered in place of ours and this is an outer one."""
+    """Forget the conversation of a call. If another plugin answered before ours, an outer call is noted: it stays."""
     running = _running.get()
     if running is not None and running.call_id == context.function_call_id:
         running.ended = True

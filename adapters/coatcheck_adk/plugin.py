@@ -40,14 +40,14 @@ _NO_STEPS = "ADK shows one call at a time, so leave it out"
 class OffloadPlugin(BasePlugin):
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
-    One serves all agents of an app, sub-agents and agents as tools among them:
+    One plugin serves all agents of an app, including sub-agents and agents as tools:
     ``App(name="app", root_agent=agent, plugins=[OffloadPlugin()])``. Agents with tools are offered the retrieval tool;
     the agents themselves are never changed. Results with ``skip_summarization`` stay, because they are for the user.
     If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it is above
     ``max_inline_tokens``.
 
-    List it last: what a plugin returns in place of a result, ADK shows to no later plugin, nor to the
-    ``after_tool_callback`` of the agent.
+    List it last: once a plugin returns something in place of a result, ADK shows it neither to later plugins nor to the
+    agent's ``after_tool_callback``.
     """
 
     def __init__(
@@ -154,8 +154,8 @@ class OffloadPlugin(BasePlugin):
 def _may_need(request: LlmRequest) -> bool:
     """Return whether an agent has tools, or is shown a reference of another agent, and can be offered one more tool.
 
-    Gemini refuses functions next to some of its own tools and next to a schema of the answer, so a request that has
-    only such is left alone.
+    Gemini refuses functions next to some of its own tools and next to a schema for the answer, so a request that has
+    only those is left alone.
     """
     if request.tools_dict:
         return True

@@ -39,7 +39,7 @@ class RetrievalTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, Any]:
-        """Answer a call of the model's."""
+        """Answer a call from the model."""
         answered = await aanswer(
             lambda: (
                 self.offloader,

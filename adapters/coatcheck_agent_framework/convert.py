@@ -1,8 +1,8 @@
 """The two conversions: the result of a tool into content blocks, and blocks into ``Content``.
 
 Only these belong here, and finding references in what the framework keeps of a result. A result is a list of
-``Content``, unless a tool or a middleware made it something else: the framework then turns it into one text, and so do
-these. A ``Content`` that names a location instead of bytes passes through, the same object.
+``Content``, unless a tool or a middleware made it something else: the framework then turns it into one text, and so
+does this module. A ``Content`` that names a location instead of bytes passes through, the same object.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def contents_of(blocks: Sequence[Block], *, like: object = None) -> list[Content
 def offloaded_references(content: object) -> tuple[str, ...]:
     """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
 
-    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
-    names some, and a text that lists them all, one a line.
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
+    names only some, and a text that lists them all, one per line.
 
     Args:
         content: a ``Content`` of the type ``function_result``, or the dictionary that a saved session keeps of it.
@@ -57,7 +57,11 @@ def offloaded_references(content: object) -> tuple[str, ...]:
 
 
 def _items_of(result: object) -> Sequence[Content]:
-    """Return the items that the framework makes of a result; of one ``Content`` alone it makes JSON of its ``str``."""
+    """Return the items that the framework makes of a result.
+
+    It would turn a lone ``Content`` into JSON of its ``str``. Here that is its own item, or its ``str`` if it is
+    neither text nor data.
+    """
     if isinstance(result, Content):
         return [result if result.type in ("text", "data") else Content.from_text(str(result))]
     if isinstance(result, list) and all(isinstance(item, Content) for item in result):

@@ -1,7 +1,8 @@
 """The hook: function middleware that puts a placeholder into the place of a result that is too large.
 
-``Output`` is what the framework hands to the guard in ``coatcheck.adapting``. The rest of the chain, and with it the
-tool, runs outside the guard, so what it raises passes, control flow of the framework untouched.
+``Output`` is what the framework hands to the guard in ``coatcheck.adapting``. The rest of the chain, including the
+tool, runs outside the guard. The framework's control flow passes untouched; any other exception passes too, unless its
+text is too large.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ __all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions
 logger = logging.getLogger("coatcheck_agent_framework")
 
 CONTROL_FLOW = (MiddlewareFailure, MiddlewareTermination, UserInputRequiredException)
-"""What ends a loop or a run, or asks the user. Of any other exception, the framework may show the text to the model."""
+"""What ends a loop or a run, or asks the user. The framework may show the model the text of any other exception."""
 
 
 class Sessions:
@@ -135,16 +136,16 @@ class Output(OneResult[Any]):
 
 
 class OffloadMiddleware(FunctionMiddleware):
-    """Offloads what is too large of what the middleware after it, and the tool, leave as the result."""
+    """Offloads what is too large in the result that the tool and the middleware after this one leave."""
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Let the call run, then offload what is too large of its result, or of the text of its error.
+        """Let the call run, then offload what is too large in its result, or in the text of its error.
 
-        Middleware before ours gets a ``ToolException`` for an error whose text was offloaded, of whatever class it was:
-        that one is its cause.
+        If the text of an error was offloaded, middleware before ours gets a ``ToolException``, whatever the error's
+        class; its cause is the error.
         """
         try:
             await call_next()
@@ -169,7 +170,7 @@ class OffloadMiddleware(FunctionMiddleware):
 
 
 def _error_of(blocks: Sequence[Block]) -> ToolException:
-    """Return the error that the framework words a result with, if it is set to show errors to the model."""
+    """Return the error whose text becomes the result, if the framework is set to show errors to the model."""
     return ToolException("\n".join(item.text or "" for item in contents_of(blocks)))
 
 

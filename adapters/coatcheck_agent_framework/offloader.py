@@ -78,7 +78,7 @@ class ToolOffloader(ContextProvider):
 
     @property
     def middleware(self) -> list[AgentMiddleware | FunctionMiddleware]:
-        """What offloads, for the agent's ``middleware``, together with your own.
+        """The middleware that offloads, for the agent's ``middleware``, together with your own.
 
         Middleware after it in the list sees whole results, and what it makes of them is offloaded. Middleware before it
         sees placeholders, and what it puts in place of a result stays.
@@ -86,8 +86,8 @@ class ToolOffloader(ContextProvider):
         return list(self._middleware)
 
     async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
-        """Add the retrieval tool to the tools of a run; the framework calls it, after our middleware noted the run."""
-        if isinstance(agent, RawAgent) and not self._sessions.has_agent(agent):  # a workflow takes none
+        """Add the retrieval tool to a run's tools. The framework calls this after our middleware has noted the run."""
+        if isinstance(agent, RawAgent) and not self._sessions.has_agent(agent):  # a workflow takes no middleware
             self._warn(
                 "The agent %r has the ToolOffloader among its context_providers, but has not run with all of its"
                 " middleware, so large results may stay. Pass middleware=offload.middleware, without brackets",

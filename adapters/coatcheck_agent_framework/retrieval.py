@@ -24,9 +24,9 @@ __all__ = ("RetrievalTool",)
 
 
 class _AsSent(BaseModel):
-    """Any arguments, as one, so that the framework finds none of the schema's to refuse in words of its own."""
+    """Takes any arguments as one, so that the framework has none to refuse in words of its own."""
 
-    # Whoever builds the first model of a process looks for plugins in everything that is installed.
+    # Building the first model of a process makes pydantic look for plugins in everything that is installed.
     model_config = ConfigDict(defer_build=True)
 
     as_sent: dict[str, Any]
@@ -42,7 +42,7 @@ class _AsSent(BaseModel):
 
 
 class RetrievalTool(FunctionTool):
-    """The retrieval tool. What it reads from is how the hook tells it from a user's tool that has the same name."""
+    """The retrieval tool. The hook tells it from a user's tool of the same name by its class and its offloader."""
 
     def __init__(self, offloader: Offloader, *, scope: ScopeOption, sessions: Sessions, native_media: bool) -> None:
         super().__init__(

@@ -44,7 +44,7 @@ def hooks(
         InvalidRequest: ``scope`` is not a scope.
 
     """
-    with enter_scope(scope):  # refuses what is none, and a callable too: nothing would call it for ``server``
+    with enter_scope(scope):  # refuses what is no scope, and a callable too: nothing would call it for ``server``
         pass
     return {"PostToolUse": [HookMatcher(hooks=[_Hook(offloader, scope, retrieval_tool)])]}
 
@@ -70,9 +70,9 @@ class _Hook:
         return cast("HookJSONOutput", {} if new is response else answer_with(new))
 
     def _look(self, event: Mapping[str, Any]) -> tuple[Any, Mapping[Path, str]]:
-        """Return a response without the copy of itself, and what of it is to be offloaded."""
+        """Return the response without its copy of itself, and the texts in it that may have to go."""
         response = without_copy(event.get("tool_response"))
-        # A token has a byte or more, so what is within that stays for certain; the offloader decides about the rest.
+        # A token has at least one byte, so what fits into that many certainly stays; the offloader decides on the rest.
         settings = self.offloader.settings
         limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
         return response, texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
@@ -93,7 +93,7 @@ class _Response(Delivery[Any]):
             Arrival(
                 content=text,
                 convert=plain_blocks,
-                is_heavy=True,  # to put a text back builds the whole response anew
+                is_heavy=True,  # putting a text back builds the whole response anew
                 tool_name=str(self.event.get("tool_name")),
                 native=path,
                 tool_args=self.event.get("tool_input") or {},

@@ -29,8 +29,8 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
     """Return the server whose one tool reads back what ``hooks`` stored, for ``mcp_servers={SERVER: ...}``.
 
     Args:
-        offloader: the one that ``hooks`` has.
-        scope: the one that ``hooks`` has. The SDK does not tell a tool which session calls it.
+        offloader: the same as for ``hooks``.
+        scope: the same as for ``hooks``, because the SDK does not tell a tool which session calls it.
 
     """
 

@@ -1,7 +1,7 @@
 """coatcheck for Haystack: oversized tool results stay out of an agent's conversation, and one tool reads them back.
 
-Only the front door belongs here: the public names, each loaded when it is first used. What is Haystack's own
-(protocols, three policies, one key) is Haystack's own object.
+Only the front door belongs here: the public names, each loaded when it is first used. Names that Haystack has too
+(protocols, three policies, one key) are Haystack's own objects.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def offloaded_references(message: ChatMessage) -> tuple[str, ...]:
     """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
 
     Pass one to ``Offloader.load`` for the whole content, or, where results go to a ``ToolResultStore``, to its
-    ``read``. More than eight texts are one content, with ``items``; of more than eight contents there is one reference,
-    to the text that lists theirs, one a line.
+    ``read``. More than eight texts are one content, with ``items``; more than eight contents have one reference, to a
+    text that lists theirs, one per line.
     """
     return references_in(message.meta.get(MARK))
 

@@ -1,7 +1,7 @@
-"""The ``after_tool`` hook: it offloads what is too large of a step's results, all of them together.
+"""The ``after_tool`` hook: it offloads what is too large in a step's results, taken together.
 
-Only what Haystack asks of a hook belongs here. The guard is in ``coatcheck.adapting``; no tool and no control flow of
-Haystack's runs inside it.
+Only what Haystack asks of a hook belongs here. The guard is in ``coatcheck.adapting``; neither tools nor Haystack's
+control flow run inside it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ABSENT = (
 _THEIRS = f"{upstream.ToolResultOffloadHook.__module__}.ToolResultOffloadHook"
 
 SETTLING = ("max_inline_tokens", "max_step_tokens", "offload_errors", "on_event", "token_counter")
-"""Options that make the core look also at what a strategy keeps."""
+"""Options that make the core look even at what a strategy keeps."""
 
 
 class ToolResultOffloadHook:
@@ -86,16 +86,16 @@ class ToolResultOffloadHook:
         """Configure.
 
         Args:
-            store: where results go: a ``ToolResultStore`` of Haystack's shape: the model sees its own references;
-                a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
+            store: where results go: a ``ToolResultStore`` of Haystack's shape, whose own references the model sees; a
+                storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
                 ``hook_context["tool_result_store"]``.
             offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
                 ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. Whatever
                 they say, a result above ``max_inline_tokens`` (50,000 unless you set it) is offloaded. None: every
-                result above ``max_result_tokens`` is offloaded, or what a ready ``Offloader`` says.
-            preview_chars: size of the preview, in characters of which four make a token; None means 200 with
-                strategies, else what ``Offloader`` has.
-            preview_tokens: the same in exact tokens, instead.
+                result above ``max_result_tokens`` is offloaded, or a ready ``Offloader`` decides.
+            preview_chars: size of the preview in characters, four to a token; None means 200 with strategies, else the
+                size that ``Offloader`` has.
+            preview_tokens: the same, in exact tokens.
             scope: who may read back: a scope, or a callable on the ``State``. Else the ambient scope, else
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
             keep_meta: do not touch a message's ``meta`` even where a value in it is the very text that was stored;
@@ -120,7 +120,7 @@ class ToolResultOffloadHook:
         if not isinstance(store, Offloader):
             completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
         self.source = source_of(store, completed, scope=scope, owner=ToolResultOffloadHook)
-        # What a strategy keeps, and neither an option nor its size could offload, the core need not be asked about.
+        # The core need not be asked about what a strategy keeps, if neither an option nor its size could offload it.
         self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
         self.warn = WarnOnce(logger)
         """Says once what keeps the model from reading back."""
@@ -142,11 +142,11 @@ class ToolResultOffloadHook:
 
     @property
     def offloader(self) -> Offloader:
-        """What serves every run without a store of its own, to ``load`` and to clean up."""
+        """The one that serves every run without a store of its own, for the host: to ``load`` and to clean up."""
         return self.source.offloader
 
     def run(self, state: State) -> None:
-        """Offload what is too large of the step's results, and write ``messages`` back if one changed."""
+        """Offload what is too large in the step's results, and write ``messages`` back if one changed."""
         settle(StepResults(hook=self, state=state), logger=logger)
 
     async def run_async(self, state: State) -> None:
@@ -185,7 +185,7 @@ class ToolResultOffloadHook:
             return NEVER, False
         strategies = self.offload_strategies
         policy = None if strategies is None else policy_for(result, strategies, state=state)
-        # A text of no more bytes than this has no more tokens either; a character has at most 4.
+        # A text has no more tokens than bytes, and a character has at most 4 bytes.
         is_short = isinstance(result.result, str) and len(result.result) <= MAX_INLINE_TOKENS // 4
         return policy, self._is_settled and is_short and (policy is NEVER or result.error)
 
@@ -211,7 +211,7 @@ class StepResults(Delivery[None]):
         return self._batch(arrivals, source.offloader_of(self.state), partial(source.scope_of, self.state))
 
     def look_again(self) -> Sequence[Batch]:
-        """Return all new results; where nobody knows where to store, nothing is stored."""
+        """Return all new results; where no storage can be found, nothing is stored."""
         arrivals = [_arrival(*new, policy=None) for new in self._new_results()]
         source = self.hook.source
         try:
@@ -232,7 +232,7 @@ class StepResults(Delivery[None]):
             self.hook.warn(ABSENT)
 
     def _new_results(self) -> Iterator[tuple[int, ChatMessage, ToolCallResult]]:
-        """Yield them with their positions in the conversation; none of calls that code made."""
+        """Yield the new results with their positions in the conversation, except those of calls that code made."""
         messages = self.state.data.get("messages") or ()
         first = len(messages)
         while first and messages[first - 1].tool_call_result is not None:

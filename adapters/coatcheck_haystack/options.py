@@ -92,7 +92,7 @@ class Source:
         return resolve_scope(self.scope, state)
 
     def identity_of(self, state: State | None) -> Scope | None:
-        """Return the scope that the context of a run names, unchecked: the core refuses what is none."""
+        """Return the scope that the context of a run names, unchecked: the core refuses what is not a scope."""
         identity = context_of(state).get(SCOPE_CONTEXT_KEY)
         return tuple(identity) if isinstance(identity, list) else identity  # JSON has no tuples
 

@@ -89,7 +89,7 @@ class RetrievalTool(Tool):
         )
 
     def invoke(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
-        """Answer a call, also if the model sends an argument called ``self``, on which other tools fail."""
+        """Answer a call, even if the model sends an argument called ``self``, on which other tools fail."""
         return self._retrieve(**arguments)
 
     async def invoke_async(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's

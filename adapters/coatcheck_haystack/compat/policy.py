@@ -39,7 +39,7 @@ class OffloadOverTokens(OffloadPolicy):
         return self.rule.threshold
 
     def should_offload(self, tool_name: str, result: str, state: State) -> bool:  # noqa: ARG002 - as Haystack asks
-        """Answer Haystack's own hooks, which have the text only: base64 counts as the text it is there."""
+        """Answer Haystack's own hooks, which have only the text: there, base64 counts as text."""
         return TiktokenCounter().exceeds(result, self.threshold)
 
     def to_dict(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_INLINE_TOKENS", "add_preview", "choose_preview")
 
 PREVIEW_CHARS = 200
-"""As Haystack's own hook."""
+"""The default of Haystack's own hook."""
 
 CHARACTERS_PER_TOKEN = 4
 

@@ -31,7 +31,7 @@ def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | N
     """Return store, scope and options as plain values; ``options`` instead of those of the source, if given.
 
     Raises:
-        SerializationError: one of them is not, and the message says what to pass instead.
+        SerializationError: one of them is not plain; the message says what to pass instead.
 
     """
     written = source.options if options is None else options

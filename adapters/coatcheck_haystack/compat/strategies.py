@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
-"""By tool name, tuple of names, or ``"*"``. Typed as Any, since a ``dict[str, ...]`` would not fit it."""
+"""By tool name, tuple of names, or ``"*"``. The keys are Any, since a ``dict[str, ...]`` would not fit otherwise."""
 
 ALWAYS, NEVER = Always(), Never()
 _RULES = (Always, Never, OverTokens, OverChars, OverShare)

@@ -1,7 +1,7 @@
 """The names under which Haystack finds coatcheck's classes in a pipeline's YAML, without an allowlist.
 
-Only names belong here. ``haystack_integrations`` and ``hooks`` are shared with other packages: neither may have a file
-``__init__.py`` of its own. People import from ``coatcheck_haystack``.
+Only names belong here. ``haystack_integrations`` and ``hooks`` are shared with other packages: neither may have an
+``__init__.py``. Users import from ``coatcheck_haystack``.
 """
 
 from __future__ import annotations
