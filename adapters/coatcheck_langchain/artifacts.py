@@ -2,7 +2,7 @@
 
 An artifact is for host code and stays. One shape is an exception: ``{"structured_content": ...}``, as
 ``langchain-mcp-adapters`` and ``langchain.mcp`` make it, where the structured content says the same as the text that
-was stored. It would stay in every checkpoint, as large as the result. Only that shape is handled here.
+was stored. Such a copy would stay in every checkpoint, as large as the result. Only that shape is handled here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ __all__ = ("arestore_artifact", "restore_artifact", "take_out_copy")
 _STRUCTURED = "structured_content"
 
 _OWN_REFERENCE = re.compile(r"[0-9a-z_]+-[0-9a-f]{16}-[0-9a-f]{4}", re.ASCII)
-"""A storage that names its references itself cannot say where each of many joined texts begins."""
+"""A reference that the core made. A storage that names its references itself cannot say where each of many joined texts
+begins."""
 
 
 def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> object:
@@ -52,8 +53,8 @@ def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope
     Args:
         message: a tool message, as it is in the conversation or in a checkpoint.
         storage: the ``Offloader`` that stored the result, or its storage.
-        scope: the scope that the result was stored in; else the ambient scope, else ``"default"``. If that was the
-            ``thread_id``, pass it.
+        scope: the scope that the result was stored in; else the ambient scope, else ``"default"``. If the result was
+            stored under the ``thread_id``, pass that.
 
     Raises:
         ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
@@ -108,7 +109,7 @@ def _mark_of(message: ToolMessage) -> dict[str, Any] | None:
 
 
 def _said_by(message: ToolMessage) -> str:
-    """Return where a message names what was stored of it: in its mark or, after ``offload_tool``, in its content.
+    """Return the text in which a message names what was stored of it: its mark or, after ``offload_tool``, its content.
 
     The artifact cannot be asked: its structured content is an MCP server's, which could name what another tool stored.
     """
@@ -117,7 +118,7 @@ def _said_by(message: ToolMessage) -> str:
 
 
 def _index_for(mark: dict[str, Any], said: str) -> str | None:
-    """Return the one reference that a message names if it is not one of the mark's: to the list of all of them."""
+    """Return the one reference that a message names, if that is not one of the mark's but leads to a list of them."""
     named = list(find_references_in([said]))
     return named[0] if len(named) == 1 and not _names_all(said, mark) else None
 
@@ -137,5 +138,5 @@ def _restore(message: ToolMessage, mark: dict[str, Any], contents: Sequence[Cont
         raise StorageError(msg)
     try:
         return {_STRUCTURED: Copy(mark["key"], mark["is_list"], mark["is_json"]).make(texts)}
-    except ValueError:  # the text is no JSON: this mark is not ours
+    except ValueError:  # the text is not JSON: this mark is not ours
         return message.artifact

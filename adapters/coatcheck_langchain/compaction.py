@@ -1,6 +1,6 @@
 """LangChain's own compaction, without losing the references of what was offloaded.
 
-Only drop-in variants of what LangChain erases placeholders with belong here; the line that they keep is the core's.
+Only drop-in variants of LangChain classes that erase placeholders belong here; the core makes the line that they keep.
 """
 
 from __future__ import annotations

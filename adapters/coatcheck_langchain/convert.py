@@ -2,7 +2,7 @@
 
 A part of the content is converted if it holds its text or its bytes, in LangChain's standard shapes or in those of a
 provider; every other part passes through, the same object. What a text part has next to its text (annotations,
-cache marks) describes that text, and goes with it.
+cache marks) describes that text, and is dropped with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("blocks_of", "content_of", "is_media_held", "offloaded_references", "plain_blocks_of")
 
 _CARRIER = "custom_tool_call_output"
-"""OpenAI's custom tools: the answer must stay in a part of this type, or the model's call has none."""
+"""OpenAI's custom tools: the answer must stay in a part of this type, or the model's call has no answer."""
 
 _TEXT_UNDER = {"text": "text", "text-plain": "text", "input_text": "text", "output_text": "text", _CARRIER: "output"}
 
@@ -63,9 +63,9 @@ def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
     """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
 
-    Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; of more
-    than eight contents there is one reference, to the text that lists theirs, one a line. What ``offload_tool`` returns
-    is not a message, so LangChain's message around it carries no references.
+    Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; more
+    than eight contents have one reference, to a text that lists theirs, one per line. What ``offload_tool`` returns is
+    not a message, so LangChain's message around it carries no references.
     """
     return references_in(message.additional_kwargs.get(MARK))
 

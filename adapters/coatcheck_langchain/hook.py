@@ -160,7 +160,7 @@ class CallWrapper:
         self._retrieval = retrieval
 
     def wrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Any]) -> Any:  # noqa: ANN401 - as the handler
-        """Run the tool, then offload what is too large of its result."""
+        """Run the tool, then offload what is too large in its result."""
         if isinstance(request.tool, RetrievalTool):
             with self._reading(request) as refusal:
                 return refusal or handler(request)
@@ -185,7 +185,7 @@ class CallWrapper:
 
     @contextmanager
     def _reading(self, request: ToolCallRequest) -> Iterator[ToolMessage | None]:
-        """Make our scope the ambient one for the retrieval tool; where that fails, refuse rather than read another."""
+        """Make our scope the ambient one for the retrieval tool; where that fails, refuse rather than use another."""
         with ExitStack() as stack:
             refusal = None
             try:

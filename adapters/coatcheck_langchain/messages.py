@@ -1,7 +1,7 @@
 """Where tool messages are in what a tool, a tool node or a graph's state holds, and what the conversation says of them.
 
 Only looking and copying belong here: nothing is converted or offloaded. Whatever holds a changed message is copied,
-never mutated; whatever holds none is returned, the same object. Host objects are duck-typed, so that commands
+never mutated; whatever holds none is returned as the same object. Host objects are duck-typed, so that commands
 are found with langchain-core alone.
 """
 
@@ -35,11 +35,11 @@ __all__ = (
 )
 
 _HOLDERS = ("update", "value")
-"""The field that holds messages: of LangGraph's ``Command``, and of its ``Overwrite``."""
+"""The fields that hold messages, in LangGraph's ``Command`` and in its ``Overwrite``."""
 
 
 _OVERWRITE = "__overwrite__"
-"""Marks a mapping that means the same as an ``Overwrite``, which is what JSON makes of one."""
+"""Marks a mapping that stands for an ``Overwrite``: JSON turns one into such a mapping."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +70,8 @@ class Calls:
     def find_answered(self) -> set[str]:
         """Return the ids of earlier calls, which were answered before, and of calls that code made.
 
-        LangChain's tool calls do not say that code made them, as some providers let it. The content blocks of the
-        model's message do, from which LangChain makes the calls.
+        Some providers let code call tools. LangChain's tool calls do not say so, but the content blocks of the model's
+        message, from which LangChain makes the calls, do.
         """
         answers = {message.tool_call_id for message in self.messages if isinstance(message, ToolMessage)}
         last = next((message for message in reversed(self.messages) if isinstance(message, AIMessage)), None)
@@ -126,7 +126,7 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
             ]
             if all(new is old for new, old in zip(items, result, strict=True)):
                 return result
-            # A command may have its update as pairs, which LangGraph takes for such only where they are tuples.
+            # The update of a command may be pairs, and LangGraph takes only tuples for pairs.
             return tuple(items) if isinstance(result, tuple) else items
         case _:
             for holder in _holders(result, key):
@@ -137,7 +137,7 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
 
 
 def _key_of_messages(update: Mapping[str, Any], key: str) -> str:
-    """Return what a mapping has its messages under, as a state update or as either form of an ``Overwrite``."""
+    """Return the key of the messages in a mapping: a state update, or either form of an ``Overwrite``."""
     if len(update) == 1 and _OVERWRITE in update:
         return _OVERWRITE
     return "value" if update.get("type") == _OVERWRITE else key
@@ -149,10 +149,10 @@ def _is_pair(item: object) -> bool:
 
 
 def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it
-    """Return a copy of what holds messages, with other ones.
+    """Return a copy of what holds messages, with other messages.
 
     Raises:
-        TypeError: it copies itself to itself, so there would be no raw result to go back to.
+        TypeError: its ``__copy__`` returns the object itself, so there would be no raw result to go back to.
 
     """
     if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
@@ -170,7 +170,7 @@ def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a da
 
 
 def _holders(result: object, key: str) -> tuple[str, ...]:
-    """Return the fields of an object that may hold messages: a command, an overwrite, or a state that is typed."""
+    """Return the fields of an object that may hold messages: a command, an overwrite, or a typed state."""
     if dataclasses.is_dataclass(result):
         return (*_HOLDERS, key)
     return (key,) if hasattr(result, "model_copy") else ()
@@ -193,7 +193,7 @@ def messages_in(state: object, *, key: str) -> Sequence[object]:
 def identity_of(config: object) -> Scope | None:
     """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation.
 
-    A tuple that can be a scope of several parts stays one. Anything else is made a ``str``.
+    A tuple that can be a scope of several parts stays a tuple. Anything else becomes a ``str``.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None

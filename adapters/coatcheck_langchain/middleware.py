@@ -37,9 +37,9 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
 
     Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
     messages are never changed: copies are. If rewriting fails, a warning is logged; the result stays as it is, or is
-    stored or cut if it is above ``max_inline_tokens``. The first middleware in the list is the outermost: its place
-    decides whether this one sees results before or after others change them. Tracers and callbacks see a tool's raw
-    result before any middleware does; ``offload_tool`` keeps it from them too.
+    stored or cut if it is above ``max_inline_tokens``. The first middleware in the list is the outermost, so the place
+    of this one decides whether it sees results before or after others change them. Tracers and callbacks see a tool's
+    raw result before any middleware does; ``offload_tool`` keeps it from them too.
     """
 
     def __init__(

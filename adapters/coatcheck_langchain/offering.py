@@ -35,8 +35,8 @@ logger = logging.getLogger("coatcheck_langchain")
 def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware]:
     """Return a subclass of ``middleware`` that offers its retrieval tool late.
 
-    A class, because LangChain looks for hooks in the class of a middleware: where it has one around model calls, each
-    call gets a span in every trace and the graph an edge more, which is not for those whose tool is always offered.
+    It is a class, because LangChain looks for hooks in the class of a middleware. A hook around model calls adds a span
+    for each call to every trace, and an edge to the graph. A tool that is always offered should not cost that.
 
     Raises:
         InvalidRequest: ``middleware`` has such a hook of its own, which ours would replace.
@@ -54,7 +54,7 @@ def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware
         OFFERED: Annotated[bool, PrivateStateAttr, or_],  # a reducer, because two middlewares may set it in one step
     }
     state = TypedDict("OfferingState", fields, total=False)  # type: ignore[misc] # the fields of a user's own state
-    # As the only base, because objects of a class with two could not become those of this one.
+    # It has one base only: with a second one, Python would refuse to let a middleware change its class to it.
     own = {**hooks, "state_schema": state, "__doc__": middleware.__doc__, "__module__": middleware.__module__}
     return type(middleware.__name__, (middleware,), own)
 
@@ -84,7 +84,7 @@ def _prepare(request: ModelRequest[Any], offloader: Offloader) -> tuple[ModelReq
     state: Any = request.state
     if state.get(OFFERED):
         return request, False
-    # Those of the state too: another middleware may have cleared the placeholder in this request.
+    # The state's messages too: another middleware may have cleared the placeholder in this request.
     messages = {id(message): message for message in (*state.get("messages", ()), *request.messages)}
     if needs_retrieval_tool(messages.values(), logger=logger):
         return request, True

@@ -45,7 +45,7 @@ class RetrievalTool(StructuredTool):
     _offloader: Any = None
 
     def reading(self, offloader: Offloader) -> RetrievalTool:
-        """Say what this tool reads from, and return it."""
+        """Set what this tool reads from, and return the tool."""
         self._offloader = offloader
         return self
 
@@ -54,7 +54,7 @@ class RetrievalTool(StructuredTool):
         return self._offloader is offloader
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
-        """Do what ``StructuredTool.run`` does; an argument that the tool does not have cannot break the call."""
+        """Do what ``StructuredTool.run`` does; an argument that the tool does not know cannot break the call."""
         return super().run(_with_unknown_apart(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
@@ -132,7 +132,7 @@ def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_unknown(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the model sent them, for the core to say which one it does not know."""
+    """Return the arguments as the model sent them, so that the core can say which one it does not know."""
     unknown = arguments.pop(_UNKNOWN, {})
     return {**arguments, **unknown}
 

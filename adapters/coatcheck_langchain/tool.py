@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 __all__ = ("offload_tool",)
 
 AnyTool = TypeVar("AnyTool", bound=BaseTool)
-"""``@tool`` says no more than this of what it makes."""
+"""``@tool`` promises no narrower type for what it makes."""
 
 _CONFIG = "coatcheck_config"
 """A parameter of our own, by which LangChain finds out that we want the configuration."""
 
 _CALL = ""
-"""A function is not told the id of its call."""
+"""Stands for the id of a call, which a function is not told."""
 
 
 def offload_tool(
@@ -143,12 +143,12 @@ class _Results:
             new = await asettle(self._delivery(messages, args, kwargs, config), logger=logger)
             return value if new is messages else self._unpack(value, new)
 
-        if own is None:  # on Python 3.10 older LangChain tells a coroutine its configuration in no other way
+        if own is None:  # on Python 3.10, older LangChain has no other way to give a coroutine its configuration
             offloading.__annotations__ = {**offloading.__annotations__, _CONFIG: RunnableConfig}
         return offloading
 
     def _messages_of(self, value: object) -> object:
-        """Return the messages that a function returned, or the one that LangChain would make of what it did."""
+        """Return the messages that a function returned, or the one that LangChain would make of its value."""
         content = self._content_of(value)
         if _is_message_result(content):
             return content

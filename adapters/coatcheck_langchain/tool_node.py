@@ -39,7 +39,7 @@ __all__ = ("offload_tool_node",)
 
 
 class OffloadedNode(Runnable[Any, Any]):
-    """Runs a node, then offloads what is too large of its results."""
+    """Runs a node, then offloads what is too large in its results."""
 
     def __init__(self, node: Runnable[Any, Any], hook: Hook, retrieval: RetrievalName) -> None:
         self.name = node.get_name()
@@ -48,7 +48,7 @@ class OffloadedNode(Runnable[Any, Any]):
         self._retrieval = retrieval
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Any:  # noqa: A002, ANN401 - as Runnable's
-        """Run the node, then offload what is too large of what it returned."""
+        """Run the node, then offload what is too large in what it returned."""
         with ExitStack() as stack:
             self._enter_scope(stack, config)
             result = self._node.invoke(input, config, **kwargs)
@@ -92,7 +92,7 @@ def find_calls(
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         calls = list(last.tool_calls) if last is not None else [call for call in messages if isinstance(call, Mapping)]
     ids = [call.get("id") or "" for call in calls]  # a message that answers a call without an id has an empty one
-    # An id that a model used twice in a step tells nothing of a message; the message's own name does.
+    # An id that a model used twice in a step says nothing about a message; the message's own name does.
     by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
     return Calls(
         by_id=by_id, messages=messages, tools=tools, context=config, config=config, retrieval_tool=retrieval_tool
@@ -110,11 +110,11 @@ def offload_tool_node(
     keep_artifact: bool = False,
     **options: Unpack[OffloaderOptions],
 ) -> Runnable[Any, Any]:
-    """Return a runnable that does what ``node`` does, and offloads what is too large of its results.
+    """Return a runnable that does what ``node`` does, and offloads what is too large in its results.
 
     It returns what ``node`` returns: a list, ``{"messages": [...]}``, a ``Command``, or a list of them, with every
     other message in its place. A node that shows its tools (``tools_by_name``) gets the same care as in
-    ``OffloadMiddleware``; of others it is not known which tools are ``return_direct``: exempt them.
+    ``OffloadMiddleware``. Other nodes do not tell which of their tools are ``return_direct``: exempt those.
 
     Args:
         node: the runnable; a ``ToolNode``, or any other that returns tool messages.

@@ -38,12 +38,12 @@ _UNKNOWN_FILE = "application/octet-stream"
 
 
 def blocks_of(output: object) -> tuple[Block, ...]:
-    """Convert the output of a tool, in order. A list without any part of the SDK's is one JSON value."""
+    """Convert the output of a tool, in order. A list without any of the SDK's parts is one JSON value."""
     return tuple(map(_block_of, _parts_of(output)))
 
 
 def plain_blocks_of(output: object) -> tuple[Block, ...]:
-    """Convert nothing but texts, and what is not part of the SDK's to the ``str`` that the model would get."""
+    """Convert only texts; what is none of the SDK's parts becomes the ``str`` that the model would get."""
     return plain_blocks(_parts_of(output), lambda part: _fields_of(part).get("text") if _is_part(part) else str(part))
 
 
@@ -59,8 +59,8 @@ def output_of(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - a tool may retu
 def offloaded_references(item: object) -> tuple[str, ...]:
     """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
 
-    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
-    names some, and a text that lists them all, one a line.
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
+    names only some, and a text that lists them all, one per line.
 
     Args:
         item: a ``ToolCallOutputItem`` of a run, or the dictionary that a session keeps of it.
@@ -71,15 +71,15 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
 
 def has_media_as_text(output: object) -> bool:
-    """Return whether a list has media, and next to them what is not a part: then the SDK shows all as one text."""
+    """Return whether a list has media next to values that are no parts: the SDK then shows it all as one text."""
     if not isinstance(output, list | tuple) or not any(map(_may_be_media, output)):
-        return False  # without a validation of each part, which takes seconds for a million rows
+        return False  # found without validating each part, which takes seconds for a million rows
     kinds = [_fields_of(part).get("type") for part in output]
     return None in kinds and not {"image", "file"}.isdisjoint(kinds)
 
 
 def tokens_as_text(output: object) -> int:
-    """Return about what an output with media in base64 costs as text: half as many tokens as characters."""
+    """Estimate the tokens of an output with media in base64 as text: half as many as it has characters."""
     return text_tokens(0, encoded=len(str(output)))
 
 
@@ -93,14 +93,14 @@ def _is_part(value: object) -> bool:
 
 
 def _may_be_media(part: object) -> bool:
-    if isinstance(part, dict):  # first, as the classes of the SDK take long to say no
+    if isinstance(part, dict):  # first, because ``isinstance`` with the SDK's classes takes long to say no
         kind = part.get("type")
         return isinstance(kind, str) and kind in {"image", "file"}
     return isinstance(part, (ToolOutputImage, ToolOutputFileContent))
 
 
 def _fields_of(part: object) -> Mapping[str, Any]:
-    """Return the fields of a part of the SDK's; none where the SDK would take it for a value."""
+    """Return the fields of one of the SDK's parts; none where the SDK would take it for a value."""
     if isinstance(part, tuple(_KINDS.values())):
         return vars(part)
     kind = part.get("type") if isinstance(part, dict) else None

@@ -1,4 +1,4 @@
-"""The hook: what invokes a function tool, wrapped, so that an output that is too large never reaches the SDK.
+"""The hook: it wraps what invokes a function tool, so that an output that is too large never reaches the SDK.
 
 ``Output`` is what each way into the SDK hands to the guard in ``coatcheck.adapting``. The tool runs outside the guard,
 so its exceptions pass untouched.
@@ -63,13 +63,13 @@ class Output(OneResult[Any]):
     raw: Any
 
     content: Any
-    """What of it the model would get."""
+    """The part of it that the model would get."""
 
     name: str
     """The tool's name, as the model has it."""
 
     sent: object
-    """The arguments: JSON text of the model's, or what became of it."""
+    """The arguments: the model's JSON text, or what it was parsed into."""
 
     context: Any
     """The SDK's ``ToolContext``. A host that invokes a tool itself may pass anything."""
@@ -84,10 +84,10 @@ class Output(OneResult[Any]):
     """Makes an output of blocks."""
 
     measured_tokens: Callable[[], int] | None = None
-    """Counts an output with media that the SDK shows as text; None of any other."""
+    """Counts an output with media that the SDK shows as text; None for any other."""
 
     is_error: bool = False
-    """Only servers say so: of a function tool, an error is a ``str`` like any other."""
+    """Only servers say so: a function tool's error is a ``str`` like any other."""
 
     def look(self) -> Sequence[Batch]:
         """Return the output, unless the model does not read it."""
@@ -129,7 +129,7 @@ class Invoker(Proxy):
         self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
-        """Run the tool, then offload what is too large of its output."""
+        """Run the tool, then offload what is too large in its output."""
         invoke = self._invoke_by_sdk if self._needs_sdk else self._inner
         output = await invoke(context, arguments)
         name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
@@ -151,8 +151,8 @@ class Invoker(Proxy):
         # A host that invokes a tool itself, perhaps without a context, has no limit.
         if not isinstance(context, ToolContext):
             return await self._inner(context, arguments)
-        # It hides from the SDK which errors are the SDK's own, which counts for outputs with a schema: those tools are
-        # never wrapped.
+        # This hides from the SDK which errors are its own. That matters only for outputs with a schema, and such tools
+        # are never wrapped.
         return await invoke_function_tool(function_tool=self._tool, context=context, arguments=arguments)
 
 
@@ -163,15 +163,15 @@ def _takes_base_context(invoke: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):  # it cannot be inspected
         return False
     declared = {name: parameter.annotation for name, parameter in parameters.items()}
-    with suppress(Exception):  # names may stand for nothing when the program runs; the SDK goes by the words then
+    with suppress(Exception):  # names may mean nothing at run time; the SDK then goes by the words
         declared |= get_type_hints(invoke)
     return "RunContextWrapper" in str(declared[next(iter(parameters))]) if parameters else False
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
-    """Return a copy of a tool with an output that is offloaded.
+    """Return a copy of a tool whose output is offloaded.
 
-    It equals the tool in everything else, except the time limit, which ``Invoker`` applies.
+    All else is as in the tool, except the time limit, which ``Invoker`` applies.
     """
     copied = _copy_of(tool)
     limited = _copy_of(copied)

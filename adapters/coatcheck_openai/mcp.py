@@ -35,7 +35,7 @@ _STRUCTURED, _IS_ERROR = (
 )
 
 _FIELDS_SENT = {"type", "text", "data", "mimeType", "mime_type"}
-"""What the SDK sends of a text or an image; of any other item, it sends all."""
+"""What the SDK sends of a text or an image. It sends any other item whole."""
 
 _calling: ContextVar[Any] = ContextVar("coatcheck_openai_calling", default=None)
 """The context of the call that an agent is about to make. The SDK shows it to the server's ``tool_meta_resolver``,
@@ -43,7 +43,7 @@ right before it calls the tool in the same context, or in a copy of it."""
 
 
 class OffloadedServer(Proxy):
-    """A server in every way, but that results for an agent are offloaded. Host code that calls it gets the real one."""
+    """The same server, except that results for an agent are offloaded. Host code that calls it gets the real result."""
 
     def __init__(self, server: MCPServer, hook: Hook) -> None:
         super().__init__(server)
@@ -70,7 +70,7 @@ class OffloadedServer(Proxy):
         return await meta if inspect.isawaitable(meta) else meta
 
     async def call_tool(self, tool_name: str, arguments: dict[str, Any] | None, **more: Any) -> CallToolResult:  # noqa: ANN401 - as the server
-        """Call the tool, then offload what is too large of its result."""
+        """Call the tool, then offload what is too large in its result."""
         context = _calling.get()
         _calling.set(None)
         result: CallToolResult = await self._inner.call_tool(tool_name, arguments, **more)
@@ -117,7 +117,7 @@ def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
 
 
 def _shown_of(part: Any) -> dict[str, Any]:  # noqa: ANN401 - an item of the protocol, or of a server's own
-    """Return what the SDK sends of an item: of a text and an image their content alone, of any other its JSON."""
+    """Return what the SDK sends of an item: the content alone of a text or an image, the JSON of any other."""
     fields = _FIELDS_SENT if part.type in {"text", "image"} else None
     dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     return dumped
@@ -128,12 +128,12 @@ def _native(item: Any) -> Any:  # noqa: ANN401 - an item of the protocol, or of 
 
 
 def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - an item of the protocol, or of a server's own
-    """Return whether the SDK shows base64 of a part as text: it knows media of the type image only."""
+    """Return whether the SDK shows base64 of a part as text: images are the only media that it knows."""
     return part.type == "audio" or isinstance(getattr(getattr(part, "resource", None), "blob", None), str)
 
 
 def _tokens_as_text(result: CallToolResult) -> int:
-    """Return about what is sent of the parts costs as text."""
+    """Estimate the tokens of what is sent of the parts, as text."""
     texts = sum(len(part.text) for part in result.content if isinstance(part, TextContent))
     encoded = sum(len(json.dumps(_shown_of(part))) for part in result.content if not isinstance(part, TextContent))
     return text_tokens(texts, encoded=encoded)

@@ -82,7 +82,7 @@ class ToolOffloader:
         return [*map(self._wrap, own), self.retrieval_tool]
 
     def mcp_servers(self, servers: Iterable[MCPServer]) -> list[MCPServer]:
-        """Return MCP servers for an agent, around these: connect and clean up either. Give it ``tools()`` too."""
+        """Return MCP servers for an agent that wrap these; connect and clean up either. Give it ``tools()`` too."""
         from coatcheck_openai.mcp import OffloadedServer  # noqa: PLC0415 - the protocol is for those who use it
 
         return [OffloadedServer(server, self._hook) for server in servers]  # type: ignore[misc] # it is one, for isinstance

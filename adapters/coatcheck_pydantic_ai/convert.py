@@ -33,7 +33,7 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert nothing but texts, and values to the text of their JSON, or to their ``str`` where that fails."""
+    """Convert only texts; values become the text of their JSON, or their ``str`` where that fails."""
     value, content = _halves_of(result)
     parts = [
         part if isinstance(part, str) or is_multi_modal_content(part) else _words_of(part) for part in _listed(value)
@@ -66,8 +66,8 @@ def text_of(blocks: Sequence[Block]) -> str:
 def offloaded_references(part: object) -> tuple[str, ...]:
     """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
 
-    Pass one to ``ToolOffloader.offloader.load`` for the whole content. Of more than eight contents the placeholder
-    names some, and a text that lists them all, one a line.
+    Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
+    names only some, and a text that lists them all, one per line.
 
     Args:
         part: a ``ToolReturnPart`` of a message.
@@ -97,7 +97,7 @@ def _listed(value: object) -> Sequence[object]:
 
 
 def _items_of(value: Any) -> Sequence[object]:  # noqa: ANN401 - a tool may return anything
-    """Return the texts, files and JSON values that a value is for the model, as Pydantic AI has it."""
+    """Return the texts, files and JSON values that Pydantic AI makes of a value for the model."""
     if isinstance(value, str):
         return [value]
     part = ToolReturnPart(tool_name="", content=value, tool_call_id="")
@@ -112,12 +112,12 @@ def _block_of(item: Any) -> Block:  # noqa: ANN401 - any part of a content
         return MediaBlock(item.data, item.media_type)
     if isinstance(item, _JSON):
         return JsonBlock(item)
-    text = getattr(item, "content", None)  # of a text with metadata for the host
+    text = getattr(item, "content", None)  # a text with metadata for the host has one
     return TextBlock(text) if isinstance(text, str) else OpaqueBlock(item)
 
 
 def _file_of(block: MediaBlock | OpaqueBlock, result: object) -> Any:  # noqa: ANN401 - as it came
-    """Return the file as it came, with its identifier and what its provider wants; of a new one only the bytes."""
+    """Return the file as it came, with its identifier and what its provider wants; a new one has only its bytes."""
     if isinstance(block, OpaqueBlock):
         return block.native
     value, content = _halves_of(result)

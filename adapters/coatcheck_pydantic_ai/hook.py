@@ -101,7 +101,7 @@ def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: Tool
     realtime session hears of a call before it is in an answer, and has no such code.
     """
     kind = definition.tool_kind
-    if kind is not None and "." not in kind:  # of Pydantic AI's own tools, which find others by their results
+    if kind is not None and "." not in kind:  # one of Pydantic AI's own tools, by whose results it finds others
         return True
     answer = next((message for message in reversed(context.messages) if isinstance(message, ModelResponse)), None)
     made = {part.tool_call_id for part in answer.parts if isinstance(part, ToolCallPart)} if answer else set()

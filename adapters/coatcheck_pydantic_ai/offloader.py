@@ -31,8 +31,8 @@ _NO_STEPS = "Pydantic AI shows one call at a time, so leave it out"
 class ToolOffloader(AbstractCapability[Any]):
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
-    One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees every tool, those of MCP
-    servers too, after all other capabilities did what they do to a result. Results of output tools stay, and those
+    One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees the results of all tools,
+    those of MCP servers too, after all other capabilities have had their turn. Results of output tools stay, and so do those
     that code asked for. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it
     is above ``max_inline_tokens``.
     """
@@ -82,7 +82,7 @@ class ToolOffloader(AbstractCapability[Any]):
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
     ) -> Any:  # noqa: ANN401 - as the tool
-        """Run the tool, then offload what is too large of its result, or of the words of its error."""
+        """Run the tool, then offload what is too large in its result, or in the text of its error."""
         if is_retrieval(tool_def):
             return await handler(args)
         try:
