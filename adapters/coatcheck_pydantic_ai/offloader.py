@@ -32,9 +32,9 @@ class ToolOffloader(AbstractCapability[Any]):
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
     One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees the results of all tools,
-    those of MCP servers too, after all other capabilities have had their turn. Results of output tools stay, and so do those
-    that code asked for. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it
-    is above ``max_inline_tokens``.
+    those of MCP servers too, after all other capabilities have had their turn. Results of output tools stay, and so do
+    those that code asked for. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut
+    if it is above ``max_inline_tokens``.
     """
 
     def __init__(

@@ -71,8 +71,7 @@ def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
     """Return the references in a message, or in one tool result, for user interfaces; empty where nothing was stored.
 
     Pass one to ``ContextOffloader.offloader_of(agent).load`` for the whole content. More than eight texts are one
-    content, with ``items``; of more than eight contents there is one reference, to the text that lists theirs, one a
-    line.
+    content, with ``items``; more than eight contents have one reference, to a text that lists theirs, one per line.
     """
     blocks = cast("Sequence[Any]", message.get("content") or ())
     marks = [message.get(MARK), *(block["toolResult"].get(MARK) for block in blocks if "toolResult" in block)]
@@ -80,7 +79,7 @@ def offloaded_references(message: Message | ToolResult) -> tuple[str, ...]:
 
 
 def _block_of(part: Any) -> Block:  # noqa: ANN401 - Strands types four kinds and passes on more
-    if isinstance(part, dict) and len(part) != 1:  # what has more than a kind would lose it
+    if isinstance(part, dict) and len(part) != 1:  # a part that has more than its kind would lose the rest
         return OpaqueBlock(part)
     match part:
         case {"text": str(text)}:

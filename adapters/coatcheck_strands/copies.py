@@ -1,6 +1,6 @@
-"""What a tool result has next to its content, as MCP's structured content: stored where it is large, and given back.
+"""What a tool result has next to its content, such as MCP's structured content: stored if large, and given back.
 
-As a rule it is the same data once more. No model reads it, but it would stay in every session, as large as the result.
+Usually it is the same data once more. No model reads it, but it would stay in every session, as large as the result.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ class Copies(Delivery[ToolResult]):
 
 def disown_marks(result: ToolResult) -> ToolResult:
     """Return a tool's result with a note that nothing was taken out, where a value of its own looks like our mark."""
-    is_noted = MARK in result or not _marks_in(result)  # what is offloaded already may be an earlier version's
+    is_noted = MARK in result or not _marks_in(result)  # an offloaded result may be an earlier version's
     return result if is_noted else cast("ToolResult", {**result, MARK: {TAKEN_OUT: []}})
 
 
 def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolResult:
     """Return a tool result with what ``Copies`` stored of it back in place.
 
-    Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes what is not.
+    Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes foreign marks.
     """
     note, marks = mark_in(result), _marks_in(result)
     if TAKEN_OUT in note:
@@ -113,9 +113,9 @@ def _marks_in(result: ToolResult) -> dict[str, str]:
 
 
 def _is_stored(value: object) -> bool:
-    """Return whether a value is large, and its JSON gives it back: not as another, where keys are int, or with tuples.
+    """Return whether a value is large and comes back from JSON unchanged, which int keys and tuples do not.
 
-    However large: ``find_copy``, which has a limit, would leave the largest in every session.
+    There is no upper limit: ``find_copy``, which has one, would leave the largest values in every session.
     """
     try:
         text = json.dumps(value)
@@ -128,7 +128,7 @@ def _is_stored(value: object) -> bool:
 
 
 def _is_same(back: object, value: object) -> bool:
-    """Return whether what JSON gave back is what it was given, also where that holds NaN, which equals nothing."""
+    """Return whether what JSON gave back is what it was given, even where that holds NaN, which equals nothing."""
     if isinstance(back, dict) and isinstance(value, dict):
         return back.keys() == value.keys() and all(_is_same(each, value[key]) for key, each in back.items())
     if isinstance(back, list) and isinstance(value, list):

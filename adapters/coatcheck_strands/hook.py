@@ -45,7 +45,7 @@ logger = logging.getLogger("coatcheck_strands")
 _REPLACED = "The agent's own tool %r is replaced by coatcheck's: rename it, or pass include_retrieval_tool=False"
 
 _direct_call: ContextVar[AfterToolCallEvent | None] = ContextVar("coatcheck_strands_direct_call", default=None)
-"""The direct call that was made here last. Strands records one, if it does, in the context in which it ran."""
+"""The last direct call made in this context. If Strands records one, it does so in the context in which that ran."""
 
 
 class _Recorded(AfterToolCallEvent):
@@ -55,8 +55,8 @@ class _Recorded(AfterToolCallEvent):
 class ContextOffloader(StorageHooks):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
-    Replaces ``strands.vended_plugins.context_offloader.ContextOffloader``. Results of cancelled calls, of
-    delegating agents and of the retrieval tool itself stay, and so do all while ``invocation_state["coatcheck"]`` is
+    Replaces ``strands.vended_plugins.context_offloader.ContextOffloader``. Results of cancelled calls, of delegating
+    agents and of the retrieval tool itself stay, and so do all results while ``invocation_state["coatcheck"]`` is
     ``"keep"``. A direct call (``agent.tool.search(...)``) returns the real result, and records the placeholder. A
     tool's own result is never changed: a new one takes its place.
     """
@@ -89,7 +89,7 @@ class ContextOffloader(StorageHooks):
                 offloaded in the conversation, for models without a prompt cache; from then on it is always there. It
                 needs ``strands-agents>=1.62``.
             should_offload: has the last word on a result above the threshold.
-            evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for so many of its
+            evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for this many of its
                 cycles is deleted; None for never. ``InMemoryStorage`` has a number of its own; other storages evict
                 nothing.
             scope: who may read back: a scope, or a callable on the ``Call``, which has ``agent``, ``tool_use`` and
@@ -98,9 +98,9 @@ class ContextOffloader(StorageHooks):
             native_media: the retrieval tool returns images and documents themselves instead of a description.
             keep_structured_content: do not touch the ``structuredContent`` and ``metadata`` of a tool of an MCP server.
                 Else they are stored too where they are large, and ``restore`` gives them back.
-            **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. With a
-                ``token_counter`` results are measured by it, else by the agent's ``model.count_tokens``, unless that
-                passes over what they hold, as most models' count does over media.
+            **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. A
+                ``token_counter`` measures results if there is one, else the agent's ``model.count_tokens``, unless that
+                passes over what they hold, as most models' counts do over media.
                 ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
 
         Raises:
@@ -136,7 +136,7 @@ class ContextOffloader(StorageHooks):
         return [self.retrieve_offloaded_content] if self._include_retrieval_tool else []
 
     def offloader_of(self, agent: Agent | None = None) -> Offloader:
-        """Return what serves an agent, for the host: to ``load`` a content whole, to ``delete_scope``, to ``sweep``."""
+        """Return an agent's offloader, for the host: to ``load`` whole content, to ``delete_scope``, to ``sweep``."""
         return self.offloaders.of(agent).offloader
 
     def init_agent(self, agent: Agent) -> None:
@@ -184,7 +184,7 @@ class ContextOffloader(StorageHooks):
                 event.result = await asettle(copies, logger=logger)
 
     async def _offload_recorded(self, event: MessageAddedEvent) -> None:
-        """Replace the result of a direct call in the message that records it; who made the call has the real one."""
+        """Replace the result of a direct call in the message that records it; the caller has the real one."""
         for position, block in enumerate(event.message["content"]):
             result, call = block.get("toolResult"), _direct_call.get()
             if result is None or call is None or result["toolUseId"] != call.tool_use["toolUseId"]:
@@ -223,7 +223,7 @@ class ContextOffloader(StorageHooks):
     def batch_of(
         self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], Scope | None]
     ) -> Batch:
-        """Return results of one call with their scope, which is an error where nobody knows where to store them."""
+        """Return results of one call with their scope, which is an error where no storage can be found."""
         agent = event.agent
         try:
             offloader, error = self.offloader_of(agent), None
@@ -238,7 +238,7 @@ class ContextOffloader(StorageHooks):
         )
 
     def _is_ours(self, tool: object) -> bool:
-        # What is not a tool is a mock in a test of the host's, which knows nothing of its tools.
+        # Anything that is not a tool is a mock in a host's test, which knows nothing of its tools.
         return tool is self.retrieve_offloaded_content or not isinstance(tool, AgentTool | None)
 
 

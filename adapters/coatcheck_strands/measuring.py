@@ -1,4 +1,4 @@
-"""How many tokens a tool result takes, by the agent's own model, and whether its count has seen all of the result.
+"""How many tokens a tool result takes by the count of the agent's own model, and whether that has seen all of it.
 
 What a count decides belongs to the core.
 """
@@ -27,8 +27,8 @@ _LARGE_BYTES = 10_000
 async def measure(content: Any, result: ToolResult, model: Model, *, limit: int) -> int | None:  # noqa: ANN401 - what a tool returned
     """Return the tokens of ``content`` in a result by the model's count; None if that passes over much of it.
 
-    Most models' count passes over media, and over JSON that ``json.dumps`` refuses, at any size. That is found out by a
-    second count, and only of what stays, because it has at most ``limit`` tokens.
+    Most models' counts pass over media, and over JSON that ``json.dumps`` refuses, at any size. A second count finds
+    that out. It is made only for a result that would stay, because it has at most ``limit`` tokens.
     """
     tokens = await _count(content, result, model)
     if tokens > limit or not isinstance(content, list) or texts_of(content) is not None:
@@ -46,7 +46,7 @@ async def _count(content: Any, result: ToolResult, model: Model) -> int:  # noqa
 
 
 def _bytes_unsure(content: Sequence[Any]) -> list[int]:
-    """Return how many bytes each part has that the count may have passed over; 0 for what it surely has seen."""
+    """Return how many bytes of each part the count may have passed over; 0 where it surely has seen the part."""
     return [_bytes_of(block) for block in blocks_of(content)]
 
 

@@ -1,7 +1,7 @@
 """Which offloader serves which agent: the ready one, or one around the storage that is given or that the agent has.
 
-Only finding it belongs here, and what shapes of storages there are. A storage that is bound to sandboxes is bound to
-each agent's own.
+Only finding it belongs here, and what shapes of storages there are. A storage that can be bound to a sandbox is bound
+to each agent's own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("Offloaders",)
 
 _NAMESPACE = "offloader/"
-"""As Strands' own offloader has it: a storage that is shared with sessions and the like keeps ours apart."""
+"""The same as that of Strands' own offloader. It keeps our entries apart in a storage shared with sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Offloaders:
         return self._sharing(bound) if bound is self._storage else self._serving(bound)
 
     def _sharing(self, storage: object) -> Served:
-        """Return the one that every user of ``storage``, which lives as long as we do, is served by."""
+        """Return what serves every user of ``storage``, which lives as long as we do."""
         if id(storage) not in self._shared:
             self._shared[id(storage)] = self._serving(storage)
         return self._shared[id(storage)]
@@ -115,7 +115,7 @@ class Offloaders:
     def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
         if isinstance(storage, Offloader):
             return Served(offloader=storage)
-        if isinstance(storage, type):  # it has the methods too, and each call of one would fail
+        if isinstance(storage, type):  # a class has the methods too, and every call would fail
             msg = f"storage must be an object, not the class {storage.__name__}: pass {storage.__name__}(...)"
             raise InvalidRequest(msg)
         if isinstance(storage, StoresAndRetrieves):
@@ -156,7 +156,7 @@ class Offloaders:
 def _bound(storage: Any, agent: Agent) -> object:  # noqa: ANN401 - known by its methods
     """Return the storage for the agent's sandbox, with the methods that a subclass overrides.
 
-    ``LocalFileStorage.for_sandbox`` makes a plain ``LocalFileStorage``, for agents without a sandbox too. What a
+    ``LocalFileStorage.for_sandbox`` makes a plain ``LocalFileStorage``, even for agents without a sandbox. What a
     subclass overrides, to encrypt for example, would be lost without a word.
     """
     bound = storage.for_sandbox(agent.sandbox)

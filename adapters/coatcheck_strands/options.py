@@ -22,7 +22,7 @@ __all__ = ("DEFAULTS", "Call", "check_cycles", "complete_options", "identity_of"
 logger = logging.getLogger("coatcheck_strands")
 
 DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
-"""Of the numbers that users may pass by position."""
+"""For the numbers that users may pass by position."""
 
 _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
 """Keywords that Strands' own offloader is about to take. Here the kind of content chooses the preview."""
@@ -72,7 +72,7 @@ def complete_options(
         return {}
     if (
         options.get("max_retrieval_tokens", 0) is None
-    ):  # the tool returns the whole then; what it searches stays bounded
+    ):  # the tool then returns the whole content; its searches stay bounded
         del options["max_retrieval_tokens"]
     # Without our tool the agent reads with one of its own, such as a shell, which needs a path.
     options = {
@@ -84,7 +84,7 @@ def complete_options(
     if isinstance(max_result_tokens, int):
         # A higher threshold raises it, because Strands' own offloader knows no such limit.
         options.setdefault("max_inline_tokens", max(Settings().max_inline_tokens, max_result_tokens))
-    # This checks them here and now, also where the storage is found only with the agent.
+    # This checks them here and now, even where the storage is found only with the agent.
     make_offloader(InMemoryStorage(), options, owner=owner, no_steps=_NO_STEPS)
     return options
 
@@ -105,7 +105,7 @@ def check_cycles(name: str, cycles: int | None) -> int | None:
 def identity_of(agent: object) -> str | None:
     """Return the id of an agent's session, if a session manager gives it one.
 
-    ``agent.session_id`` itself is of no use: without a session manager it is random, and another one after a restart.
+    ``agent.session_id`` itself is of no use: without a session manager it is random, and different after a restart.
     """
     session_id = getattr(getattr(agent, "_session_manager", None), "session_id", None)
     return session_id if isinstance(session_id, str) and session_id else None

@@ -46,7 +46,7 @@ __all__ = ("RetrievalTool",)
 
 
 class Context(Protocol):
-    """The members used of Strands' ``ToolContext``."""
+    """The members of Strands' ``ToolContext`` that are used here."""
 
     agent: Agent
     tool_use: ToolUse
@@ -57,7 +57,7 @@ class RetrievalTool(PythonAgentTool):
     """The retrieval tool of one plugin: a tool for the model, and an async method for the host."""
 
     def __init__(self, offloaders: Offloaders, *, scope: ScopeOption, native_media: bool, whole: bool) -> None:
-        """Read from ``offloaders``; with ``whole``, give the whole of a content where nothing is selected."""
+        """Read from ``offloaders``; with ``whole``, return the whole content where nothing is selected."""
         spec: ToolSpec = {
             "name": RETRIEVAL_TOOL,
             "description": RETRIEVAL_DESCRIPTION,
@@ -82,7 +82,7 @@ class RetrievalTool(PythonAgentTool):
     ) -> str | dict[str, Any]:
         """Answer a host as it would a model: a ``str``, or a tool result with a native block where it is not text.
 
-        Without a context the storage is the plugin's own, and the scope has no agent to come from.
+        Without a context, the storage is the plugin's own, and no agent gives the scope.
 
         Raises:
             ValueError: there is no such content, or the selection is wrong or does not fit it.
@@ -160,7 +160,7 @@ class RetrievalTool(PythonAgentTool):
 
 
 def _block_of(content: Content) -> Block:
-    """Return a whole content in the block that it came from."""
+    """Return whole content as a block of the kind that it came from."""
     if content.content_type == "application/json":
         with suppress(ValueError):  # the host may have stored anything under this type
             return JsonBlock(json.loads(content.data))

@@ -39,7 +39,7 @@ def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
 
 
 def end_calls(agent: object) -> None:
-    """Note that ``agent`` runs no tool here any more; that of an agent around it goes on."""
+    """Note that ``agent`` runs no tool here any more; the call of an agent around it goes on."""
     running = _running.get()
     while running is not None and running.agent is agent:
         running = running.outer

@@ -31,7 +31,7 @@ LIMIT_SECONDS = 30.0
 Result = TypeVar("Result")
 
 _OWNER = "owner"
-"""In the metadata of an entry: the one plugin that saved it. Without it, in memory, all plugins share ``Cycles``."""
+"""In the metadata of an entry: the one plugin that saved it. Entries in memory have none: plugins share ``Cycles``."""
 
 
 class EvictingBridge(StrandsStorageBridge):
@@ -42,7 +42,7 @@ class EvictingBridge(StrandsStorageBridge):
         self.cycles = cycles
 
     def metadata_to_save(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the metadata with the one plugin that saved the entry, or with nobody once there are two."""
+        """Return the metadata with the one plugin that saved the entry, or with none once a second one has saved it."""
         is_own = existing is None or existing.get(_OWNER) == self.cycles.owner
         return {**metadata, _OWNER: self.cycles.owner if is_own else ""}
 
@@ -64,7 +64,7 @@ class EvictsFrom(Storage, Deletes, Protocol):
 async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int) -> None:
     """Delete what ``agent`` has not used for more than ``limit`` cycles, and nobody else uses.
 
-    What cannot be deleted, or not in 30 seconds, is logged and forgotten: it stays.
+    An entry that cannot be deleted within 30 seconds is logged and forgotten: it stays.
     """
     cycles.begin(agent)
     for key in cycles.stale(agent, limit):
@@ -72,7 +72,7 @@ async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int
             if not cycles.is_used_by_another(agent, key):
                 with used_by(agent):  # looking at an entry does not count as use by another agent
                     await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
-        except Exception as error:  # noqa: BLE001 - one that fails must not keep the others
+        except Exception as error:  # noqa: BLE001 - one failure must not keep the others
             log_failure(logger, f"coatcheck failed to evict {key}, which stays", error=error)
         cycles.forget(agent, key)
 

@@ -25,7 +25,7 @@ __all__ = ("FileStorage",)
 
 
 class FileStorage(StoresAndRetrieves, CoreStorage):
-    """Keeps content as raw files on this machine, or, bound to a sandbox, in that. Reads references of old sessions."""
+    """Keeps content as raw files on this machine or in the sandbox it is bound to. Reads references of old sessions."""
 
     def __new__(cls, artifact_dir: str = "./artifacts", *_: Any, sandbox: Sandbox | None = None, **__: Any) -> Any:  # noqa: ANN401
         """Return a storage of this machine, or one of ``sandbox``: what the two can do differs, so the class does.
@@ -75,7 +75,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         return await super().store(key, content, content_type)
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, also that of Strands' own offloader.
+        """Return what ``store`` named, here or in Strands' own offloader.
 
         Raises:
             KeyError: there is no such content.

@@ -30,7 +30,7 @@ OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
 
 
 def within(folder: PurePath) -> tuple[PurePath, PurePath]:
-    """Return where files are that a reference may name: in the folder itself the old ones, below it ours."""
+    """Return the folders of the files that a reference may name: the folder itself for old ones, one below for ours."""
     return folder, folder / "v1" / FOLDER
 
 

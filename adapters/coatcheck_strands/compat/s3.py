@@ -23,7 +23,7 @@ __all__ = ("S3Storage",)
 class S3Storage(StoresAndRetrieves, CoreStorage):
     """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too.
 
-    What S3 refuses is a ``botocore.exceptions.ClientError``, and any other failure boto3's own error.
+    A refusal by S3 raises ``botocore.exceptions.ClientError``, and any other failure boto3's own error.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         self.known_scopes = KnownScopes()
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, also that of Strands' own offloader.
+        """Return what ``store`` named, here or in Strands' own offloader.
 
         Raises:
             KeyError: there is no such content, or it is in another bucket or under another prefix.
@@ -60,7 +60,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
-        # The address of the object, unless the core made the name: then all of it, because it has the scope in it.
+        # The object's address, or the whole name if the core made it, because that has the scope in it.
         shown = name if "_scope_" in name else name.rpartition("_")[2]
         return f"s3://{self._bucket}/{self._folder}{FOLDER}/{shown}"
 

@@ -1,8 +1,8 @@
 """File storage inside a sandbox of Strands, through its file operations.
 
 Only what goes through a sandbox belongs here. The files are those that ``coatcheck.FileStorage`` writes, so a folder
-that a sandbox shares with its host reads the same on both sides. A sandbox cannot rename: an entry counts once its
-description, which is written last, is there and tells its size, and this process writes each entry once.
+that a sandbox shares with its host reads the same on both sides. A sandbox cannot rename: an entry counts only once its
+description, which is written last, is there and tells its size. Within this process, saves of one entry take turns.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ("SandboxFileStorage",)
 
 _ANYWHERE = Path("/").absolute()
 _LAYOUT = FileStorage(_ANYWHERE)
-"""Asked for the names of files; it stores nothing."""
+"""Only names files; it stores nothing."""
 
 
 class SandboxFileStorage(StoresAndRetrieves):
@@ -85,7 +85,7 @@ class SandboxFileStorage(StoresAndRetrieves):
         return Stored(content=content, content_type=content_type, metadata=described["metadata"], size=size)
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, also that of Strands' own offloader.
+        """Return what ``store`` named, here or in Strands' own offloader.
 
         Raises:
             KeyError: there is no such content.

@@ -88,7 +88,7 @@ class StorageHooks(Plugin):
 
     @contextmanager
     def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], Scope | None]]:
-        """Let the storages know for whom we store inside the block; give what asks for the scope, at most once."""
+        """Let the storages know for whom we store inside the block; yield what finds the scope, at most once."""
         scope = cache(partial(resolve_scope, self.scope, call_of(event)))
 
         def choose() -> Scope:

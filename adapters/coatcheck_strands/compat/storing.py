@@ -39,7 +39,7 @@ MAX_SCOPES = 256
 _REFERENCE = re.compile(r"(?:.*_)?([0-9a-f]{16})(?:\.\w+)?")
 
 _LONGEST_NAME = 128
-"""Characters. What the core asks for, which names a scope at its end, has 73 at most and must stay whole."""
+"""Characters. A name from the core, which ends with that of a scope, has at most 73 and must stay whole."""
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
 
@@ -47,7 +47,7 @@ _shipped: set[object] = set()
 
 
 def shipped(method: Method) -> Method:
-    """Mark a ``store`` or ``retrieve`` of this package, so that one that somebody else wrote is known."""
+    """Mark a ``store`` or ``retrieve`` of this package, so that one that somebody else wrote can be told from it."""
     _shipped.add(method)
     return method
 
@@ -110,7 +110,7 @@ class StoresAndRetrieves:
 
     @shipped
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type of what ``store`` named, and of what a placeholder in a conversation names.
+        """Return content and MIME type of what ``store`` named, or of what a placeholder in a conversation names.
 
         A reference of a conversation is looked for in the scope of the current tool call, or in the ambient one. If
         there is neither, it is looked for in the scopes that a plugin saved under with this object.
@@ -130,7 +130,7 @@ class StoresAndRetrieves:
         else:
             scopes = [scope]
         readers = [Offloader(StrandsOffloaderStorageBridge(cast("Any", SimpleNamespace(retrieve=self.retrieve_named))))]
-        if not self.is_overridden():  # what was saved past an override would be passed to it
+        if not self.is_overridden():  # an override must not be given what was saved past it
             readers.append(Offloader(cast("Storage", self)))
         for name in scopes:
             for reader in readers:
@@ -178,10 +178,10 @@ class StoresAndRetrieves:
 
 
 def _own_error(error: StorageError) -> BaseException:
-    """Return what the storage raised, which an ``Offloader`` makes a ``StorageError``; else the error itself.
+    """Return what the storage raised, if an ``Offloader`` made a ``StorageError`` of it; else the error itself.
 
-    A subclass of ``StorageError`` is never what an ``Offloader`` makes: the storage itself raised it. A ``LookupError``
-    would mean here that there is no such content.
+    An ``Offloader`` never makes a subclass of ``StorageError``: the storage itself raised that. A ``LookupError`` would
+    mean here that there is no such content.
     """
     cause = error.__cause__
     if cause is None or type(error) is not StorageError or isinstance(cause, LookupError):
