@@ -42,7 +42,7 @@ ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / folder_of(ex
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES: dict[str, list[tuple[str, list[str]]]] = {part: [] for part in PARTS}
-"""For each part the examples whose heads begin with it, as `coatcheck[langgraph]`, and what else those heads name."""
+"""For each part, the examples whose heads name it first, such as `coatcheck[langgraph]`, and what else they name."""
 
 for path in sorted(ROOT.glob("examples/*.py")):
     ours, *others = nox.project.load_toml(path)["dependencies"]
@@ -62,7 +62,7 @@ NODE_SERVERS = (
 )
 
 NODE_TOOLS = ("@modelcontextprotocol/conformance", "@modelcontextprotocol/inspector@0.15")
-"""The protocol's own, which look at servers. The first needs node 22, which comes from Python's index."""
+"""The protocol's own tools, which check servers. The first needs node 22, which comes from Python's package index."""
 
 MCP_CLIENTS = {
     "langchain": ("langchain", "langchain-mcp-adapters>=0.3.2", "langchain-openai", "mcp<2"),
@@ -75,10 +75,10 @@ NODE_CLIENTS = ("@anthropic-ai/claude-code", "@google/gemini-cli", "@openai/code
 
 WITHOUT_ADAPTER = [name.removeprefix("docs-") for name in GROUPS if name.startswith("docs-")]
 WITHOUT_ADAPTER = [framework for framework in WITHOUT_ADAPTER if framework not in EXTRAS]
-"""Frameworks with a page that says how to do it with the core."""
+"""Frameworks with a page on how to offload with the core."""
 
 APART = {"mcp"}
-"""Extras that do not install together with all others."""
+"""Extras that cannot be installed together with all others."""
 
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
@@ -135,16 +135,16 @@ OFFLINE: dict[str, str | None] = {
     "NO_PROXY": "127.0.0.1,localhost",
     "PYTHONDONTWRITEBYTECODE": None,
 }
-"""No test sends anything to anyone, whatever the environment of whoever runs it says; None takes a variable away.
-Where bytecode is not written, each process compiles all that it imports anew: half a minute for LangGraph's tests.
-FastMCP lays out what it logs with Rich: a sixth of the time of the tests of MCP."""
+"""No test sends anything to anyone, whatever the environment says; None removes a variable. Where no bytecode is
+written, each process compiles all that it imports anew: half a minute for LangGraph's tests. FastMCP formats its logs
+with Rich, which takes a sixth of the time of the MCP tests."""
 
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run the main job of CI, a part of it on each core and one more, and list how long each took and computed.
+    """Run the main job of CI, one part on each core and one more, and list how long each took and computed.
 
-    The one more works while others wait: for a download, a disk, a server or a process that they started.
+    The additional part works while others wait: for a download, a disk, a server or a process that they started.
     """
     start, table, failed = time.monotonic(), [], []
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as cores:
@@ -220,8 +220,8 @@ def cli(session: nox.Session) -> None:
     """Test the command line and the demo, and measure its branch coverage."""
     session.install(*DEMO, *groups("test"))
     paths = ("tests/cli", "tests/replay", "tests/docs/test_commands.py")
-    # Of `coatcheck mcp`, the session of the extra runs what is behind the arguments. The hook runs as fresh processes,
-    # which are not traced: their time is what counts.
+    # The session of the extra `mcp` runs what is behind the arguments of `coatcheck mcp`. The hook runs as fresh
+    # processes, which are not traced: their time is what counts.
     elsewhere = "--omit=*/coatcheck/cli/mcp_command.py,*/coatcheck/hook/*"
     test_with_coverage(session, *paths, of=["coatcheck.cli", "coatcheck.replay"], only=elsewhere)
 
@@ -265,10 +265,10 @@ def storage(session: nox.Session, extra: str) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the wheel, install it where no source is in reach, and look whether all of it came along and loads."""
+    """Build the wheel, install it where no source is in reach, and check that all of it came along and loads."""
     with tempfile.TemporaryDirectory() as folder:
         away = Path(folder)
-        # The wheel is made from the source distribution, so that one that lacks a file cannot pass.
+        # The wheel is made from the source distribution, so a source distribution that lacks a file cannot pass.
         session.run("uv", "build", "--quiet", f"--out-dir={away / 'dist'}", f"--python={Path(session.bin, 'python')}")
         session.install(*groups("test"), *map(str, away.glob("dist/*.whl")))
         for path in ("pyproject.toml", "tests/conftest.py", "tests/meta/test_installed.py"):
@@ -284,7 +284,7 @@ def wheel(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the pages into build/site, strictly, and check what was built. No network is used."""
     session.install("-e.[cli]", *groups("docs", "test"))
-    # The warning is of mkdocs 2, which material does not take.
+    # The warning is about mkdocs 2, which material does not support.
     session.run("mkdocs", "build", "--strict", "--quiet", env={**OFFLINE, "NO_MKDOCS_2_WARNING": "1"})
     session.run("python", "-m", "pytest", "tests/site", *session.posargs, env=OFFLINE)
 
@@ -328,7 +328,7 @@ def upstream(session: nox.Session, framework: str) -> None:
 @nox.session
 @nox.parametrize("package", list(TRANSPARENT), ids=list(TRANSPARENT))
 def transparent(session: nox.Session, package: str) -> None:
-    """Run a framework's own tests with coatcheck in each agent: none may come out in another way."""
+    """Run a framework's own tests with coatcheck in each agent: every test must come out the same."""
     extra, pin = TRANSPARENT[package]
     session.install(f"-e.[{extra}]", f"{package}=={pin}", *TESTED_WITH)
     session.run("python", "-m", "tests.transparent", package, env=OFFLINE)
@@ -475,8 +475,8 @@ def test_part(session: nox.Session, part: str, *options: str) -> None:
 def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], only: str) -> None:
     """Run tests, and fail where they cover less than pyproject.toml demands of the packages ``of``.
 
-    Nothing else is traced: that takes more time than the tests themselves. For the same reason tests of much work,
-    which run the same lines again and again, have the mark ``no_cover``. ``only`` chooses files for the report.
+    Nothing else is traced: that takes more time than the tests themselves. For the same reason, heavy tests, which run
+    the same lines again and again, have the mark ``no_cover``. ``only`` chooses files for the report.
     """
     data = session.cache_dir.resolve() / f"coverage-{session.name}"
     env = {**OFFLINE, "COVERAGE_FILE": os.fspath(data)}
@@ -506,7 +506,7 @@ def run_job(name: str) -> tuple[str, float, float, int, str]:
 
 
 def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:
-    """Run what is upstream's; Haystack distributes no tests, so there it is what compares both with the same tests."""
+    """Run upstream's own tests; Haystack distributes none, so there run ours, which put both to the same tests."""
     if framework == "strands":
         session.run("python", "-m", "tests.upstream", env=OFFLINE, success_codes=success_codes)
     else:

@@ -85,7 +85,7 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
     folders = PAGE.parents[1] / ".nox"
     folders.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folders, prefix="bench-") as folder, ExitStack() as stack:
-        # ripgrep, which one peer searches with, would look at nothing that git ignores.
+        # Otherwise ripgrep, which one peer searches with, would skip whatever git ignores.
         Path(folder, ".ignore").write_text("!*\n", encoding="ascii")
         variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}
         processes = stack.enter_context(Processes(chosen, environments, variables=variables))

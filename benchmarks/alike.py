@@ -3,8 +3,8 @@
     python -m benchmarks.alike adapters              every pair in a folder that is at least 90% alike
     python -m benchmarks.alike adapters --least 0.8  pairs that are less alike too
 
-Short functions are left out, because any two of two lines look the same without their names. So is a function and
-its async twin: they differ in ``await`` alone, and Python has no way to write them once.
+Short functions are left out, because any two functions of two lines look the same without their names. So are pairs of
+a function and its async twin: they differ in ``await`` alone, and Python has no way to write them once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("LEAST", "SHORTEST", "Function", "Pair", "code_lines", "find_alike", "functions_in")
 
 LEAST = 0.9
-"""Share of two trees that is the same from which on they are alike."""
+"""The share that two trees must have in common to count as alike."""
 
 SHORTEST = 25
 """Nodes of a tree; about three lines."""
@@ -58,7 +58,7 @@ class Pair:
 
 
 def functions_in(folder: Path) -> list[Function]:
-    """Return the functions in all modules of a folder that are not short."""
+    """Return all functions in the modules of a folder, except short ones."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -33,7 +33,7 @@ class Scale:
 
     enough_seconds: float
     enough_rounds: int
-    """A system that has spent so long on one case, and was asked so often, is asked no more."""
+    """A system that has spent this long on one case, and was asked this often, is not asked again."""
 
     memory_rounds: int
 
@@ -54,7 +54,7 @@ class Scale:
 
     store_samples: int
     store_seconds: float
-    """What a peer may take to store so many."""
+    """How long a peer may take to store that many."""
 
     agents: int
     agent_rounds: int
@@ -115,7 +115,7 @@ class Bench:
     ) -> dict[str, list[float] | str]:
         """Ask all processes once a round, each time in another order; return their answers, or why there is none.
 
-        What one leaves to the next, as dirty pages, would else always meet the same one.
+        What one process leaves to the next, such as dirty pages, would otherwise always meet the same one.
         """
         scale = self.scale
         answers: dict[str, list[float] | str] = {process.name: [] for process in processes}
@@ -144,7 +144,7 @@ class Bench:
     def prepared(
         self, work: str, cases: Sequence[str], processes: Sequence[Process], *jobs: dict[str, object]
     ) -> list[Process]:
-        """Return the processes that can do ``jobs``; of the others, note why not, for each case."""
+        """Return the processes that can do ``jobs``; for the others, note why not in each case."""
         able = []
         for process in processes:
             reason = _refusal(process, jobs)

@@ -4,7 +4,7 @@
     python -m benchmarks.bounded 10000 --check   exit with 1 where a goal is missed
 
 All storages take turns, save by save, so that whatever else the machine does slows all of them alike. Then a full one
-removes as much as it saves; what a save takes on average there includes every look through the folder.
+removes as much as it saves; the mean of its saves includes every look through the folder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from coatcheck import FileStorage
 __all__ = ("GOAL", "measure")
 
 GOAL = 1.3
-"""Times the save of a storage without limits, as many entries in both; and times that of few entries, with limits."""
+"""A save with limits may take this many times as long as one without, at the same number of entries; and at many
+entries, this many times as long as at few."""
 
 ENTRIES = 100_000
 FEW = 100

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ("CHARACTER_CLASS", "KINDS", "LITERAL", "SMALL", "TROUBLE", "fresh", "write")
 
 LITERAL = "lost order QX-48151"
-"""Is in one place of each text, behind 95% of it."""
+"""Stands in one place of each text, after 95% of it."""
 
 CHARACTER_CLASS = "[A-Z][A-Z]-[0-9][0-9][0-9][0-9][0-9]"
 """Matches there, and nowhere else."""
@@ -83,6 +83,6 @@ def _parts(kind: str, size: int) -> Iterator[str]:
 
 
 def fresh(text: str, *, kind: str, run: int) -> str:
-    """Return a text of a file with a beginning that no other run has, so that nothing was stored before."""
+    """Return the text of a file with a beginning that no other run has, so that it was not stored before."""
     head = f'[{{"run": {run}}},\n' if kind == "JSON records" else f"{run} "
     return head + text

@@ -1,4 +1,4 @@
-"""The Pythons that systems run on: one environment for each framework or peer, because what they need does not agree.
+"""The Pythons that systems run on: one environment for each framework or peer, because their needs conflict.
 
 An environment holds this project with the extra of that name, if there is one, and the dependency group
 ``bench-<name>`` of pyproject.toml, if there is one. ``core`` is the environment that the benchmark itself runs in.

@@ -4,9 +4,9 @@
     python -m benchmarks.frameworks --check   exit with 1 where a goal is missed
 
 Each framework is installed from the package index in an environment of its own. Imports run in fresh processes, in
-turns. A result passes our hook, and the same call goes without it, in turns. All of it is one thread that waits for
-nothing, so CPU time is measured, and the best of all runs counts: whatever else the machine does only adds. Programs on
-the other core still slow this one down, by up to three times, so the import of asyncio is measured as a yardstick.
+turns. A result passes our hook, in turns with the same call without it. All of it is one thread that waits for nothing,
+so CPU time is measured, and the best of all runs counts: whatever else the machine does only adds. Programs on another
+core still slow this one down, by up to three times, so the import of asyncio is measured as a yardstick.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Framework:
 
 
 def in_openai_agents() -> Ways:
-    """Return a tool, and the same as we wrap it."""
+    """Return a tool, and the same tool as we wrap it."""
     from agents import FunctionTool  # noqa: PLC0415 - each framework is in an environment of its own
     from agents.tool_context import ToolContext  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def in_openai_agents() -> Ways:
 
 
 def in_google_adk() -> Ways:
-    """Return nothing, because ADK calls plugins if there are any; and both callbacks of ours."""
+    """Return a call that does nothing, since ADK without plugins calls none, and one of both our callbacks."""
     from google.adk.tools import FunctionTool  # noqa: PLC0415 - as above
 
     from coatcheck_adk import OffloadPlugin  # noqa: PLC0415
@@ -158,7 +158,7 @@ FRAMEWORKS = {
 
 
 async def passing(ways: Ways, *, rounds: int = ROUNDS, calls: int = CALLS) -> float:
-    """Return the seconds that we add to one call: between the best round with us and the best without."""
+    """Return the seconds that we add to one call: the best round with us less the best without."""
 
     async def seconds(way: Callable[[], Awaitable[object]]) -> float:
         started = time.process_time()

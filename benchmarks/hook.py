@@ -1,9 +1,9 @@
-"""What ``coatcheck hook`` takes in a fresh process, as a client waits for it.
+"""How long ``coatcheck hook`` takes in a fresh process, as a client waits for it.
 
     python -m benchmarks.hook           the table: medians of 20 processes
     python -m benchmarks.hook --check   exit with 1 where a goal is missed
 
-A process of Python that does nothing is measured in turns with them: what every hook in Python takes here.
+A Python process that does nothing takes turns with them: it shows what any hook in Python takes here.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ LINES = {
 
 
 def rows(size: int, kind: str = "structured") -> list[object]:
-    """Return rows whose JSON takes about so many bytes."""
+    """Return rows whose JSON takes about ``size`` bytes."""
     if kind == "floats":
         return [each / 7 for each in range(size // 20)]
     if kind == "small":
@@ -87,7 +87,7 @@ def of_mcp(kind: str, size: int, number: int) -> dict[str, object]:
 
 
 def said(size: int, number: int, kind: str = "log") -> bytes:
-    """Return what a client says of a result that it has not said before."""
+    """Return what a client sends about a result that it has not sent before."""
     event = {"session_id": "one", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
     if kind in {"copied", "floats", "small", "structured"}:
         response = of_mcp(kind, size, number)

@@ -1,11 +1,11 @@
-"""How many functions and files one result passes on its way, and how long our functions are.
+"""How many functions and files one result passes through on its way, and how long our functions are.
 
     python -m benchmarks.hops            # the table
     python -m benchmarks.hops --names    # the table, and the functions of each way in their order
 
-Counts depend on the code alone, not on the machine. A function counts once, whichever its calls, and so does a file;
-what a function defines without a name (a lambda, a comprehension) counts to it. Only our frames count, or those of
-deepagents where that is measured: what a library does inside does not.
+Counts depend on the code alone, not on the machine. A function counts once, however often it is called, and so does a
+file; what a function defines without a name (a lambda, a comprehension) counts as part of it. Only our frames count, or
+those of deepagents where that is measured: what a library does inside does not.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ THREAD = "1"
 """The `thread_id` of the benchmarks' agent, hence the scope of what it stores."""
 
 MAX_LINES = 60
-"""Of one function, its docstring and comments among them."""
+"""Of one function, including its docstring and comments."""
 
 MOST = {"small result": (8, 5), "offload": (90, 20), "read lines": (60, 18), "read pattern": (90, 21)}
 """The goal of each way, in functions and files, which no change may exceed by more than a tenth: a stranger can keep
 about half as many in mind."""
 
 HOOK = ("convert.py", "hook.py")
-"""The modules of an adapter that convert results and hang into the framework."""
+"""The modules of an adapter that convert results and hook into the framework."""
 
 _UNNAMED = re.compile(r"(\.<locals>)?\.<(lambda|listcomp|setcomp|dictcomp|genexpr)>")
 
 
 @dataclass(slots=True)
 class Way:
-    """What one call passed."""
+    """What one call passed through."""
 
     functions: dict[tuple[str, str], None] = field(default_factory=dict)
     """File and qualified name of each, in the order of their first calls."""
@@ -68,10 +68,10 @@ class Way:
 
 
 def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Way:
-    """Do ``work`` and return what it passed, on this thread and those it starts.
+    """Do ``work`` and return what it passed through, on this thread and those it starts.
 
     Args:
-        work: called once; it has loaded before what it imports.
+        work: called once; what it imports must have been loaded before.
         is_ours: returns the name of a counted file, given its path; None for any other.
 
     """
@@ -91,7 +91,7 @@ def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Wa
         if "<" in function.replace("<locals>", ""):
             return  # a class body, or a module that is loaded meanwhile
         way.functions.setdefault((file, function))
-        if id(frame) not in seen:  # a generator that goes on is called once
+        if id(frame) not in seen:  # a generator that is resumed counts as one call
             seen.add(id(frame))
             held.append(frame)
             way.calls += 1
@@ -195,7 +195,7 @@ def longest_functions(folder: Path, most: int = 5) -> list[tuple[int, str]]:
 
 
 def hook_lines() -> dict[str, int]:
-    """Return the code lines of each adapter's conversions and hook. Those of ``coatcheck_claude`` convert nothing."""
+    """Return the code lines of each adapter's conversions and hook. ``coatcheck_claude`` has no conversions."""
     adapters = sorted(path.parent for path in ROOT.glob("adapters/*/hook.py"))
     return {
         adapter.name: sum(code_lines(adapter / module) for module in HOOK if (adapter / module).exists())

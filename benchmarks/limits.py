@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ("encode_and_write", "ranged_read", "ripgrep", "ripgrep_program")
 
 CONTEXT_LINES = 5
-"""What `retrieve_offloaded_content` shows around a match, if not asked otherwise."""
+"""What `retrieve_offloaded_content` shows around a match, unless asked otherwise."""
 
 
 def encode_and_write(text: str, path: Path) -> None:
@@ -29,7 +29,7 @@ def encode_and_write(text: str, path: Path) -> None:
 
 
 def ranged_read(path: Path, start: int, size: int) -> bytes:
-    """Read some bytes of a file, by someone who knows where they are."""
+    """Read some bytes of a file at a place that is known."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.pread(descriptor, size, start)

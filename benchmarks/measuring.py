@@ -63,7 +63,7 @@ class Memory:
 
 
 def touch_memory(most: int) -> None:
-    """Write to so many bytes of free memory once. A virtual machine may get a page when it is first written to."""
+    """Write once to this many bytes of free memory. A virtual machine may get a page only at the first write to it."""
     page = os.sysconf("SC_PAGE_SIZE")
     free = os.sysconf("SC_AVPHYS_PAGES") * page
     with mmap.mmap(-1, min(most, free // 2) // page * page) as memory:
@@ -76,7 +76,7 @@ def watched_memory() -> Iterator[Memory]:
     """Watch the peak of this process's memory. What is free in the allocator is given back first: it would hide a peak.
 
     Raises:
-        OSError: this is no Linux, or one that does not let the mark be set back.
+        OSError: this is not Linux, or the kernel does not let the mark be set back.
 
     """
     memory = Memory()

@@ -39,7 +39,7 @@ COMPARED = {
 } | {name: SYSTEMS[name] for name in (OURS, "Strands")}
 
 GOALS = {"p50": 2.5, "p95": 6.0, "slowest": 15.0}
-"""Times the median of the floor, for ours: with a preview as long as that of Strands, and with the default one."""
+"""How many times the floor's median ours may take: with a preview as long as that of Strands, and with the default."""
 
 ROUNDS = 5
 SYNTHETIC_BYTES = 100_000

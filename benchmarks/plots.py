@@ -23,7 +23,7 @@ __all__ = ("draw",)
 _COLUMNS = 3
 
 _LEFT_OUT = (f"{OURS}, fsync", f"{OURS} in LangChain", f"{OURS} in Strands", f"{OURS} in Haystack")
-"""So that the lines of the peers can be told apart; the tables have them all."""
+"""Not drawn, so that the lines of the peers can be told apart; the tables have them all."""
 
 
 def draw(results: Results, folder: Path) -> None:
@@ -69,7 +69,7 @@ def _draw_bars(results: Results, work: str, path: Path) -> None:
         medians = [results.median(work, case, name) for name in shown]
         colors = ["C0" if name.startswith(OURS) else "black" if name == LIMIT else "C1" for name in shown]
         axes.barh(shown, [median or 0 for median in medians], color=colors)
-        # Bars on a scale of powers have no natural beginning: a power of ten below the shortest.
+        # Bars on a logarithmic scale have no natural beginning: they begin at a power of ten below the shortest.
         least = min((median for median in medians if median), default=1.0)
         axes.set(title=case, xscale="log", xlabel="seconds, median", xlim=(10 ** math.floor(math.log10(least)), None))
         axes.xaxis.set_minor_formatter(NullFormatter())

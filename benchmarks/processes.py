@@ -38,13 +38,13 @@ QUIET = {
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "2500000", "MALLOC_TRIM_THRESHOLD_": "64000000"}
 """Bytes. The C library asks the system for each block from 2.5 MB up, and gives it back; smaller ones are used again.
 
-Left to itself it begins like that, and changes with the blocks that it meets: then a copy of 10 MB takes half a
-millisecond where such a block was left from before, and 2 to 6 where none was, and which of the two a system meets
+Left to itself, it begins like that and adapts to the blocks that it meets. A copy of 10 MB then takes half a
+millisecond where such a block is left over from before, and 2 to 6 where none is. Which of the two a system meets
 depends on what ran before it, and on which thread."""
 
 
 def surroundings(python: str) -> dict[str, str]:
-    """Return the environment variables of a process. What a system brings as a program is found next to its Python."""
+    """Return the environment variables of a process. A program that a system brings is found next to its Python."""
     path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     return {**os.environ, **QUIET, **ALLOCATOR, "PATH": path, "PYTHONPATH": os.fspath(ROOT), "PYTHONUTF8": "1"}
 
@@ -98,7 +98,7 @@ class Process:
 
 
 class Processes:
-    """One process for each system, started when first asked for, all ended in the end."""
+    """One process for each system, started when first asked for; all of them end with the block."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What ``coatcheck mcp`` adds to what a plain proxy of FastMCP takes, for a client on pipes.
+"""What ``coatcheck mcp`` takes compared with a plain proxy of FastMCP, for a client on pipes.
 
     python -m benchmarks.proxy           the table: medians of both in turns, and their ratio
     python -m benchmarks.proxy --check   exit with 1 where a goal is missed
@@ -107,7 +107,7 @@ class Proxy:
         raise RuntimeError(msg)
 
     def call(self, size: int, kind: str = "text") -> tuple[float, float]:
-        """Return the seconds of a call with a result of so many bytes, and the proxy's CPU seconds."""
+        """Return the seconds of a call with a result of ``size`` bytes, and the proxy's CPU seconds."""
         cpu, started = self.cpu_seconds, perf_counter()
         self.ask("tools/call", {"name": "give", "arguments": {"size": size, "kind": kind}})
         return perf_counter() - started, self.cpu_seconds - cpu
@@ -125,7 +125,7 @@ class Proxy:
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def end(self) -> None:
-        """Let it end as a client does that leaves."""
+        """End it as a client that leaves does."""
         with self._process as process:
             assert process.stdin is not None
             process.stdin.close()

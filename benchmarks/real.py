@@ -2,10 +2,10 @@
 
     python -m benchmarks.real FOLDER
 
-Every file below ``FOLDER`` is taken: of transcripts, which are what ``coatcheck replay`` reads, each tool result; of
-any other text the whole; of any other file its bytes, as a medium. Each goes through an ``Offloader`` at five budgets
-and is read back in every way. Ends with 1 if anything raised, was logged as a failure, cost more than its budget, or
-was not exactly what had been returned.
+Every file below ``FOLDER`` is tried: a transcript, which is what ``coatcheck replay`` reads, by its tool results; any
+other text as a whole; any other file as a medium. Each goes through an ``Offloader`` at five budgets and is read back
+in every way. Ends with 1 if anything raised, was logged as a failure, cost more than its budget, or was not exactly
+what had been returned.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BUDGETS = (50, 250, 500, 1_000, 2_000)
 """Tokens of a preview, and of a read-back where it may have as few."""
 
 _PAGES = 20
-"""Of a content that are read one after the other, from its beginning; then comes its end."""
+"""How many pages of a content are read in a row, from its beginning; then comes its end."""
 
 _FRAGMENT = 30
 """Characters of a line that a pattern looks for."""
@@ -189,7 +189,7 @@ def _counter() -> TiktokenCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """A content that left, and how to read it."""
+    """Offloaded content, and how to read it."""
 
     offloader: Offloader
     reference: str

@@ -1,4 +1,4 @@
-"""The tables of the screen and of docs/benchmarks.md, from results alone. What they mean, the page says in prose."""
+"""The tables of the screen and of docs/benchmarks.md, from results alone. The page says in prose what they mean."""
 
 from __future__ import annotations
 

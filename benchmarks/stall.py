@@ -3,7 +3,7 @@
     python -m benchmarks.stall
 
 The figures of "What holds the event loop" in docs/thresholds.md. Each is the longest wait of a loop that asks for a
-turn each millisecond, by the clock on the wall; medians of all rounds, with the spread of the middle half.
+turn each millisecond, in wall-clock time; medians of all rounds, with the spread of the middle half.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def records(size: int) -> str:
 
 
 def empty_lists(size: int) -> str:
-    """Return a list of nothing but empty lists, the dearest JSON there is."""
+    """Return a list of nothing but empty lists, the most expensive JSON there is."""
     return f"[{','.join(['[]'] * (size // 3 - 1))}]"
 
 

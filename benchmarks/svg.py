@@ -1,4 +1,4 @@
-"""How plots are drawn: as SVG files that are the same bytes for the same data. What is drawn, others say."""
+"""How plots are drawn: as SVG files that are the same bytes for the same data. Other modules say what is drawn."""
 
 from __future__ import annotations
 

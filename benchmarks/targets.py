@@ -1,4 +1,4 @@
-"""What coatcheck is to cost at most, and whether it does: each target is computed from the results, in one place.
+"""What coatcheck may cost at most, and whether it keeps to that: targets are computed from results, in one place.
 
 A target that more than one case must meet is measured by the worst of them. What was not measured in a run is left out.
 """
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 __all__ = ("Outcome", "outcomes")
 
 NOISE = 1.05
-"""Two runs of the very same code differ by as much: so much more counts as no more."""
+"""Two runs of the very same code differ by this much, so this many times as much counts as no more."""
 
 _SCALES = {"µs": 1e-6, "ms": 1e-3, "MB": MEGABYTE}
-"""Of the units that are no ratios, in what is measured: seconds and bytes."""
+"""Units that are not ratios, in the units of what is measured: seconds and bytes."""
 
 _OURS_IN = {name: one.rival for name, one in SYSTEMS.items() if one.rival}
 _IN_PLACE_OF = {rival: ours for ours, rival in _OURS_IN.items()}
-"""For a peer that is part of a framework, ours in that framework; any other is compared with ours in none."""
+"""For a peer that is part of a framework: ours in that framework. Others are compared with ours outside of any."""
 _BIG = (named(10 * MEGABYTE), named(100 * MEGABYTE))
 
 Values = dict[str, float]
-"""For each case the value that is to be small."""
+"""For each case, the value that should be small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Target:
 
 
 def outcomes(results: Results) -> Iterator[Outcome]:
-    """Return what became of every target that these results say something of."""
+    """Yield the outcome of every target that these results say anything about."""
     for target in _TARGETS:
         values = target.values(results)
         if values:

@@ -3,7 +3,7 @@
     python -m benchmarks.telemetry
 
 Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Sync and
-async: on an event loop, whoever listens is told on another thread. Medians with the spread of the middle half.
+async: on an event loop, listeners are told on another thread. Medians with the spread of the middle half.
 """
 
 from __future__ import annotations

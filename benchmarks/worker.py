@@ -37,10 +37,10 @@ __all__ = ("Jobs", "serve")
 
 WARM_UP_BYTES = 100_000
 STORED_SHARE = 0.9
-"""Of the bytes of a text, at least so many must be on the disk after it was offloaded, or it was thrown away."""
+"""At least this share of a text's bytes must be on the disk after it was offloaded, or it was thrown away."""
 
 PASSING_SECONDS = 0.02
-"""Of calls whose mean is one measurement."""
+"""How long the calls take together whose mean is one measurement."""
 
 FEW = 100
 """Entries of a storage that is nearly empty."""
@@ -134,7 +134,7 @@ class Jobs:
         return taken
 
     def agents(self, count: int, run: int) -> dict[str, float]:
-        """Offload the text for so many agents at once in one loop; return what it took, and how late the loop was."""
+        """Offload the text for ``count`` agents at once in one loop; return what it took, and how late the loop was."""
         with self._open() as system:
             texts = [self._fresh(run * count + number) for number in range(count)]
 
@@ -204,7 +204,7 @@ class Jobs:
 
 
 def serve(jobs: Jobs, answer: Callable[[str], object]) -> None:
-    """Do the jobs that come in, until none comes any more."""
+    """Do the jobs that come in, until no more come."""
     for line in sys.stdin:
         job = json.loads(line)
         try:

@@ -4,7 +4,7 @@
     python -m benchmarks.quality FOLDER --write            the same into docs/quality.md, and its plot
     python -m benchmarks.quality FOLDER --missed 250 JSON  what ours did not show that another did
 
-``FOLDER`` holds recorded conversations, at any depth: ``{"id", "messages"}`` a line, one ``.jsonl`` file a set. Only
+``FOLDER`` holds recorded conversations, at any depth: one ``{"id", "messages"}`` per line, one ``.jsonl`` per set. Only
 results that exceed the budget count. Half of the sets that ``--hold-out`` names is held out: its figures come first,
 and ``--missed`` never shows it, so that no rule is chosen on it.
 

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.delimiters [FOLDER]
 
 Tables are made of random cells (quoted, with delimiters, dates and addresses in them), 75 for each of four delimiters,
-and read from FOLDER (``*.csv``) where one is given. What is no table are the samples of the tests of previews.
+and read from FOLDER (``*.csv``) where one is given. The texts that are no tables are samples from the preview tests.
 """
 
 from __future__ import annotations

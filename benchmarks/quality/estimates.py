@@ -2,7 +2,7 @@
 
     python -m benchmarks.quality.estimates FOLDER
 
-Reads every UTF-8 text of FOLDER and below that is long enough to be estimated rather than counted.
+Reads every UTF-8 text in FOLDER, at any depth, that is long enough to be estimated rather than counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def texts_of(folder: Path) -> Iterator[str]:
 
 
 def off_by(text: str, true: int, *, samples: int, characters: int) -> float:
-    """Return by which share of the true number so many windows are off, evenly spread over what was not counted."""
+    """Return by what share of the true number windows are off that are spread evenly over what was not counted."""
     end, total = CountedOnce(TiktokenCounter()).begin(text, EXACT_UP_TO)
     left = len(text) - end
     if left <= samples * characters:

@@ -28,7 +28,7 @@ OURS = "coatcheck, preview"
 WHOLE = "coatcheck, whole placeholder"
 HEAD, HEAD_AND_TAIL = "head", "head and tail"
 PLAIN = (HEAD, HEAD_AND_TAIL)
-"""What no preview may lose against."""
+"""What no preview may lose to."""
 
 OVER_BUDGET = "head, 4 characters a token"
 """The one way that costs more than the budget: shown as it is shipped. Cut to the budget, it is ``HEAD``."""
@@ -48,7 +48,7 @@ def header_tokens(result: Result) -> int:
     """Return the tokens of everything in a placeholder of coatcheck that is not the preview."""
     offloader = Offloader(preview_tokens=0, policies={"*": Always()}, token_counter=COUNTER)
     outcome = offloader.offload([TextBlock(result.text)], tool_name="tool", scope="quality")
-    # A result of little more than the notice stays, because a placeholder would not be smaller.
+    # A result hardly longer than the notice stays, because a placeholder would not be smaller.
     blocks = outcome.blocks if isinstance(outcome, Offloaded) else ()
     return sum(COUNTER.count(block.text) for block in blocks if isinstance(block, TextBlock))
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 __all__ = ("Loss", "find_losses", "held_out", "report")
 
 MIN_RESULTS = 5
-"""Fewer results of a kind have no row."""
+"""A kind with fewer results has no row."""
 
 MIN_TO_DECIDE = 30
-"""Fewer results of a kind do not decide whether it loses."""
+"""A kind with fewer results cannot lose."""
 
 _HELD_OUT = "### The held-out half: no rule was chosen on it\n"
 _EVERYTHING = "### All conversations, those that rules were chosen on among them\n"
@@ -53,7 +53,7 @@ def held_out(measured: ByBudget) -> dict[int, Sequence[Measured]]:
 
 
 def find_losses(measured: ByBudget) -> Iterator[Loss]:
-    """Yield the kinds with results enough whose whole interval against a plain way is below zero."""
+    """Yield the kinds with enough results whose whole interval against a plain way is below zero."""
     for among, by_budget in (("held out", held_out(measured)), ("all", measured)):
         for kind, budget, ones in _groups(by_budget, lambda one: one.result.kind):
             if len(ones) >= MIN_TO_DECIDE:

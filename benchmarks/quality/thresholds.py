@@ -68,7 +68,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What offloading comes to over some conversations, at a plain price and with a prompt cache."""
+    """What offloading saves and costs over some conversations, at a plain price and with a prompt cache."""
 
     saved: tuple[float, float]
     """Share of the cost of all of them together."""
@@ -186,7 +186,7 @@ def count(
     when_needed: bool = False,
     reads: Callable[[Mapping[int, Left], Sequence[BilledPart]], dict[int, list[BilledReadBack]]] = _by_need,
 ) -> Outcome:
-    """Return what offloading comes to over the chosen conversations."""
+    """Return what offloading saves and costs over the chosen conversations."""
     definition = definition_tokens(_COUNTER)
     bills: list[tuple[Share, Share]] = []
     for each in chosen:

@@ -1,6 +1,6 @@
-"""The tool results that something was needed of, from recorded conversations, and which of them are held out.
+"""The tool results that something was needed from, in recorded conversations, and which of them are held out.
 
-What a span is, and of which result it was needed, is decided in ``coatcheck.replay.needs``.
+``coatcheck.replay.needs`` decides what a span is, and from which result it was needed.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Result:
     kind: str
     needed: tuple[str, ...]
     known: tuple[str, ...]
-    """Words that the agent could search for: the user's, and those of its next call. None tells a needed span."""
+    """Words that the agent could search for: the user's, and those of its next call. None gives away a needed span."""
 
     held_out: bool
     """Whether no rule was chosen on its conversation."""
 
 
 def read_sets(folder: Path) -> Iterator[tuple[str, Conversation]]:
-    """Yield the name of its file, without the ending, and each conversation of every transcript below ``folder``."""
+    """Yield every conversation of every transcript below ``folder``, after the name of its file without the ending."""
     for path in sorted(folder.rglob("*.jsonl")):
         try:
             conversations = read_conversations(path, [])
@@ -63,7 +63,7 @@ def is_held_out(source: str, name: str, sets: Collection[str]) -> bool:
 
 
 def read_results(folder: Path, *, hold_out: Collection[str] = HELD_OUT_SETS) -> Iterator[Result]:
-    """Yield every tool result that anything was needed of, of every conversation below ``folder``."""
+    """Yield every tool result that anything was needed from, in every conversation below ``folder``."""
     for source, conversation in read_sets(folder):
         parts = conversation.parts
         for position, needs in find_needs(parts).items():
@@ -81,7 +81,7 @@ def read_results(folder: Path, *, hold_out: Collection[str] = HELD_OUT_SETS) -> 
 
 
 def _known(parts: Sequence[Part], position: int, *, needed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of the next turn and of the user, the latest first, without those that tell a needed span."""
+    """Return words of the next turn and of the user, the latest first, without those that give away a needed span."""
     following = next((text_of(part) for part in parts[position + 1 :] if isinstance(part, Turn)), "")
     asked = [text_of(part) for part in parts[:position] if isinstance(part, Words)]
     told = " ".join(needed).lower()

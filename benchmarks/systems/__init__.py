@@ -32,10 +32,10 @@ class Candidate:
     """For one of ours in a framework: what it takes the place of."""
 
     variant: bool = False
-    """Whether only its offloading is measured: it differs from another in that, or is a part of what others do."""
+    """Whether only its offloading is measured: it differs from another only there, or does a part of what others do."""
 
     sizes: Literal["counts tokens", "estimates tokens", "compares characters"] = "counts tokens"
-    """How it finds what is too large. Who estimates takes a token for every four characters."""
+    """How it finds what is too large. A system that estimates takes four characters for a token."""
 
 
 SYSTEMS: dict[str, Candidate] = {

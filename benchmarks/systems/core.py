@@ -83,6 +83,6 @@ class CoatcheckSynced(Coatcheck):
 
 
 class CoatcheckByDefault(Coatcheck):
-    """The same, with the preview that users get who choose none: half as long."""
+    """The same, with the preview of users who choose none: half as long."""
 
     preview_tokens = None

@@ -68,7 +68,7 @@ class Least(System):
 
 
 class Hashed(System):
-    """SHA-256 of the text alone: what a reference costs by which content that was damaged is found out."""
+    """SHA-256 of the text alone: the cost of a reference that reveals damaged content."""
 
     stores = False
 
@@ -93,7 +93,7 @@ class Decided(System):
     distributions = ("tiktoken",)
     stores = False
     shown_tokens = 0
-    """Cut off as well, as a preview is."""
+    """Tokens to cut off as well, as for a preview."""
 
     def offloading(self, text: str) -> Callable[[], str]:
         """Count."""

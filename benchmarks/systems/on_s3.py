@@ -1,6 +1,6 @@
 """With content in an S3 bucket: Strands' own plugin, ours, and bare puts as the least.
 
-Where the server is, the environment says, in the variables that boto3 reads.
+The environment says where the server is, in the variables that boto3 reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ("BUCKET", "CoatcheckInStrandsOnS3", "CoatcheckOnS3", "LeastOnS3", "St
 BUCKET = os.environ.get("BENCHMARKS_BUCKET", "benchmarks")
 
 THREADS = 16
-"""As wide as the pool that coatcheck has for networks."""
+"""As many as in the pool that coatcheck has for networks."""
 
 
 class LeastOnS3(System):

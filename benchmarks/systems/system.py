@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ("THRESHOLD_TOKENS", "Missing", "System")
 
 THRESHOLD_TOKENS = 2_500
-"""Above this a result leaves: Strands' default and ours. Where a system counts characters: four of them a token."""
+"""Above this a result leaves: Strands' default and ours. Where a system counts characters, four make a token."""
 
 PREVIEW_TOKENS = 1_000
 """Stays in view, where the size of a preview can be chosen."""
@@ -35,7 +35,7 @@ class System:
     """The packages whose versions are printed."""
 
     cannot_read: ClassVar[str] = ""
-    """Why what was offloaded cannot be searched and read in parts, if it cannot."""
+    """Why offloaded content cannot be searched and read in parts, if it cannot."""
 
     stores: ClassVar[bool] = True
     """Whether it is to leave the content in its folder; a part of what a system does may not."""
@@ -65,7 +65,7 @@ class System:
         raise Missing(self.cannot_read or _NO_SUCH_TOOL)
 
     def storing(self, number: int, text: str) -> Callable[[], object]:
-        """Return the storing of one more entry, in the storage alone."""
+        """Return a call that stores one more entry, in the storage alone."""
         raise Missing(_NO_STORAGE)
 
     async def aoffload(self, text: str) -> str:

@@ -1,7 +1,7 @@
 """headroom: ``compress`` on a conversation with one tool result, over its store in SQLite, from which it reads back.
 
-It has no threshold of its own but a least size, and no size of preview. The model that it would download it does
-without here: it then leaves prose as it is.
+It has a minimum size instead of a threshold, and no size of preview. Here it does without the model that it would
+download, so it leaves prose as it is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an import costs that whoever has the framework has not paid already, each in a fresh interpreter."""
+"""What an import costs beyond what users of the framework pay anyway, each in a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def measure(bench: Bench) -> None:
             if environment in bench.environments.reasons:
                 seconds[ADDED][name] = bench.environments.reasons[environment]
                 continue
-            alone = "import coatcheck" if name == OURS else ""  # what a user waits for who writes no more than that
+            alone = "import coatcheck" if name == OURS else ""  # what a user who writes no more than that waits for
             taken = imported(bench.environments.pythons[environment], framework, alone=alone, added=added)
             if isinstance(taken, str):
                 seconds[ADDED][name] = taken

@@ -1,7 +1,7 @@
 """64 agents in one event loop, each with a result of 1 MB at once: how late the loop is for whatever else it has to do.
 
 A task asks for a turn each millisecond and notes by how much it comes late: the longest such wait, and the wait that
-99 of 100 turns keep below.
+99 of 100 turns stay below.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def measure(bench: Bench) -> None:
 
 
 def measure_agents(bench: Bench, work: str, processes: Sequence[Process]) -> None:
-    """Measure so many agents of each process."""
+    """Measure the scale's number of agents in each process."""
     loading: dict[str, object] = {"job": "load", "path": str(bench.text(KIND, MEGABYTE)), "kind": KIND}
     able = bench.prepared(work, [TAKEN], processes, loading, {"job": "agents", "count": 2, "run": 0})
     waits: dict[str, dict[str, list[float]]] = {LONGEST: {}, PERCENTILE: {}}

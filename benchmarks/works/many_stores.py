@@ -18,7 +18,7 @@ STORED = "stored"
 COUNT = "entries"
 
 GENEROUS_SECONDS = 90.0
-"""For ours and the least, which must get to the end; the others get as far as their time lasts."""
+"""For ours and the least, which must get to the end; the others get as far as their time allows."""
 
 
 def measure(bench: Bench) -> None:

@@ -19,7 +19,7 @@ MEMORY = "memory of offloading"
 LEFT = "tokens left"
 
 TOO_SLOW_SECONDS = 5.0
-"""A system that the next size would take longer is not asked for it."""
+"""A system that would take longer for the next size is not asked for it."""
 
 MIN_BYTES_WATCHED = 10 * MEGABYTE
 """Less is gone before it can be seen."""
@@ -34,7 +34,7 @@ def measure(bench: Bench) -> None:
 
 
 def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str], *, times: float) -> None:
-    """Measure one text; note which systems are too slow for the following one, which is so many times as large."""
+    """Measure one text; note which systems are too slow for the next one, which is ``times`` times as large."""
     case = f"{kind}, {named(size)}"
     left: dict[str, str] = {}
 

@@ -14,7 +14,7 @@ __all__ = ("CASE", "WORK", "measure")
 WORK = "pass"
 CASE = "1 KB"
 ROUNDS_FOR_EACH = 3
-"""Rounds are short here, and the differences small: so many more of them."""
+"""Rounds are short here, and the differences small: hence more rounds."""
 
 
 def measure(bench: Bench) -> None:

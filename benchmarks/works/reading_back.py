@@ -46,6 +46,6 @@ def measure(bench: Bench) -> None:
 
 
 def _ask(process: Process, _: int, *, ask: dict[str, object], memory: bool) -> float:
-    # The least reads some bytes of the middle: which lines they hold is not its question.
+    # The least reads some bytes of the middle, whichever lines they hold.
     asked = {**ask, "expected": ""} if process.name == LIMIT and "expected" in ask else ask
     return float(process.ask(memory=memory, **asked))  # type: ignore[arg-type]
