@@ -170,7 +170,7 @@ def _blocks(path: Path) -> Iterator[Block]:
         try:
             conversations = read_conversations(path, [])
         except InvalidRequest:
-            pass  # JSON that is no transcript is what a tool returned
+            pass  # JSON that is not a transcript is what a tool returned
         else:
             parts = (part for conversation in conversations for part in conversation.parts)
             yield from (block for part in parts if isinstance(part, Result) for block in part.result.blocks)

@@ -139,7 +139,7 @@ class Jobs:
             texts = [self._fresh(run * count + number) for number in range(count)]
 
             async def all_at_once() -> dict[str, float]:
-                gc.collect()  # what setting up has left, which would hold the loop of whoever comes next
+                gc.collect()  # what setting up has left would hold the loop of the next system
                 started = time.perf_counter()
                 async with watched_loop() as loop:
                     await asyncio.gather(*(system.aoffload(text) for text in texts))

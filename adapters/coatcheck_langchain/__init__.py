@@ -45,7 +45,7 @@ __getattr__, __dir__ = front_door(
         "tool_node": ("offload_tool_node",),
     },
     needs="langchain_core",
-    install="coatcheck[langgraph]",  # which has the other: nobody who needs it should be told in two steps
+    install="coatcheck[langgraph]",  # brings langchain-core too, so that nobody has to install in two steps
     more={
         "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
         "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),

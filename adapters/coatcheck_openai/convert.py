@@ -71,7 +71,7 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
 
 def has_media_as_text(output: object) -> bool:
-    """Return whether a list has media next to values that are no parts: the SDK then shows it all as one text."""
+    """Return whether a list has media next to values that are not parts: the SDK then shows it all as one text."""
     if not isinstance(output, list | tuple) or not any(map(_may_be_media, output)):
         return False  # found without validating each part, which takes seconds for a million rows
     kinds = [_fields_of(part).get("type") for part in output]

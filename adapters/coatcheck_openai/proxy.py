@@ -23,7 +23,7 @@ class Proxy:
         return type(self) if isroutine(self._inner) else self._inner.__class__
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the other has it
-        # The SDK binds an invoker to a copy of its tool by such a name, and would get the other one.
+        # The SDK binds an invoker to a copy of its tool by such a name, and would bind the inner one.
         if name == "_inner" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         return getattr(self._inner, name)

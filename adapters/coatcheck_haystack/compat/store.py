@@ -1,7 +1,7 @@
 """``FileSystemToolResultStore``: files under a folder, by the names that their writer gives them.
 
-Only the store belongs here. It reads what Haystack's own class wrote, and writes where that one would, so that a read
-tool of the user's goes on working. ``coatcheck.FileStorage`` has references that name no path of this machine.
+Only the store belongs here. It reads what Haystack's own class wrote, and writes where that class would, so that a
+user's own read tool keeps working. ``coatcheck.FileStorage`` has references that name no path of this machine.
 """
 
 from __future__ import annotations

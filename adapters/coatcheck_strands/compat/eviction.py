@@ -62,7 +62,7 @@ class EvictsFrom(Storage, Deletes, Protocol):
 
 
 async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int) -> None:
-    """Delete what ``agent`` has not used for more than ``limit`` cycles, and nobody else uses.
+    """Delete what ``agent`` has not used for more than ``limit`` cycles and no other agent uses.
 
     An entry that cannot be deleted within 30 seconds is logged and forgotten: it stays.
     """
