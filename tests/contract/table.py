@@ -1,4 +1,4 @@
-"""What every framework does alike, as a page of the docs: each scenario, its promise, and who lacks what it needs.
+"""What is the same in every framework, as a page of the docs: each scenario, its promise, and who lacks what it needs.
 
 The page is made of the scenarios and of ``inexpressible``, and of nothing else: ``python -m tests.docs.rewrite`` writes
 it, and a test compares them.
@@ -52,23 +52,23 @@ CANNOT: Mapping[str, Mapping[str, str]] = {"OpenAI Agents": OPENAI_AGENTS_CANNOT
 """Single scenarios that a framework cannot express, by name."""
 
 HEAD = """\
-# What every framework does alike
+# What is the same in every framework
 
-A real agent of each framework runs each scenario below against a scripted model behind HTTP, through the framework's
-own client, sync and async: one of them in memory, the other on files. Google ADK's client speaks the Gemini API, all
-others OpenAI's. What the model receives and what the storage holds must equal, to the character, what the core makes of
-the same result. So all frameworks behave alike. LangChain is tested in the three ways in which people build agents with
-it, the OpenAI Agents SDK and the Microsoft Agent Framework with both of OpenAI's APIs. `nox -s thorough` runs every
-scenario with both storages. MCP has no agents of its own: there the protocol's own client does what the scripted model
-says, and the proxy is between it and a server. The same scenarios run once more on a FastMCP server with
-`OffloadMiddleware`; the column `MCP` is that of the proxy.
+A real agent of each framework runs every scenario below against a scripted model behind HTTP. It uses the framework's
+own client, once sync and once async: one of the two runs stores in memory, the other in files. Google ADK's client
+speaks the Gemini API, all others speak OpenAI's. What the model receives and what the storage holds must equal, to the
+character, what the core makes of the same result. So all frameworks behave alike. LangChain is tested in the three ways
+in which people build agents with it, and the OpenAI Agents SDK and the Microsoft Agent Framework with both of OpenAI's
+APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents of its own: there the protocol's own
+client does what the scripted model says, and the proxy sits between it and a server. The same scenarios also run on a
+FastMCP server with `OffloadMiddleware`; the column `MCP` shows the proxy.
 
-The frameworks do not all install together, so there is one conversation that each session compares with the same
-committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
+The frameworks cannot all be installed together. So one conversation is played in every session and compared with the
+same committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
 
 `nox -s "adapter(langgraph)" "adapter(strands)"`, and so on for each name that `nox -l` lists, runs the scenarios.
-`python -m tests.docs.rewrite` generates this page from those in `coatcheck.testing`. A result *leaves* the conversation
-if it is offloaded; else it *stays*.
+`python -m tests.docs.rewrite` generates this page from the scenarios in `coatcheck.testing`. A result *leaves* the
+conversation if it is offloaded; otherwise it *stays*.
 """
 
 
