@@ -43,7 +43,7 @@ JsonValue: TypeAlias = "str | int | float | bool | Sequence[JsonValue] | Mapping
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Text of any kind, also text that happens to be JSON, CSV, HTML or a log."""
+    """Text of any kind, including text that happens to be JSON, CSV, HTML or a log."""
 
     text: str
     """Stored as UTF-8, byte for byte; a lone surrogate is kept through ``surrogatepass``."""
@@ -142,7 +142,7 @@ class Offloaded:
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What the message keeps for the host: all references, or that of the index with how many blocks it lists."""
+        """What the message keeps for the host: all references, or that of the index and how much it lists."""
         if self.index is None:
             return {"references": [reference.id for reference in self.references]}
         size = sum(reference.size for reference in self.references[:-1])
@@ -242,8 +242,8 @@ def json_text(value: JsonValue) -> str:
 def _is_finite(value: object) -> bool:
     """Return whether every number in a value that orjson takes is one that JSON knows.
 
-    A walk, because it lets other threads run in between and keeps nothing. Parsing what orjson wrote, to compare it,
-    takes five times as long, in one piece.
+    It walks the value, which lets other threads run in between and keeps nothing. Parsing what orjson wrote, to compare
+    it, takes five times as long, without a pause.
     """
     open_values: list[Any] = [(value,)]
     while open_values:
@@ -251,7 +251,7 @@ def _is_finite(value: object) -> bool:
         for child in node.values() if type(node) is dict else node:
             kind = type(child)  # orjson takes no subclass of these four
             if kind is float:
-                if child - child != 0:  # NaN, as it is of infinity too
+                if child - child != 0:  # the difference is NaN, for infinity too
                     return False
             elif kind is dict or kind is list or kind is tuple:
                 open_values.append(child)

@@ -8,8 +8,8 @@
         └── CorruptContent      the operator: stored bytes are not the bytes that were saved
 
 ``ReferenceNotFound`` carries the reference. Messages name what was wrong and say what to do. Any other error that comes
-out of an ``Offloader`` is a bug. One place makes the errors of backends ours: ``engine.execution``. A storage that is
-called directly raises what its backend raises, besides ours.
+out of an ``Offloader`` is a bug. Only ``engine.execution`` turns errors of backends into ours. A storage that is called
+directly may raise its backend's own errors as well as ours.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CoatcheckError(Exception):
 class InvalidRequest(CoatcheckError, ValueError):
     """An argument is wrong. The message says which one, and what is accepted.
 
-    It is for the model that chose the argument; ``for_host``: for the host, which chose the scope or the storage.
+    It is for the model, which chose the argument; with ``for_host``, for the host, which chose the scope or storage.
     """
 
     def __init__(self, message: str = "", *, for_host: bool = False) -> None:
@@ -77,7 +77,7 @@ class ReferenceNotFound(CoatcheckError, LookupError):
 
 
 class ReferenceExpired(ReferenceNotFound):
-    """The reference belongs to this scope, but its content was deleted or pushed out by a storage limit."""
+    """The reference belongs to this scope, but its content was deleted, or evicted by a limit of the storage."""
 
 
 class StorageError(CoatcheckError):
@@ -94,20 +94,23 @@ class CorruptContent(StorageError):
 
 
 def describe_error(error: Exception) -> str:
-    """Return what may be repeated of a foreign error: its class and the system's words; others may quote content."""
+    """Return what may be repeated of a foreign error: its class, and its message if it is the system's own.
+
+    Other messages may quote content.
+    """
     return f"{type(error).__name__}: {error}" if is_of_the_system(error) else type(error).__name__
 
 
 def is_of_the_system(error: object) -> TypeGuard[OSError]:
     """Return whether an error has a number that the operating system knows.
 
-    Any two arguments make an ``OSError`` with an ``errno``, those of ``OSError("could not write %s", content)`` too.
+    A look at ``errno`` alone would not do: any two arguments set it, as in ``OSError("could not write %s", content)``.
     """
     return isinstance(error, OSError) and isinstance(error.errno, int) and error.errno in errno.errorcode
 
 
 def describe_value(value: object) -> str:
-    """Return a refused value as an error message names it: the value, or its type where that alone is wrong."""
+    """Describe a refused value for an error message: a plain value as it is, if short enough; any other by its type."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**LONGEST_NUMBER:
         return f"a number of more than {LONGEST_NUMBER} digits"
     if isinstance(value, str | int | float | None):
@@ -119,6 +122,6 @@ def describe_value(value: object) -> str:
 def install_command(requirement: str) -> str:
     """Return the command that installs a requirement such as ``coatcheck[s3]``.
 
-    Until the first release ours is a checkout: on the package index, anybody could have the name.
+    Until the first release, coatcheck is installed from a checkout: on the package index, anybody could own the name.
     """
     return f'pip install "{requirement.replace("coatcheck[", "/path/to/checkout[")}"'

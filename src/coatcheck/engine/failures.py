@@ -31,11 +31,11 @@ def write(
 
 
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
-    """Log at WARNING that something failed: ``message``, the error and, of a foreign one, where it was raised.
+    """Log at WARNING that something failed: ``message``, the error and, for a foreign one, where it was raised.
 
-    For adapters, in place of ``exc_info``, which prints the words of other people's exceptions, and those may quote the
-    content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. An error of ours
-    says itself who must do what, so it takes one line; see ``log_place``.
+    Adapters use this in place of ``exc_info``, which prints the messages of other people's exceptions, and those may
+    quote the content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. One of
+    our own errors already says who must do what, so it takes one line; see ``log_place``.
     """
     if isinstance(error, CoatcheckError):
         write(log, logging.WARNING, "%s", f"{message}: {error}")
@@ -45,13 +45,13 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
 
 
 def log_place(log: logging.Logger, error: CoatcheckError) -> None:
-    """Log at DEBUG where an error of ours was raised: a full disk raises the same at every result."""
+    """Log where one of our errors was raised, only at DEBUG: a full disk raises the same one for every result."""
     if log.isEnabledFor(logging.DEBUG) and (where := _raised_at(error)):
         write(log, logging.DEBUG, "%s", f"a failure was raised here:\n{where}".rstrip())
 
 
 def class_of(error: CoatcheckError) -> str:
-    """Return the class of what went wrong: of the backend's or the policy's own error, if there is one."""
+    """Return the class of what went wrong: that of the backend's or the policy's own error, if there is one."""
     return type(error.__cause__ or error).__name__
 
 
@@ -66,5 +66,5 @@ def cause_for_model(error: CoatcheckError) -> str:
 
 
 def _raised_at(error: Exception) -> str:
-    """Return the lines of code that led to an error, or to the one behind it; none where it was never raised."""
+    """Return the lines of code that led to an error, or to its cause if it has one; none if it was never raised."""
     return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
