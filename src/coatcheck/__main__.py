@@ -1,4 +1,4 @@
-"""``python -m coatcheck``: the same as ``coatcheck``, for where scripts are not on the path, as with MCP clients.
+"""``python -m coatcheck``: the same as ``coatcheck``, for use where scripts are not on the path, as in MCP clients.
 
 Nothing but that call belongs here; the entry point itself is in ``cli``.
 """

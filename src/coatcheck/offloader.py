@@ -73,7 +73,7 @@ class Offloader:
             queue_seconds=self._settings.queue_seconds,
         )
         with loading:
-            from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of what this package takes to load
+            from coatcheck.engine.engine import Engine  # noqa: PLC0415 - more than half of this package's load time
             from coatcheck.engine.last_resort import LastResort  # noqa: PLC0415 - see above
 
         self._engine = Engine(self._storage, self._settings, self._recorder)
@@ -134,8 +134,8 @@ class Offloader:
             identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
             measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
-                returns it, or None for no count. The callable is not asked about text of so few bytes that a limit in
-                tokens keeps it for certain. Ignored if it fails.
+                returns it, or None for no count. The callable is not called for text of so few bytes that it is
+                certainly within a limit in tokens. Ignored if it fails.
             confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
                 returns false, the result stays at any size. Ignored if it fails.
             policy: decides about this call instead of the configured policies.
@@ -195,7 +195,7 @@ class Offloader:
         return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
 
     def keep_if_small(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
-        """Count a result made of ``texts`` alone and return True if it certainly stays: nothing is left to do then.
+        """Return True if a result of ``texts`` alone certainly stays. It is then counted, and nothing is left to do.
 
         A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
@@ -282,7 +282,8 @@ class Offloader:
                 ``require_scope`` is set, nothing is stored: the text is cut.
             identity: as for ``offload``; or a callable, like ``scope``.
             retrieval_tool: as for ``offload``.
-            error: what led here, logged before; it is counted, and told to ``on_event`` as ``failed``.
+            error: the error that led here, which the caller has logged. It is counted, and reported to ``on_event`` as
+                ``failed``.
 
         Returns:
             None if the result may stay: it comes from the retrieval tool, or its texts together have at most
@@ -346,7 +347,7 @@ class Offloader:
         selector, the content is read from its beginning.
 
         Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
-        selectors apply to that text. It has the newest 1,000 at most. The shared scope ``"default"`` is not listed.
+        selectors apply to that text. It holds at most the newest 1,000. The shared scope ``"default"`` is not listed.
 
         Args:
             reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
@@ -434,11 +435,11 @@ class Offloader:
             identity: as for ``offload``.
             tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
             limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
-            after: ``Listing.after`` of the page before. What is saved or read between two pages moves to the front, and
-                may be on neither.
+            after: ``Listing.after`` of the previous page. Content that is saved or read between two pages moves to the
+                front, and may be on neither.
 
         Raises:
-            InvalidRequest: no scope was given: the shared scope ``"default"`` is listed only by that name. Or the
+            InvalidRequest: no scope was given (the shared scope ``"default"`` is listed only if it is named), the
                 storage cannot list, or an argument is wrong.
             StorageError: the storage failed.
 
@@ -460,7 +461,7 @@ class Offloader:
         return await arun(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
 
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
-        """Return the whole of a stored content, for the host: of any size, and checked against its digest.
+        """Return a whole stored content for the host, whatever its size, checked against its digest.
 
         Raises:
             InvalidRequest: the reference is not a str, empty or too long, or no scope was given and one is required.
@@ -499,14 +500,14 @@ class Offloader:
     # Clean-up and counts.
 
     def delete_scope(self, scope: Scope) -> int:
-        """Delete everything that was stored in ``scope``; return how many contents that were.
+        """Delete everything that was stored in ``scope``; return the number of contents deleted.
 
-        It lists the scope again until nothing is left that was saved before the call, at most 5 times. What is saved
-        meanwhile may go or stay.
+        It lists the scope again, up to 5 times, until nothing saved before the call is left. Content saved meanwhile
+        may go or stay.
 
-        A storage with versions or copies of its own keeps what was deleted there: an S3 bucket with versioning keeps
-        each object as a noncurrent version until a lifecycle rule expires it (see docs/storages.md), and so do
-        replicas, backups and snapshots of any storage.
+        Versions and copies that the storage itself keeps are not deleted: an S3 bucket with versioning keeps each
+        object as a noncurrent version until a lifecycle rule expires it (see docs/storages.md), and replicas, backups
+        and snapshots of any storage keep it too.
 
         Raises:
             InvalidRequest: ``scope`` is not a scope, or the storage cannot list or delete.
@@ -546,15 +547,15 @@ class Offloader:
         max_bytes: int | None = None,
         max_scope_bytes: int | None = None,
     ) -> int:
-        """Delete what is past a limit, the oldest first; return how many entries that were.
+        """Delete what is past a limit, the oldest first; return the number of entries deleted.
 
-        What was saved within the last hour always stays, also what is saved while this runs. Saving again refreshes an
-        entry, and in ``FileStorage`` and ``InMemoryStorage`` reading it does too.
+        Entries saved within the last hour always stay, even those saved while this runs. Saving an entry again
+        refreshes it; in ``FileStorage`` and ``InMemoryStorage``, so does reading it.
 
         Args:
-            max_age_seconds: delete what was last saved or refreshed longer ago.
-            max_bytes: delete until at most so many bytes are stored.
-            max_scope_bytes: delete until at most so many bytes are stored in each scope.
+            max_age_seconds: delete entries last saved or refreshed longer ago than this.
+            max_bytes: delete until at most this many bytes are stored.
+            max_scope_bytes: delete until at most this many bytes are stored in each scope.
 
         Raises:
             InvalidRequest: no limit was given, or the storage cannot list or delete.
@@ -586,7 +587,7 @@ class Offloader:
         scope: Scope | Callable[[], Scope | None] | None,
         identity: Scope | Callable[[], Scope | None] | None,
     ) -> Scope | Exception:
-        """Return the scope of a last resort, or whatever a callable of the adapter, or the choice, raised."""
+        """Return the scope for a last resort, or the error that a callable of the adapter or the choice raised."""
         try:
             return choose_scope(
                 scope() if callable(scope) else scope,

@@ -29,10 +29,10 @@ def retrieval_schema() -> dict[str, Any]:
 def retrieval_arguments(sent: object) -> dict[str, Any]:
     """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None means "not given".
 
-    If a model sends anything but an object, that is the reference. ``retrieve`` checks the values.
+    If a model sends anything but an object, it is taken as the reference. ``retrieve`` checks the values.
 
     Raises:
-        InvalidRequest: the tool does not have one of the arguments; the message names it and lists those it has.
+        InvalidRequest: an argument is unknown; the message names it and lists those that the tool has.
 
     """
     with loading:
@@ -49,9 +49,9 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 def failure_for_model(error: Exception) -> str:
     """Return what the model reads about an error: always a string that every client accepts.
 
-    A ``CoatcheckError`` brings its own message for the model; one that is for the host is logged. Anything else is a
-    bug in coatcheck, an adapter or the host: it is logged with its traceback, and the model is told to go on without
-    the content.
+    A ``CoatcheckError`` has its own message for the model; an error that the host must act on is logged too. Any other
+    exception is a bug in coatcheck, an adapter or the host: it is logged with its traceback, and the model is told to
+    go on without the content.
     """
     if isinstance(error, InvalidRequest) and error.for_host:
         log_failure(logger, "a tool result could not be read back", error=error)

@@ -1,9 +1,9 @@
 """Who may read what: the scope that every save and every read names.
 
 The host chooses the scope: a tenant, a conversation, a user. It is a ``str``, which is never parsed, or a tuple such as
-``("tenant-7", "thread-3")``; everything below the first parts of a tuple can be deleted together. It comes from the
-host or the framework, never from the model's arguments. Only choosing it belongs here; how it becomes a part of keys
-and references is in ``references``.
+``("tenant-7", "thread-3")``; all scopes whose tuples begin with the same parts can be deleted together. It comes from
+the host or the framework, never from the model's arguments. Only choosing it belongs here; how it becomes a part of
+keys and references is in ``references``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SHARED = (
     " logged once"
 )
 _unwarned = [True]
-"""Empty once the warning about the default scope was logged."""
+"""Empty once the warning about the default scope has been logged."""
 
 _ambient: ContextVar[Scope | None] = ContextVar("coatcheck_scope", default=None)
 
@@ -86,10 +86,10 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
 
 
 def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
-    """Return the scope that somebody gave for a call that must not see what conversations without one share.
+    """Return the scope of a call that must not fall back to the shared default.
 
     Raises:
-        InvalidRequest: nobody gave one, or it is unusable.
+        InvalidRequest: no scope was given, or it is unusable.
 
     """
     if all(candidate is None for candidate in (argument, identity, _ambient.get())):
@@ -115,7 +115,7 @@ def require_scope(name: object) -> Scope:
 
 
 def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
-    """Return ``parts`` if they can be a tuple scope, or the first parts of some.
+    """Return ``parts`` if they can be a tuple scope, or the first parts of one.
 
     Raises:
         InvalidRequest: they are not a tuple of 1 to 8 ``str`` of 1 to 4,096 characters; the message names ``argument``.
@@ -134,7 +134,7 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
 
 
 def _describe(value: object) -> str:
-    """Return a refused scope as a message names it: by its length where only that is wrong."""
+    """Describe a refused scope for a message: a non-empty ``str`` or a tuple by its length, never by its content."""
     if isinstance(value, str) and value:
         return f"a str of {len(value):,} characters"
     if isinstance(value, tuple):
@@ -143,7 +143,7 @@ def _describe(value: object) -> str:
 
 
 def _warn_once() -> None:
-    """Say once in a process that conversations are not kept apart: nothing else would show it."""
+    """Warn once per process that conversations are not kept apart: nothing else would show it."""
     try:
         _unwarned.pop()  # atomic, so that only one of several threads says it
     except IndexError:

@@ -1,8 +1,8 @@
 """Turn events into OpenTelemetry: metrics of what was offloaded and read back, and a span for every event but ``kept``.
 
 Only the way from an event to OpenTelemetry belongs here; ``events`` defines the names of the attributes. The
-conventions for generative AI are those of OpenTelemetry's semantic conventions 1.41.1, the last release that holds them
-before they moved to a repository of their own, where the one name used here, ``gen_ai.tool.name``, is the same.
+conventions for generative AI are those of OpenTelemetry's semantic conventions 1.41.1, the last release before they
+moved to a repository of their own. The one name used here, ``gen_ai.tool.name``, is the same there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ("OpenTelemetry",)
 
 BOUNDARIES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
-"""Seconds, from a result that stays to a storage's time limit. The first two of OpenTelemetry's own are 0 and 5."""
+"""Seconds: from the time that a result that stays takes, up to a storage's time limit. OpenTelemetry's own boundaries
+start with 0 and 5."""
 
 
 class OpenTelemetry:
@@ -51,7 +52,7 @@ class OpenTelemetry:
         """
         try:
             with loading:
-                from opentelemetry import metrics, trace  # noqa: PLC0415 - only those pay for it who use it
+                from opentelemetry import metrics, trace  # noqa: PLC0415 - only those who use it pay for it
         except ImportError as error:
             with loading:
                 from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
