@@ -350,7 +350,7 @@ def test_verify_names_what_is_there_in_part(folder: Path) -> None:
 
     assert ran.exit_code == 1
     *damaged, last = ran.stdout.splitlines()
-    assert any(lost.stem in line and "only a part is there" in line for line in damaged)
+    assert any(lost.stem in line and "only a part of the entry" in line for line in damaged)
     assert any(f"{whole.stem}-lines: " in line and "but the content is not" in line for line in damaged)
     assert last.endswith("2 damaged or unreadable.")
 

@@ -46,7 +46,7 @@ MAX_PASSES = 5
 """Passes of ``delete_all``. It usually takes two: one that deletes, and one that finds nothing left."""
 
 PART_BYTES = 8 << 20
-"""Chunk size for checking an entry: it bounds memory, and a network delivers it within the time limit."""
+"""Chunk size for checking an entry. It bounds memory, and is small enough for a network to deliver in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +93,7 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     listing = storage.call("entries", prefix)
     answer = yield listing
     if not isinstance(answer, CoatcheckError):
-        answer = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend only now
+        answer = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
     if isinstance(answer, CoatcheckError):
         raise answer
     return _require_listed(storage, cast("list[Listed]", answer))
@@ -120,11 +120,11 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Li
 
 
 _LATEST = 10**12
-"""Seconds since the epoch: some 30,000 years, in a number that any arithmetic takes."""
+"""Seconds since the epoch: some 30,000 years, and small enough for any arithmetic."""
 
 
 def _described(entry: object) -> str:
-    """Return the types of what was listed: its values may be content."""
+    """Return the types of what was listed, without its values: those may be content."""
     if not isinstance(entry, Listed):
         return type(entry).__name__
     return (
@@ -182,8 +182,8 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
 def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
     """Read a listed entry to its end; return what is wrong with it, or None if it is intact.
 
-    ``keys`` are those that were listed with it. The answer is also None for an entry that was deleted since it was
-    listed, and for what a storage is still writing.
+    ``keys`` are the keys listed with it. The answer is also None for an entry that has been deleted since it was
+    listed, and for one that the storage is still writing.
     """
     key = Key.parse(entry.key)
     if not key.is_content and not key.is_line_index:
@@ -208,7 +208,7 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
         digest = digest or begin_digest(answer.content_type)
         digest.update(content)
         read += len(content)
-        # The size that was listed, not the one that was saved: bytes that were added behind the end are damage too.
+        # Read up to the listed size, not the saved one: bytes appended to an entry are damage too.
         if not content or answer.whole is not None or whole or read >= entry.size:
             break
     try:
@@ -226,11 +226,11 @@ def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
         return error
     if all(entry.key != key for entry in listed) or isinstance((yield storage.call("load", key)), Stored):
         return None
-    return CorruptContent(f"of the entry {key!r} only a part is there: its content or its description")
+    return CorruptContent(f"only a part of the entry {key!r} is there: its content or its description")
 
 
 def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | None]:
-    """Return what is wrong with a line index without listed content: nothing if that changed since."""
+    """Return what is wrong with a line index whose content was not listed: nothing if that is no longer so."""
     content = str(key.content)
     try:
         listed = {entry.key for entry in (yield from entries(storage, content))}
@@ -245,10 +245,10 @@ def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | N
 
 
 def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
-    """Delete everything stored under ``prefix`` until ``now``; return the number of contents.
+    """Delete everything stored under ``prefix`` before ``now``; return the number of contents.
 
-    One listing is no proof: a storage may miss entries while others change what it pages through. So it lists again
-    until it finds nothing older than ``now``. What was saved since may go or stay.
+    One listing is no proof: a storage may miss entries while others change what it pages through. So this lists again
+    until it finds nothing older than ``now``. What has been saved since may go or stay.
 
     Raises:
         InvalidRequest: the storage cannot list or delete.
@@ -288,7 +288,7 @@ def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> lis
     past: list[Listed] = []
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
-    used: dict[str, float] = {}  # by content: its line index, which not every reading reads, is as old as it is
+    used: dict[str, float] = {}  # by content: its line index counts as just as old, since not every read uses the index
     parsed = [(entry, key.scope, str(key.content)) for entry in listed for key in [Key.parse(entry.key)]]
     for entry, scope, content in parsed:
         of_scope[scope] += entry.size
@@ -326,7 +326,7 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
         return answer
     deleted = 0
     for entry in past:
-        # Somebody may use an entry after this look, but only for a moment, and not for as long as the whole sweep.
+        # An entry may still be used after this check, but the gap is a moment, not the length of the whole sweep.
         family = yield from entries(storage, str(Key.parse(entry.key).content))
         if all(found.modified < before for found in family):
             deleted += yield from _delete(storage, [found for found in family if found.key == entry.key])
