@@ -76,20 +76,21 @@ _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata"
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
-"""In the metadata, the key of how many texts were joined; in the type, the parameter that is a digest of where each
-begins."""
+"""In the metadata, the key for the number of texts that were joined. In the content type, the parameter that holds a
+digest of where each text begins."""
 
 _TOOL = "tool"
-"""The key of the tool's name in the metadata: its first characters, in percent-encoding."""
+"""The metadata key for the tool's name. The value is the first characters of the name, percent-encoded."""
 
 LONGEST_TOOL_NAME = 64
-"""Characters of a tool's name that are kept: as many as model providers allow."""
+"""How many characters of a tool's name are kept: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
-"""The key of the arguments of the call, with ``list_arguments``: the first characters of their JSON, encoded alike."""
+"""The metadata key for the arguments of the call, used with ``list_arguments``. The value is the first characters of
+their JSON, percent-encoded."""
 
 _LONGEST_ARGUMENTS = 600
-"""Characters in percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
+"""Characters after percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +104,7 @@ class Entry:
     """Its name in the storage."""
 
     stored: Stored
-    """The entry; it is whole only where the storage cannot read parts, or had to read all of it."""
+    """The entry. It holds the whole content only if the storage cannot read parts, or had to read all of it."""
 
     @property
     def source(self) -> Source:
@@ -125,20 +126,20 @@ class Contents:
     def __init__(self, storage: StorageAccess) -> None:
         self._storage = storage
         self.evicts = storage.evicts
-        """Whether the storage may push out one entry of a result to make room for another: then ask ``missing``."""
+        """Whether the storage may evict one entry of a result to make room for another. If so, ask ``missing``."""
 
     # Saving.
 
     def start_hash(self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None) -> Future[str] | None:
         """Hash a large content on another core while the caller goes on; return the future digest for ``save``.
 
-        SHA-256 does not hold the interpreter's lock. None where there is no thread: then ``save`` hashes it, as it does
-        with what is smaller than ``HASHED_ON_THREAD_BYTES``.
+        SHA-256 does not hold the interpreter's lock. None if no thread could be started: then ``save`` hashes the
+        content itself, as it does if this was never called, such as below ``HASHED_ON_THREAD_BYTES``.
         """
         if starts is not None and not self._storage.names_references:
             content_type = _type_with_items(content_type, starts)
-        # A thread of its own, since the system starts a new one on an idle core, but wakes one of a pool on the core
-        # where it ran before, which may be the busy one here.
+        # A new thread, not one of a pool: the system starts a new thread on an idle core, but wakes a pooled one on
+        # the core where it last ran, which may be the busy one.
         with suppress(RuntimeError):  # the system has no thread left, or the interpreter shuts down
             return UnawaitedThreads(1, name="coatcheck-hash").submit(content_digest, content_type, data)
         return None
@@ -163,11 +164,11 @@ class Contents:
             content_type: its MIME type.
             scope: who may read it.
             tool_name: for the reference.
-            digest: what ``start_hash`` gave for these, if it was asked.
-            arguments: of the call, if they are to be listed.
+            digest: what ``start_hash`` returned for this content, if it was called.
+            arguments: the arguments of the call, if they are to be listed.
             encoded: the text with its lines, if they are known.
             starts: the byte at which each of many joined texts begins; kept if the storage has keys.
-            file_name: what the tool called it, if it is a file with a name.
+            file_name: the name that the tool gave the content, if it is a file with a name.
 
         """
         size, items = len(data), None if starts is None else len(starts)
@@ -210,9 +211,9 @@ class Contents:
         return self._storage.path_of(self._key(reference.id, scope), content_type=reference.content_type)
 
     def missing(self, references: Sequence[Reference], scope: Scope) -> Effects[bool]:
-        """Return whether a storage that evicts pushed out one entry of a result to make room for another."""
+        """Return whether a storage that evicts removed one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
-        if is_one_entry:  # to ask a storage far away would double what a save takes there
+        if is_one_entry:  # asking a remote storage would double the time of a save
             return False
         for reference in references:
             found = yield self._look_up(self._key(reference.id, scope))
@@ -231,11 +232,11 @@ class Contents:
         return True
 
     def references_in(self, text: str, scope: Scope) -> Iterator[re.Match[str]]:
-        """Yield what looks like a reference in ``text``; of those that a storage chose, the ones of ``scope``."""
+        """Yield what looks like a reference in ``text``; if the storage names references, only those of ``scope``."""
         return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
 
     def find(self, reference: str, scope: Scope) -> Effects[Entry]:
-        """Return the content that a reference names, as it is known before anything of it is read.
+        """Return the entry that a reference names, usually without its content, which is read later.
 
         Raises:
             InvalidRequest: this is not a reference.
@@ -267,7 +268,7 @@ class Contents:
         return stored
 
     def items(self, stored: Stored, reference: str, scope: Scope) -> Effects[tuple[bytes, ...] | None]:
-        """Split a content that was joined from many texts. None if it was one text, or if its index is lost.
+        """Split a content that was joined from many texts; return None if it was one text, or if its index is lost.
 
         Raises:
             StorageError: the storage failed.
@@ -302,7 +303,7 @@ class Contents:
         try:
             answer = yield self._storage.call("load", str(Key.parse(found.key).line_index))
             return require_stored(answer).content
-        except CoatcheckError:  # without an index reading takes longer, and no more
+        except CoatcheckError:  # without an index, reading only takes longer
             return None
 
     def _key(self, reference: str, scope: Scope) -> str:
@@ -340,7 +341,7 @@ def require_stored(answer: object) -> Stored:
     """Return the answer of a storage, if it is a well-formed entry.
 
     Raises:
-        CoatcheckError: the storage failed, with this.
+        CoatcheckError: the storage failed; ``answer`` is this error.
         StorageError: it is not a ``Stored``, or a field has the wrong type.
 
     """
@@ -393,9 +394,10 @@ def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
 
 
 def tool_name_in(metadata: Mapping[str, str]) -> str | None:
-    """Return the name of the tool that a content came from; None if the version that saved it did not keep that.
+    """Return the name of the tool that a content came from; None if no name was saved with it.
 
-    Of equal contents in one scope it is the name that the storage kept: of the first one or of the last.
+    Equal contents of one scope share an entry. Whether the name is that of the first save or of the last depends on
+    the storage.
     """
     found = metadata.get(_TOOL)
     return unquote(found) if isinstance(found, str) else None
@@ -408,7 +410,7 @@ def arguments_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def _as_json(arguments: Mapping[str, object]) -> str:
-    """Return arguments as JSON, with the types of values that JSON cannot hold; nothing if they contain themselves."""
+    """Return arguments as JSON, with the type's name for a value that JSON cannot hold; ``""`` if that fails."""
     try:
         return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
     except (TypeError, ValueError, RecursionError):
@@ -416,7 +418,7 @@ def _as_json(arguments: Mapping[str, object]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return arguments in percent-encoding, for backends that keep only ASCII, cut before they grow too long."""
+    """Percent-encode arguments, for backends that keep only ASCII, and cut them to ``_LONGEST_ARGUMENTS``."""
     kept, left = [], _LONGEST_ARGUMENTS
     for character in to_valid_unicode(text[:_LONGEST_ARGUMENTS]):
         quoted = quote(character, safe="/:")

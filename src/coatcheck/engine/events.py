@@ -71,7 +71,7 @@ class Event:
     """Bytes stored; None where nothing was."""
 
     tokens: int | None = None
-    """Tokens of the result before, as far as they were counted; of the answer, for reads."""
+    """Tokens of the original result, as far as they were counted; for reads, tokens of the answer."""
 
     tokens_saved: int = 0
     """Tokens that the conversation did not get."""
@@ -92,10 +92,10 @@ class Event:
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """The event as telemetry has it: names after OpenTelemetry's conventions, what does not apply left out.
+        """The event for telemetry: named by OpenTelemetry's conventions, without the fields that do not apply.
 
-        Neither the scope, which may name a user, nor words that somebody else chose: no message of an error, and no
-        reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
+        They contain neither the scope, which may name a user, nor words that somebody else chose: no error message, and
+        no reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
         """
         found: dict[str, Attribute | None] = {
             "coatcheck.outcome": self.kind,
@@ -136,7 +136,7 @@ class Details(TypedDict, total=False):
 
 
 Listener: TypeAlias = Callable[[Event], object]
-"""What may be passed as ``on_event``; what it returns is not looked at."""
+"""What may be passed as ``on_event``; its return value is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +216,7 @@ class Recorder:
         """Record what became of a result: the only place that makes events of it.
 
         Args:
-            outcome: says what is counted, and what the event has besides the other arguments.
+            outcome: determines the counts, and the fields of the event that the other arguments do not give.
             about: what the call is about; the references are those of ``outcome``.
             tokens: tokens of the result, as far as they were counted; None if they were not.
             tokens_saved: tokens that the conversation did not get; 0 if nobody counted them.
@@ -252,7 +252,7 @@ class Recorder:
     def _record(self, kind: EventKind, about: About, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
         """Add to the counts, log an event and tell every listener.
 
-        It is logged at DEBUG, or at ERROR if content was lost. Nobody pays for an event that nobody wants.
+        It is logged at DEBUG, or at ERROR if content was lost. An event that nobody wants is not made.
         """
         with self._lock.held:
             for name, number in counts.items():
@@ -275,7 +275,7 @@ class Recorder:
     ) -> None:
         """Log, count and tell the host that something failed and the agent goes on without it.
 
-        ``logged`` is None where an adapter has logged it.
+        ``logged`` is the message to log; None if an adapter has logged the failure already.
         """
         event = _event("failed", about, {"reason": str(error), "error_type": class_of(error), **details})
         if logged is not None:
@@ -291,9 +291,9 @@ class Recorder:
         try:
             listener(event)
         except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
-            # Hides the exception that was being handled: its message may quote the model.
+            # Hide the exception that was being handled: its message may quote the model.
             error.__suppress_context__ = True
-            # Not by `write`, which logs no traceback: a listener never has content, and its author needs the words.
+            # Not `write`, which logs no traceback: a listener never has content, and its author needs the message.
             with suppress(Exception):
                 logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
             with self._lock.held:

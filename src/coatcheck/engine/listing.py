@@ -39,8 +39,8 @@ LONGEST_PAGE = 1_000
 
 
 DESCRIBED_FOR_MODEL = 20
-"""Contents that a model's list asks a storage about one by one, if it must: more would keep the model waiting. Of the
-others the list has reference and size."""
+"""How many contents a model's list asks a storage about one by one, if it must: more would keep the model waiting. For
+the others the list has only reference and size."""
 
 
 def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Entry] | None]:
@@ -82,8 +82,8 @@ def list_contents(
         limit: how many entries to look at, 1 to 1,000. Line indexes count, so a page may hold fewer contents.
         after: ``after`` of the previous page; None for the first one.
         tool_name: return only results of this tool.
-        described: how many contents to ask the storage about, each with a request of its own, where its list says
-            nothing but key and size.
+        described: how many contents to ask the storage about, each with a request of its own, if its list has only
+            keys and sizes.
 
     Raises:
         InvalidRequest: the storage cannot list, or an argument is wrong.
@@ -112,7 +112,7 @@ def list_contents(
             if answer is None:
                 continue  # deleted since it was listed
             if isinstance(answer, CoatcheckError):
-                described = 0  # what fails once may take its whole time limit for each content
+                described = 0  # another request may fail too, after its whole time limit
             else:
                 stored = require_stored(answer)
                 metadata, content_type = stored.metadata, stored.content_type
