@@ -3,9 +3,9 @@
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
 threads of our own, two for short work and two for long, each network storage on sixteen, and what is ``async`` is
-awaited on the caller's loop. If there is no thread, the work runs on the caller's, as ``run`` does it. No
+awaited on the caller's loop. If no thread can be started, the work runs on the caller's, as with ``run``. No
 asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
-may call us in turn, gets a thread of its own: in a pool, such policies could take all threads that they wait for.
+may call us in turn, gets a thread of its own: in a pool, policies could take up all the threads that they wait for.
 
 asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """
@@ -61,8 +61,8 @@ loop for the interpreter's lock. So all offloaders of a process share them, and 
 answer holds up all their async calls: there is no time limit here."""
 
 SHORT_BYTES = 131_072
-"""A result of up to so many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
-own, so that it never waits for a preview of a large result, which is one piece."""
+"""A result of up to this many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
+own, so that it never waits for the preview of a large result, which runs without a pause."""
 
 PIECE_BYTES = 1_048_576
 """How much long work does between two pauses: some 2 ms of encoding, scanning or counting."""
@@ -82,15 +82,15 @@ _METHODS = {
     "page": ("ListsPages", "listing"),
     "sweep": ("Sweeps", "sweeping"),
 }
-"""The capability that each method of a storage belongs to, and what it is doing, for the message of an error."""
+"""The capability that each method of a storage belongs to, and the word for what it does in an error message."""
 
 
 _LONGEST_WORDS = 1_000
-"""Characters of what a storage says of an error."""
+"""How many characters of a storage's description of an error a message repeats."""
 
 
 class NoThreadFree(Exception):
-    """A call waited in its queue until its time was over. The text says what may be done."""
+    """A call ran out of time while it waited in its queue. The message says what to do."""
 
 
 class CallQueue:
@@ -120,18 +120,18 @@ class Effect:
     """What is done, for the message of an error."""
 
     failure: type[CoatcheckError] = StorageError
-    """What an error that is not one of ours becomes."""
+    """The class that a foreign error is turned into."""
 
     describe: Callable[[Exception], str] = describe_error
-    """Returns what the message repeats of such an error."""
+    """Returns what the message says about a foreign error."""
 
     queue: CallQueue | None = None
-    """Where it waits for a thread; None where ``call`` may use an offloader itself: then it has no queue, and gets a
+    """Where it waits for a thread. None if ``call`` may use an offloader itself: then it does not wait, and gets a
     thread of its own."""
 
 
 PAUSE: Final = None
-"""Yielded between two pieces of long work: others may have the thread. Work that began as short goes on as long."""
+"""Yielded between two pieces of long work: others may have the thread. Work that began as short continues as long."""
 
 Effects: TypeAlias = Generator[Effect | None, object, Result]
 """An operation of the engine, or a part of one: it yields calls, and is sent what each returned, or the
@@ -174,7 +174,7 @@ class StorageAccess:
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
-        """Return the call of a method of the storage; ``coatcheck.storage.protocol`` has their arguments and answers.
+        """Return a call of a storage method as an effect; ``coatcheck.storage.protocol`` documents the methods.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
@@ -184,7 +184,7 @@ class StorageAccess:
         capability, doing = _METHODS[method]
         try:
             call = getattr(self.storage, method, None)
-        except Exception as error:  # noqa: BLE001 - such as of a proxy that connects only now
+        except Exception as error:  # noqa: BLE001 - a proxy may connect, and fail, only now
             call = partial(_raise, error)
         if call is None:
             msg = f"{kind} cannot do this: it lacks coatcheck.{capability}"
@@ -210,7 +210,7 @@ class StorageAccess:
             return None
 
     def _describe(self, error: Exception) -> str:
-        """Return what a message repeats of an error of the backend: what the storage says, if it has a word for it."""
+        """Return what a message says about an error of the backend: the storage's own description, if it has one."""
         with suppress(Exception):  # it may not have the method, or fail at this too
             said = cast("DescribesErrors", self.storage).describe_error(error)
             if isinstance(said, str):
@@ -241,7 +241,7 @@ def _require_call(storage: object, method: str, *arguments: object, **named: obj
     """
     function = getattr(storage, method)
     if hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
-        return  # what a decorator wraps, or says that it takes, may be more than it is called with
+        return  # a decorator may pass the method arguments that a caller does not
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -311,7 +311,7 @@ async def on_thread(work: Callable[[], Result]) -> Result:
     def work_of_a_coroutine() -> Result:
         try:
             return work()
-        except StopIteration as stop:  # raised into asyncio's future, it would leave whoever awaits that waiting
+        except StopIteration as stop:  # set on asyncio's future, it would leave the awaiter waiting
             msg = "work on a thread raised StopIteration"
             raise RuntimeError(msg) from stop
 
@@ -320,7 +320,7 @@ async def on_thread(work: Callable[[], Result]) -> Result:
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
     """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread."""
-    import asyncio  # noqa: PLC0415 - see the head
+    import asyncio  # noqa: PLC0415 - see the module docstring
 
     try:
         running = threads.submit(contextvars.copy_context().run, work)
@@ -379,7 +379,7 @@ class _Turn:
 
 async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long; return what it returns, or the error it raises."""
-    import asyncio  # noqa: PLC0415 - see the head
+    import asyncio  # noqa: PLC0415 - see the module docstring
 
     call = partial(answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
     if effect.queue is None:
@@ -411,7 +411,7 @@ def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThrea
 
 
 def _ends_turn(threads: UnawaitedThreads) -> bool:
-    """Return whether work that pauses gives its thread to others; they come in turns, each for one piece."""
+    """Return whether work that pauses gives up its thread; long operations take turns, one piece each."""
     if threads is _executors.short:
         return True
     _executors.short.wait_until_idle(GIVE_WAY_SECONDS)
@@ -429,14 +429,14 @@ def answer_of(effect: Effect, call: Callable[[], object]) -> object:
 
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
-    """Return the error that the engine gets for a backend's own, which becomes its ``__cause__``."""
+    """Turn a backend's own error into the one that the engine gets, with the original as its ``__cause__``."""
     with loading:
-        import asyncio  # noqa: PLC0415 - see the head
+        import asyncio  # noqa: PLC0415 - see the module docstring
 
     if isinstance(error, NoThreadFree):
         reason = str(error)
     elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError) and not is_of_the_system(error):
-        reason = "no answer in time"  # ours; the system's own has words, such as that a folder stays locked
+        reason = "no answer in time"  # our limit; the system's own error says more, such as that a folder stays locked
     else:
         reason = effect.describe(error)
     failure = effect.failure(f"{effect.what} failed: {reason}")

@@ -1,8 +1,8 @@
 """The hard limit that holds where everything else failed: no result above it enters a conversation whole.
 
-An adapter comes here from its guard, after whatever went wrong in its conversions, in the engine or in a storage. So
-it has few parts: no preview by kind, no policy, no line index. Bytes decide about what is far too large; about what may
-be within the limit the token counter decides, and bytes alone where the counter fails.
+An adapter's guard calls this after something went wrong in its conversions, in the engine or in a storage. So it has
+few parts: no preview by kind, no policy, no line index. Bytes decide about a result that is far too large. The token
+counter decides about one that may be within the limit, or bytes alone if the counter fails.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ if TYPE_CHECKING:
 __all__ = ("LastResort", "with_opaque_as_json")
 
 BYTES_PER_TOKEN = 4
-"""The usual estimate: ordinary English text has about four. More than that is above the limit without counting, so that
-little is left to count, whatever the size."""
+"""The usual estimate: ordinary English text has about four. Text with more bytes than that is above the limit without
+being counted, so little is left to count, whatever the size."""
 
 _ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
-"""A medium in a ``str``. Text of any length has blanks or punctuation."""
+"""Media encoded in a ``str``. Longer text would have blanks or punctuation."""
 
 
 class LastResort:
-    """Stores the text of a result as it is, or cuts it. Nothing of it raises."""
+    """Stores the text of a result as it is, or cuts it. Failures are returned as outcomes, not raised."""
 
     def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._contents = Contents(storage)
@@ -83,7 +83,7 @@ class LastResort:
     ) -> Effects[Offloaded | Truncated | None]:
         """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays.
 
-        The host is told of ``error``, which led here.
+        ``error`` is what led here; it is reported to the host.
         """
         about = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
         if error is not None:
@@ -98,7 +98,7 @@ class LastResort:
         return self._outcome(blocks, stored, about, retrieval_tool=retrieval_tool)
 
     def cut(self, blocks: Sequence[Block], error: Exception, *, tool_name: str) -> Truncated | Offloaded | None:
-        """Return what ``settle`` does where ``error`` kept it from running: nothing is stored."""
+        """Cut what is above the limit and store nothing, after ``error`` kept ``settle`` from running."""
         about = About(scope=None, tool_name=tool_name, references=())
         return self._outcome(blocks, error, about, retrieval_tool=None) if self._is_needed(blocks) else None
 
@@ -174,7 +174,7 @@ class LastResort:
         while ends := _ends(texts, room):
             if not self._exceeds(head + ends, limit):
                 return head + ends
-            room = room * 3 // 4  # a token has one byte at least, so few tries are left
+            room = room * 3 // 4  # a token has at least one byte, so few tries are left
         return head.rstrip()
 
     def _count(self, texts: Sequence[str]) -> int:
@@ -196,9 +196,9 @@ class LastResort:
 
 
 def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
-    """Return the blocks; if the text in opaque ones exceeds the limit, those as JSON text, which can be offloaded.
+    """Return the blocks, with opaque ones as JSON text, which can be offloaded, if their text exceeds the limit.
 
-    Media in them do not count, because a model does not get them as text. A block that is mostly a medium stays, unless
+    Media in them do not count, because a model does not get them as text. A block that is mostly media stays, unless
     its text alone exceeds the limit.
     """
     limit = BYTES_PER_TOKEN * max_inline_tokens
@@ -237,7 +237,7 @@ def _length_of_text(value: str | bytes) -> int:
 
 
 def _fields_of(value: object) -> dict[str, Any]:
-    """Return what a dataclass or a model of pydantic holds; nothing of any other object, which may lead anywhere."""
+    """Return the fields of a dataclass or a pydantic model; none of any other object, which may lead anywhere."""
     if isinstance(value, type):
         return {}
     if dataclasses.is_dataclass(value):

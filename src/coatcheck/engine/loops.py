@@ -23,8 +23,8 @@ Result = TypeVar("Result")
 
 TIME_LIMIT_SECONDS = 30.0
 """How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
-takes it; and how long a queue may go without any call being taken before its callers give up. In the sync driver only
-what is async can be given up: a sync storage has the caller's own thread, and must limit itself."""
+takes it; and how long a queue may go without any call being taken before its callers give up. The sync driver can give
+up only async calls: a sync storage runs on the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
 """How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
@@ -38,15 +38,15 @@ class BackendCancelled(Exception):
 async def in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
     """Await a backend up to the time limit, or up to a ``deadline`` of the monotonic clock, which may move.
 
-    Not ``asyncio.wait_for``: it waits without end for a task that catches its cancellation, and a backend that was
-    cancelled by its own client would look as if the agent had been.
+    Not ``asyncio.wait_for``: it waits forever for a task that catches its cancellation, and if a backend's own client
+    cancelled it, that would look as if the agent had been cancelled.
 
     Raises:
         BackendCancelled: the backend was cancelled, and not by us.
-        TimeoutError: the one of ``asyncio``; the time is over.
+        TimeoutError: the class of ``asyncio``; the time is over.
 
     """
-    import asyncio  # noqa: PLC0415 - see the head
+    import asyncio  # noqa: PLC0415 - see the module docstring
 
     task = asyncio.ensure_future(awaitable)
     limit = time.monotonic() + TIME_LIMIT_SECONDS
@@ -81,7 +81,7 @@ def _close_unbegun(awaitable: Awaitable[Any]) -> None:
 def is_loop_running() -> bool:
     """Return whether an event loop runs on this thread."""
     with loading:
-        import asyncio  # noqa: PLC0415 - see the head
+        import asyncio  # noqa: PLC0415 - see the module docstring
 
     try:
         asyncio.get_running_loop()
@@ -98,13 +98,13 @@ class BackgroundLoop:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def result_of(self, awaitable: Awaitable[Result]) -> Result:
-        """Run ``awaitable`` to its end, at most the time limit.
+        """Run ``awaitable`` to its end, within the time limit.
 
-        A storage that blocks the loop instead of awaiting keeps it from looking at the time. Then that loop is
-        abandoned, and the next call, of any storage, gets a new one.
+        A storage that blocks the loop instead of awaiting keeps the loop from checking the time. That loop is then
+        abandoned, and the next call, to any storage, gets a new one.
         """
         with loading:
-            import asyncio  # noqa: PLC0415 - see the head
+            import asyncio  # noqa: PLC0415 - see the module docstring
 
         loop = self._running()
         future = asyncio.run_coroutine_threadsafe(in_time(awaitable), loop)
@@ -118,7 +118,7 @@ class BackgroundLoop:
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with loading:
-            import asyncio  # noqa: PLC0415 - see the head
+            import asyncio  # noqa: PLC0415 - see the module docstring
 
         with self._lock:
             if self._loop is None:
@@ -140,7 +140,7 @@ class BackgroundLoop:
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     with loading:
-        import asyncio  # noqa: PLC0415 - see the head
+        import asyncio  # noqa: PLC0415 - see the module docstring
 
     try:
         loop.run_forever()

@@ -2,8 +2,8 @@
 
 ``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. It keeps two
 rules. It returns a placeholder only after everything that the placeholder refers to is saved. And whatever fails, the
-agent goes on: after a failed policy the default decides, a host's token counter that fails is replaced by one of bytes,
-a failed preview shows less, and if the storage fails, the raw result stays.
+agent goes on: if a policy fails, the default decides; if a host's token counter fails, bytes are counted instead; if a
+preview fails, it shows less; and if the storage fails, the raw result stays.
 
 All of it is generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. Decisions,
 words and cuts belong to ``core``, places in a storage to ``contents``.
@@ -97,7 +97,7 @@ class Offloading:
             rule = rule_of(cast("Verdict", answer), self._settings)
             if not isinstance(answer, Rule | bool | CoatcheckError | None):
                 self._record_nonsense(request, answer)
-                request.answers[what] = None  # told once, also if the counter fails and all this is done again
+                request.answers[what] = None  # told once, even if the counter fails and all this runs again
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
             is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
@@ -112,7 +112,7 @@ class Offloading:
         return measure, decision
 
     def _is_of_scope(self, placeholder: str, measure: Measure, *, scope: Scope) -> bool:
-        """Return whether a result is a placeholder of this scope that came back, and does not only begin like one."""
+        """Return whether a result is a placeholder of this scope that came back, not text that only begins like one."""
         if measure.exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM, as_measured=False):
             return False
         found = self._contents.references_in(placeholder, scope)
@@ -169,9 +169,9 @@ class Offloading:
     def _save(
         self, part: Part, request: OffloadRequest, *, decision: Offload, measure: Measure, is_only_text: bool
     ) -> Effects[Slot | CoatcheckError]:
-        """Encode, hash, index, preview and save one part, if it is one that is stored; return its place.
+        """Encode, hash, index, preview and save one part, if it is one that is stored; return its slot.
 
-        Several texts share the budget of the previews, so theirs are made when all are saved.
+        Several texts share one preview budget, so their previews are made after all of them are saved.
         """
         block = part.block
         encoded, content, ready, digest = None, None, None, None
@@ -305,7 +305,7 @@ class Offloading:
     ) -> Effects[object]:
         """Return what a callable of the host answers, sync or async; or its error, after telling the host.
 
-        For one result it is asked once.
+        Each callable is asked only once about a result.
         """
         if what in request.answers:
             return request.answers[what]
@@ -342,7 +342,7 @@ def _decoded(block: Block) -> str | None:
 
 
 def _log_failures(request: OffloadRequest, failures: Mapping[str, Exception]) -> None:
-    """Log each kind of preview that failed, once, at however many budgets it was tried."""
+    """Log each kind of preview that failed, once, however many budgets it was tried with."""
     for kind, error in failures.items():
         words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
         log_failure(logger, words, error=error)

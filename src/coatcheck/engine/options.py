@@ -1,6 +1,6 @@
-"""The keyword arguments of ``Offloader``: for type checkers, and for whoever passes one that does not exist.
+"""The keyword arguments of ``Offloader``: their types, for type checkers, and the error about one that does not exist.
 
-They load nothing else, because every adapter takes them.
+This loads nothing else, because every adapter imports it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def check_options(options: Mapping[str, object], *, owner: Callable[..., object]
     """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is what the user called.
 
     Raises:
-        TypeError: it has not. The message suggests the nearest name, one of the owner's own too, and lists the options.
+        TypeError: it lacks one. The message lists the options and suggests the nearest name, be it of an option or of
+            an argument of the owner's own.
 
     """
     sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()

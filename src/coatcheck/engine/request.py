@@ -36,5 +36,5 @@ class OffloadRequest:
     decided_on_arrival: Keep | None = None
     """Why the result stays, where that was certain without measuring it."""
     answers: dict[str, object] = field(default_factory=dict)
-    """What the host's callables answered, by what they are: a result whose counter fails is decided about again, and
-    ``confirm`` may ask a person."""
+    """What each of the host's callables answered. If the counter fails, the result is decided about again without
+    asking again: ``confirm`` may ask a person."""

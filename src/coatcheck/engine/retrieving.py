@@ -1,8 +1,8 @@
 """Reading stored content back: for the model, within its budget; for the host, whole.
 
-``Retrieving.retrieve`` is the way of a model's request: parse, find, read, record. It is made of generators of effects,
-which ``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks for the
-bytes it needs; ``contents`` knows the places in a storage.
+``Retrieving.retrieve`` is the path of a model's request: parse, find, read, record. It is made of generators of
+effects, which ``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks
+for the bytes it needs; ``contents`` knows the places in a storage.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 __all__ = ("READING_SECONDS", "Retrieving")
 
 READING_SECONDS = 10.0
-"""Time of computing after which a read-back is given up; waiting for the storage does not count. It is checked between
-the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. A clock, since the time is linear
-but nothing in a pattern tells the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long if its
-automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a and b."""
+"""Computing time after which a read-back is given up; waiting for the storage does not count. It is checked between the
+parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. It is a clock, since the time is
+linear but nothing in a pattern shows the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long
+if its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a and b."""
 
 
 class Retrieving:
@@ -88,7 +88,7 @@ class Retrieving:
                     reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
                 )
             if self._counter.exceeds(answered.text, budget):
-                # A header that quotes something foreign and long: the promise is kept at the cost of the end.
+                # A header may quote something long that is not ours. Cutting the end keeps the answer within budget.
                 text = self._counter.head(answered.text, budget)
                 answered = replace(answered, text=text, blocks=(TextBlock(text),))
             tokens = self._counter.count(answered.text) if self._recorder.listening else None
@@ -97,7 +97,7 @@ class Retrieving:
             if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
                 raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
-        except Exception as error:  # a bug: the caller logs it or shows it, so it is only counted and told here
+        except Exception as error:  # a bug: the caller logs or shows it; here it is counted and reported
             self._recorder.record_read("failed", about, reason="an internal error", error_type=type(error).__name__)
             raise
         self._recorder.record_read("retrieved", about, tokens=tokens)
@@ -120,7 +120,7 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         found = yield from self._contents.find(reference, scope)
         if request.pattern is not None or request.query is not None:
-            yield PAUSE  # a query of a second, or a pattern that is as slow, may meet the smallest content
+            yield PAUSE  # a slow query or pattern may take a second on even the smallest content
         if native_media and request.selects_nothing and not is_text(found.stored.content_type):
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
@@ -148,8 +148,8 @@ class Retrieving:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
         heading, content = found
         lines = (1, LAST_LINE) if request.selects_nothing else request.line_range
-        request = replace(request, line_range=lines, context_lines=0)  # what is around a line is about other contents
-        # A model that asked by mistake learns what this is, unless the budget is so small that it takes all.
+        request = replace(request, line_range=lines, context_lines=0)  # the lines around it are about other contents
+        # The heading tells a model that asked by mistake what this is. A budget that is too small goes without it.
         budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
         if budget < MIN_BUDGET:
             heading, budget = "", self._settings.retrieval_limit

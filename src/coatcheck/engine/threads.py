@@ -2,8 +2,8 @@
 
 The interpreter waits for a ``ThreadPoolExecutor``: one call that never returns would keep the process from ending. Here
 such a call ends with the process, and nothing is lost: the save was never acknowledged, and saves are whole or not at
-all. Computations, and writes to a disk of this machine, should come to their end: whoever runs them here waits with
-``wait_until_idle``.
+all. Computations, and writes to a disk of this machine, should be finished: code that runs them here waits for them
+with ``wait_until_idle``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Task: TypeAlias = tuple["Future[Any]", Callable[[], object]]
 
 @dataclass(slots=True)
 class _Shared:
-    """What the threads hold. Not the pool itself, so that a pool that nobody uses can be collected."""
+    """What the threads refer to. They do not refer to the pool itself, so that an unused pool can be collected."""
 
     tasks: SimpleQueue[Task | None] = field(default_factory=SimpleQueue)
     changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.Lock()))
     """Guards the count below, and tells when it reaches zero."""
     unfinished: int = 0
-    """Tasks that take a thread: waiting ones, and those at work. Not a count of idle threads, as ``ThreadPoolExecutor``
-    keeps: a thread that is idle for a moment only is counted there, and what comes next waits behind a call that hangs,
-    although another thread could start."""
+    """Tasks that need a thread: those that wait and those that run. ``ThreadPoolExecutor`` counts idle threads instead,
+    even one that is idle only for a moment; the next task may then wait behind a call that hangs, although another
+    thread could start."""
 
 
 class UnawaitedThreads(Executor):
@@ -109,4 +109,4 @@ def _do(future: Future[Any], work: Callable[[], object], shared: _Shared) -> Non
             shared.changed.notify_all()
     if answer is not None:
         answer()
-    del future, work, answer  # an error holds this frame, and what it holds would be held for as long
+    del future, work, answer  # an error refers to this frame, and would keep them alive
