@@ -63,7 +63,7 @@ def read(
     Each answer goes at least one character further than the one before it.
 
     Raises:
-        InvalidRequest: the request does not fit the content; the message says what would. Also a budget below
+        InvalidRequest: the request does not fit the content; the message says what would. Or the budget is below
             ``MIN_BUDGET``.
         CorruptContent: the content ends before ``source.size``.
 

@@ -41,7 +41,7 @@ CHUNK_CHARACTERS = 65_536
 """Characters encoded in one step, which takes some 50 microseconds: other threads get the interpreter in between."""
 
 PIECE_CHUNKS = 16
-"""Chunks in one piece of the work, which takes 1 to 3 milliseconds: what happens between two pieces does not count."""
+"""Chunks in one piece of the work, which takes 1 to 3 milliseconds: next to that, a pause between two costs nothing."""
 
 COPIED_AT_ONCE = 16_777_216
 """Characters of ASCII encoded at once, which is a plain copy: 2 milliseconds, and twice as long piece by piece."""
@@ -50,10 +50,10 @@ MAX_CHECKPOINTS = 4_096
 """About 140 KB of index at most; with more than 268 million characters the checkpoints are further apart."""
 
 INDEX_THRESHOLD = 1_048_576
-"""Content of up to so many bytes has no index: a scan from its start takes less time than fetching one."""
+"""Content of up to this many bytes has no index: a scan from its start takes less time than fetching one."""
 
 _LONG_LINE = 48
-"""From so many bytes on, ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
+"""From this many bytes on, ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
 
 _VERSION = 2
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")
@@ -163,7 +163,7 @@ class Encoded:
     """None for small content, which needs none."""
 
     def with_items(self, starts: tuple[int, ...]) -> Encoded:
-        """Return the same with an index, also of small content, that says where each of many joined texts begins."""
+        """Return the same with an index, even for small content, that says where each of many joined texts begins."""
         index = self.index or LineIndex(size=len(self.data), characters=self.characters, lines=self.lines)
         return replace(self, index=replace(index, items=starts))
 
@@ -199,7 +199,7 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None,
             places.append(Place(byte, newlines, number * CHUNK_CHARACTERS))
         chunk = data[byte:end]
         # bytes.replace leaps from one line end to the next, which bytes.count does not: up to ten times as fast in
-        # long lines, but twenty times slower in short ones. Lines are as long as they were in the chunk before.
+        # long lines, but twenty times slower in short ones. Lines tend to be as long as in the previous chunk.
         found = len(chunk) - len(chunk.replace(b"\n", b"")) if are_long else chunk.count(b"\n")
         are_long = found * _LONG_LINE < len(chunk)
         newlines += found
@@ -213,7 +213,7 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None,
 
 
 def columns_of(places: Iterable[Place]) -> Checkpoints:
-    """Return places, of which there is at least one, as an index holds them."""
+    """Return places, at least one, in the form that an index holds."""
     return Checkpoints._make(zip(*places, strict=True))
 
 
@@ -236,7 +236,7 @@ def decode(data: bytes) -> str:
 
 
 def complete(data: bytes) -> int:
-    """Return how many bytes of ``data`` form whole characters; the rest begins one that continues after it."""
+    """Return how many bytes of ``data`` form whole characters; the rest begins a character that continues after it."""
     for back in range(1, min(_LONGEST_CHARACTER, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:  # noqa: PLR2004 - the first byte of a character of two to four bytes
@@ -257,7 +257,7 @@ def align(data: bytes, at: int) -> int:
 
 
 def first_start(data: bytes) -> int:
-    """Return the first byte of ``data`` that starts a character; none further in than a character is long."""
+    """Return where in ``data`` the first character starts, looking no further than one character is long."""
     return next((n for n in range(min(_LONGEST_CHARACTER, len(data))) if data[n] & 0xC0 != 0x80), 0)  # noqa: PLR2004
 
 
@@ -291,7 +291,7 @@ def _length(first: int) -> int:
 
 
 def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may be stored
-    """Return whether these are whole numbers that rise from 0 to at most ``size``, each by one at least."""
+    """Return whether these are whole numbers that rise from 0 to at most ``size``, by at least one each."""
     return (
         isinstance(items, list)
         and {type(number) for number in items} == {int}
@@ -302,7 +302,7 @@ def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may b
 
 
 def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
-    """Return whether there are three columns of as many whole numbers, which rise from 0 to at most their totals."""
+    """Return whether these are three equally long columns of whole numbers that rise from 0 to at most their totals."""
     if not isinstance(columns, list) or {type(column) for column in columns} != {list}:
         return False
     return (

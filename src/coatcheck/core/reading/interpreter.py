@@ -30,26 +30,26 @@ MAX_UNITS = 1_000_000
 """Steps and sizes of one query, about a second of work."""
 
 MAX_RESULT_UNITS = 2_000_000
-"""The size of a result that is still printed. No part of 8 MB of JSON is larger, unless it is nothing but digits."""
+"""The size of the largest result that is printed. No part of 8 MB of JSON is larger, unless it is all single digits."""
 
 _CHARACTERS_PER_UNIT = 64
 """Text is copied and compared some hundred times as fast as it is interpreted."""
 
 _CHARACTERS_ORDERED_PER_UNIT = 1_024
 _MAX_ORDERINGS = 20
-"""How often sorting compares each text in a list as long as the budget allows. Two are compared to where they differ,
-which takes as long as a step only if they share a thousand characters."""
+"""How often sorting compares each text in a list as long as the budget allows. Two texts are compared up to where they
+differ, which takes as long as a step only if they share a thousand characters."""
 
 _UNITS_OF_A_MISMATCH = 20
-"""What a function costs that refuses what it got: an exception takes as long as so many steps, and on JSON Lines every
-line may raise one."""
+"""What a function costs if it refuses its argument: an exception takes as long as this many steps, and on JSON Lines
+every line may raise one."""
 
 _END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 
 
 class MismatchedType(InvalidRequest):
-    """A function got a value of a type that it does not take. On JSON Lines one record may, and the next may not."""
+    """A function got a value of a type that it does not take. On JSON Lines this may be so for only some records."""
 
 
 class TooMuchWork(InvalidRequest):
@@ -63,7 +63,7 @@ class Evaluator:
         """Parse ``query``.
 
         Raises:
-            InvalidRequest: it is not JMESPath, in the engine's words, or nested too deeply.
+            InvalidRequest: it is not JMESPath, as the message says in the engine's words, or it is nested too deeply.
 
         """
         try:
@@ -83,7 +83,7 @@ class Evaluator:
         """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
 
         Raises:
-            MismatchedType: a function does not take what it got.
+            MismatchedType: a function got a value of a type that it does not take.
             TooMuchWork: the query costs more than what is left of its budget.
             InvalidRequest: the query fails otherwise.
 
@@ -97,14 +97,14 @@ class Evaluator:
             mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
         except InvalidRequest:
             raise
-        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # the last of which JMESPathError is
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # JMESPathError is a ValueError
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
         self._meter.charge(_UNITS_OF_A_MISMATCH)
         raise mismatch
 
 
 def check_size(value: object) -> None:
-    """Refuse a value that is too large to print, or that JSON does not have.
+    """Refuse a value that is too large to print, or that is not a JSON value.
 
     Raises:
         TooMuchWork: it is too large; select less.
@@ -152,7 +152,7 @@ class _Meter:
 
 
 class _Functions(Functions):
-    """JMESPath's functions, each paid before it is called."""
+    """JMESPath's functions, each paid for before it is called."""
 
     def __init__(self, meter: _Meter) -> None:
         self._meter = meter
@@ -175,7 +175,7 @@ class _Functions(Functions):
         return super().call_function(function_name, resolved_args)
 
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
-        """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid when it is made."""
+        """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid for when it is made."""
         key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
 
         def key(item: object) -> object:
@@ -190,7 +190,7 @@ class _Functions(Functions):
             self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MAX_ORDERINGS)
 
     def _charge_join(self, arguments: list[object]) -> None:
-        """Charge the text that comes of it: arguments that share one long string hide how long that is."""
+        """Charge the joined text: if arguments share one long string, their own size does not show its length."""
         separator, items = (*arguments, None, None)[:2]
         if isinstance(separator, str) and isinstance(items, list):
             lengths = sum(len(item) for item in items if isinstance(item, str))
@@ -198,7 +198,7 @@ class _Functions(Functions):
 
 
 class _Interpreter(TreeInterpreter):
-    """JMESPath's interpreter, each step paid before it is taken."""
+    """JMESPath's interpreter, each step paid for before it is taken."""
 
     def __init__(self, meter: _Meter) -> None:
         super().__init__(Options(custom_functions=_Functions(meter)))
@@ -227,7 +227,7 @@ class _Interpreter(TreeInterpreter):
         nested = self.visit(node["children"][0], value)
         if not isinstance(nested, list):
             return None
-        # Paid before it is built: [@,@,...][] names one list of millions some hundred times.
+        # Paid for before it is built: [@,@,...][] names one list of millions some hundred times.
         self._meter.charge(sum(len(item) if isinstance(item, list) else 1 for item in nested))
         return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
 

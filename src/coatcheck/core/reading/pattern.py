@@ -2,8 +2,8 @@ r"""The search engine: RE2 in one small typed class, and how to treat patterns t
 
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
 back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
-regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. The only module that imports
-``re2``, which has no type stubs.
+regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. No other module imports ``re2``, which
+has no type stubs.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _REFUSED = (
 
 _OPERATORS = ("invalid perl operator", "invalid escape sequence")
 _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
-r"""``\Z`` is Python's name for ``\z``. ``\C`` is a single byte in RE2: it would cross line ends and part characters."""
+r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
@@ -64,7 +64,7 @@ class Matcher:
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
         r"""Return the first match between ``start`` and ``stop``.
 
-        RE2 sees the bytes around, so ``^``, ``$`` and ``\b`` take neither of the two for the end of a line or word.
+        RE2 sees the bytes around them, so ``^``, ``$`` and ``\b`` take neither position for the edge of a line or word.
         """
         found = self._engine.search(data, start, stop)
         return None if found is None else found.span()
@@ -94,7 +94,7 @@ def _without_surroundings(pattern: str) -> str:
     r"""Return ``pattern`` without ``.*`` at its ends: the same lines match.
 
     Models like to write ``.*ERROR.*``. In a line of ten megabytes, where each occurrence counts, that would be one
-    match without a place. ``.{0,200}`` at an end makes the program 1,800 instructions longer for nothing, too.
+    match that does not say where. ``.{0,200}`` at an end also makes the program 1,800 instructions longer for nothing.
     """
     if r"\Q" in pattern:
         return pattern

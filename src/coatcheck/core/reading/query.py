@@ -1,8 +1,9 @@
 """Queries: fields of JSON content, selected with JMESPath and shown by pages.
 
-On JSON Lines the query runs on each line, and its results are listed with line numbers; of empty lists, none. If each
+On JSON Lines the query runs on each line, and its results, except empty lists, are shown with line numbers. If each
 line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
-the two has the whole budget of a query. The items of joined texts are such records too, even if each takes many lines.
+the two runs has the whole budget of a query. The items of joined texts are treated like such lines, even if each takes
+many lines.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Result:
 
 
 def read_query(source: Source, request: Request, writer: Writer, max_bytes: int) -> Reading:
-    """Show what a query selects, from an offset into that on."""
+    """Show what a query selects, starting at an offset into the result."""
     query = request.query or ""
     evaluator = Evaluator(query)
     if source.size > max_bytes:
@@ -76,10 +77,10 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
         evaluator.start_afresh()
         whole = _whole(evaluator, values)
         if whole is None and exhausted is not None:
-            raise exhausted  # a line that was not searched may have what the list does not have
+            raise exhausted  # a line that was not searched may give a result, though the list gives none
         return whole
     results = [(number, result) for number, result in given if result != []]
-    if not results and all(isinstance(value, list) for value in values):  # rows: a condition may be one on them
+    if not results and all(isinstance(value, list) for value in values):  # rows: the query may be meant for their list
         whole = _of_rows(evaluator, values)
         if whole is not None:
             return whole
@@ -113,7 +114,7 @@ def _of_rows(evaluator: Evaluator, rows: list[object]) -> _Result | None:
     evaluator.start_afresh()
     try:
         whole = _whole(evaluator, rows)
-    except MismatchedType:  # the query takes a row
+    except MismatchedType:  # the query is meant for one row
         return None
     return None if whole is None or whole.is_empty else whole
 

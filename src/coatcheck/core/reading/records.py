@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ("EMPTY", "parse_json", "parse_records", "render", "render_records")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
-"""An integer beyond 64 bits has at least 19 digits; orjson would make a float of it without a word. Any other run of so
+"""An integer beyond 64 bits has at least 19 digits, and orjson would silently make a float of it. Any other run of that
 many digits only costs time."""
 
 _LINES_AT_ONCE = 10_000
@@ -49,7 +49,7 @@ def parse_json(data: bytes) -> object:
 def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
     """Return the value of each of the ``pieces`` of ``data``, ``EMPTY`` for a blank one, or None if one is not JSON.
 
-    Every piece that is not blank holds a value, and there are at least two.
+    None also if fewer than two pieces hold a value.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -69,7 +69,7 @@ def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
 
 
 def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
-    """Return the values of pieces: of ordinary ones in one step, in a third of the time that a call for each takes."""
+    """Return the values of pieces: of ordinary ones in one step, which takes a third of the time of a call for each."""
     if parse is _parse:
         try:
             return list(map(orjson.loads, pieces))
@@ -81,7 +81,7 @@ def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> li
 def render(value: object) -> str:
     """Return a value as the model reads it: a string as it is, anything else as JSON.
 
-    Each item of a list and each key of an object has its line.
+    Each item of a list and each key of an object has a line of its own.
     """
     if isinstance(value, str):
         return value

@@ -35,8 +35,8 @@ WINDOW = 1_048_576
 """Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end is read."""
 
 LOOK_FIRST = 4_096
-"""Bytes ahead that an occurrence in a long line is first looked for. Short, because a pattern such as ``a.*b|a`` reads
-to the end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
+"""How many bytes the first look for an occurrence in a long line covers. Short, because a pattern such as ``a.*b|a``
+reads to the end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
 
 MAX_LOOK = 131_072
 """Most bytes searched at once. Windows overlap by half, so a match of up to 64 KiB is found anywhere."""
@@ -137,10 +137,10 @@ class Scanner:
         self._inside = start.byte > 0 and not context.endswith(b"\n")  # within a line that counts as long
 
     def feed(self, data: bytes | memoryview, *, final: bool) -> None:
-        """Search the next piece of the content, best one of at most ``WINDOW`` bytes."""
+        """Search the next piece of the content, ideally one of at most ``WINDOW`` bytes."""
         self._buffer += data
-        # RE2 knows "\n" alone as the end of a line. Same length, so that positions stay. Looking for the single byte
-        # first costs a twentieth of looking for both.
+        # RE2 takes only "\n" for the end of a line. The replacement has the same length, so that positions stay.
+        # Looking for the single byte first costs a twentieth of looking for both.
         has_crlf = b"\r" in self._buffer and b"\r\n" in self._buffer
         self._sight = self._buffer.replace(b"\r\n", b"\n\n") if has_crlf else self._buffer
         stop = len(self._buffer) if final else self._buffer.rfind(b"\n", self._at) + 1
@@ -159,7 +159,7 @@ class Scanner:
             self._forget()
 
     def _leave_line(self, stop: int, *, final: bool) -> None:
-        """Search the rest of a line that began in an earlier piece, as far as it is read."""
+        """Search the rest of a line that began in an earlier piece, as far as it has been read."""
         end = self._sight.find(b"\n", self._at)
         unfinished = end < 0 and not final
         if end < 0:
@@ -233,10 +233,10 @@ class Scanner:
         return next((n for n in range(at + 1, at + _WIDEST) if align(self._buffer, n) == n), at + _WIDEST)
 
     def _record(self, start: int, end: int, place: int, *, long: bool = True) -> None:
-        """Keep a hit that is found again from ``place`` on, and the bytes around it."""
+        """Keep a hit, which a search from ``place`` finds again, and the bytes around it."""
         if self._base + start < self._since:
             return
-        # A line starts after a line end, even with a broken byte; an occurrence may not.
+        # A line starts after a line end, even if a broken byte follows; an occurrence may start inside a character.
         found = self._locate(align(self._buffer, place) if long else place)
         if len(self.hits) == MAX_HITS:
             self.next_character = found.character
@@ -258,7 +258,7 @@ class Scanner:
         return known
 
     def _forget(self) -> None:
-        """Drop what is searched, except a margin of context."""
+        """Drop what has been searched, except a margin of context."""
         cut = align(self._buffer, max(0, min(self._at, len(self._buffer)) - MARGIN))
         self._locate(cut)
         self._buffer = self._buffer[cut:]

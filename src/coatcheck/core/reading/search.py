@@ -30,7 +30,7 @@ __all__ = ("read_matches",)
 
 MAX_WORK = 10_000_000_000
 """RE2 instructions times bytes for one piece of the content, which is searched without a look at the clock. On hostile
-content RE2 does 300 million in a second; other content costs far fewer."""
+content RE2 does 300 million in a second; other content needs far fewer."""
 
 LINE_START_REACH = 65_536
 """How many bytes before an offset to look for the start of its line; a longer line is searched from the offset on."""
@@ -53,7 +53,7 @@ _CUT = "…"
 class _Found:
     """The matches that a scan found in a part of the content, and the part."""
 
-    start: int  # byte of the part's first and last end
+    start: int  # the byte at which the part begins; ``stop``: at which it ends
     stop: int
     lines: tuple[int, int] | None  # of the part, if a range of lines was asked for
     count: int
@@ -61,7 +61,7 @@ class _Found:
     hits: list[Hit]  # to be shown, from the offset on
     next_character: int | None  # of the first hit that is not kept any more
     origin: Place  # of the offset
-    before: int | None  # matches before the offset; None after so many that they are not numbered
+    before: int | None  # matches before the offset; None if they are too many to be numbered
     excerpts: Excerpts
 
 
@@ -140,7 +140,7 @@ def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
 
 
 def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:
-    """Return the start of the line of ``origin``, or in a very long line ``origin`` itself, and the bytes before."""
+    """Return the start of the line of ``origin``, or in a very long line ``origin`` itself, and the bytes before it."""
     low = max(floor, origin.byte - LINE_START_REACH)
     if low == origin.byte:
         return origin, b"\n"
@@ -230,7 +230,7 @@ class _RowMaker:
         return replace(row, before=_CUT, item=self.index.item_at(hit.start))
 
     def _before(self, hit: Hit, number: int, last: int, context: int) -> Steps[list[_Row]]:
-        """Return the context before a match, down to line ``last``, which is shown already."""
+        """Return the context before a match, back to line ``last``, which is shown already."""
         _, lines = yield from self._behind(hit.start, min(context, hit.line - last - 1))
         first = hit.line - len(lines)
         rows = [_Row(owner=number, line=first + n, text=text) for n, text in enumerate(lines)]
@@ -367,7 +367,7 @@ class _Report:
         return self._frame([row.render(width) for row in rows[:count]], shown, context=context)
 
     def _frame(self, body: list[str], shown: int, *, context: int) -> Answer:
-        """Return the answer that shows so many matches in ``body``, with so much context at most."""
+        """Return the answer that shows ``shown`` matches in ``body``, each with at most ``context`` lines around it."""
         fewer = [wording.less_context(context)] if context < self.request.context_lines else []
         lines = [self._head(shown), *fewer, "", *body]
         rest = self._rest(shown)

@@ -1,8 +1,8 @@
 """Slices of the content by character and by line, and what makes any answer fit.
 
-A slice by character has exactly the characters between its first and its last line end as its body, so that pages put
-together give the original back. A slice by line has whole lines with their numbers; a line that does not fit by itself
-is shown from its beginning, and the next call goes on inside it by character.
+The body of a slice by character is exactly what is between the first and the last line end of the answer, so that pages
+joined together give the original. A slice by line has whole lines with their numbers; a line that does not fit by
+itself is shown from its beginning, and the next call goes on inside it by character.
 
 A tokenizer's counts do not add up exactly, so ``Writer`` counts each answer as a whole and cuts it until it fits.
 """

@@ -48,7 +48,7 @@ FIRST_PART = 65_536
 """Bytes of a walk's first request: what a page of text needs, and one round trip on a network storage."""
 
 MAX_PART = 2_097_152
-"""Bytes of any request: large enough that round trips do not count, small enough to hold a few."""
+"""The most bytes of one request: so many that round trips do not matter, so few that memory can hold several."""
 
 _GROWTH = 4
 
@@ -105,7 +105,7 @@ class Answer:
     """Keyword arguments of the next call, without the reference; None when nothing is left to read."""
 
     matches: int | None = None
-    """All matches of a pattern, counted up to 10,000; 0 also for a query that gave null or an empty list; else None."""
+    """How many matches the pattern has, counted up to 10,000; 0 if a query gave null or an empty list; else None."""
 
 
 Steps: TypeAlias = Generator[ByteRange | IndexNeeded, bytes | None, _Result]
@@ -141,8 +141,8 @@ _TEXT_TYPES = frozenset(
         "application/yaml",
     }
 )
-"""Types of text that do not begin with ``text/``. Strands makes ``application/csv``, ``html``, ``md`` and ``txt`` of
-its documents."""
+"""Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
+documents."""
 
 
 def is_text(content_type: str) -> bool:
@@ -155,7 +155,7 @@ def clip_range(line_range: tuple[int, int], index: LineIndex) -> tuple[int, int]
     """Return ``line_range`` without the part after the last line.
 
     Raises:
-        InvalidRequest: all of it does.
+        InvalidRequest: all of it is after the last line.
 
     """
     first, last = line_range

@@ -1,8 +1,8 @@
 """Every word that reading says to the model: headers, footers, errors.
 
 One small function for each, so that all of them can be read, compared and improved in one place. Facts come in as
-arguments; nothing is decided here. A refusal says what is wrong and, behind a colon or a full stop, what to do instead;
-only there it may name an argument that was not given.
+arguments; nothing is decided here. A refusal says what is wrong and, after a colon or a full stop, what to do instead;
+only there may it name an argument that was not given.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and s
 
 
 def listed(content: ListedContent) -> str:
-    """Return the line of one stored content. What others named is kept to one short line."""
+    """Return the line of one stored content. Names that others chose are cut to one short line."""
     known = (content.tool_name, content.content_type, f"{content.size:,} bytes")
     shown = ", ".join(notice.one_line(each) for each in known if each)
     arguments = "" if content.arguments is None else f" {notice.one_line(content.arguments, longest=200)}"
@@ -132,7 +132,7 @@ def binary(content_type: str, size: int) -> str:
 
 
 def binary_refused(content_type: str, *, given: Iterable[str]) -> str:
-    """Refuse options on content without text; the same words as Strands' own tool for those that it has."""
+    """Refuse options on content without text, in the words of Strands' own tool for those that it has."""
     options = _OF_STRANDS if set(given) <= set(_OF_STRANDS) else OPTIONS
     return f"cannot search binary content ({content_type}). Omit {'/'.join(options)} to retrieve the full content."
 
@@ -151,7 +151,7 @@ def too_small(budget: int, minimum: int) -> str:
 
 
 def lines_header(first: int, last: int, total: int) -> str:
-    """Head a run of lines, as Strands' own tool does: hosts that changed to this package may read the numbers."""
+    """Head a run of lines, as Strands' own tool does: hosts that switched to this package may read the numbers."""
     return f"[Lines {first}-{last} of {total}]"
 
 
@@ -168,7 +168,7 @@ def start_beyond(start: int, lines: int) -> str:
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
-    """Return one line of content with its number; a match is marked, with its item if the content is many."""
+    """Return one line of content with its number; a match is marked, with its item if many texts were joined."""
     return f"{'> ' if marked else '  '}{line:>{width}}{'' if item is None else f' [item {item}]'}| {text}"
 
 
@@ -232,7 +232,7 @@ def unsupported(construct: str, advice: str) -> str:
 
 _OTHERS = [name for name in PROPOSED if name != "query"]
 _NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
-"""What a refused query ends with."""
+"""How the refusal of a query ends."""
 
 LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
@@ -255,7 +255,7 @@ def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | No
 
 
 NO_ITEMS = f"; nothing matched, or the list is empty: check the field names. {LITERALS}"
-"""Ends the header of an empty list with the most frequent mistakes; it may be as it is."""
+"""Ends the header of an empty list with the most frequent mistakes, though the list may be empty for good reason."""
 
 
 def nothing_selected(query: str) -> str:
@@ -264,7 +264,7 @@ def nothing_selected(query: str) -> str:
 
 
 def records_kind(results: int, records: int, what: str) -> str:
-    """Describe what a query gave on each line of JSON Lines, or on each item of joined texts: ``what`` it ran on."""
+    """Describe what a query gave on each line of JSON Lines, or on each item of joined texts; ``what`` names them."""
     return f"each {what} queried by itself, {results:,} of {records:,} gave a result"
 
 
