@@ -1,10 +1,10 @@
 """HTML: its title and its text, without markup, scripts and styles.
 
-Read tag by tag, and no tree is built. A parser that builds one as browsers do makes millions of elements of a few
-kilobytes of unclosed tags, and takes time that grows with the square of the attributes of one tag. The preview shows
-lines of text, which need no tree. ``tests/core/test_preview_html.py`` compares those lines with a real parser's.
+The page is read tag by tag, and no tree is built. A parser that builds one as browsers do makes millions of elements
+out of a few kilobytes of unclosed tags, and its time grows with the square of the number of attributes of a tag. The
+preview shows lines of text, which need no tree. ``tests/core/test_preview_html.py`` compares them with a real parser's.
 
-Read-back works on the stored markup, so the gap is named in characters of the text, and a pattern finds the place.
+Read-back works on the stored markup, so a gap in the text has no position there; a pattern finds the place.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ("preview_html",)
 
 _MAX_CHARACTERS = 1_000_000
 _MAX_TAGS = 60_000
-"""What is read of a page, from its beginning: so many tags take some 0.1 s."""
+"""How much of a page is read, from its beginning: this many tags take some 0.1 s."""
 
 _MAX_OF = {b"&": 15_000, b"\n": 100_000}
-"""Character references and line ends in what is read: a reference takes up to 8 microseconds, a line up to one."""
+"""The most character references and line ends that are read: a reference takes up to 8 microseconds, a line one."""
 
 _TOKEN = re.compile(
     rb"<!--(?:-?>|.*?--!?>|.*)"  # a comment, which the end of the page ends too
@@ -42,9 +42,9 @@ _TOKEN = re.compile(
 )
 """As https://html.spec.whatwg.org/multipage/parsing.html#tokenization reads a page: a quoted value may hold a ``>``.
 
-What a lookahead has found, name or attributes, is not tried in another way, and what does not end ends the reading,
-so this takes linear time. RE2 promises that without such care, but its matches take ten times as long to look at from
-Python."""
+What a lookahead has found, a name or attributes, is not tried in another way, and a tag or comment that does not end
+ends the reading, so this takes linear time. RE2 promises that without such care, but its matches take ten times as long
+to look at from Python."""
 
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
 """Elements with nothing but text up to their own end tag, whatever else it looks like."""
@@ -66,7 +66,7 @@ _MARKUP = "[the markup, from its start:]"
 
 @dataclass(slots=True)
 class _Page:
-    """What is read of a page so far."""
+    """What has been read of a page so far."""
 
     read: int | None
     """Characters after which reading stopped; None where all was read."""
@@ -99,7 +99,7 @@ class _Page:
             self.depth += -1 if closes else 1
             self.unseen = name if self.depth else b""
         elif not closes and name in (_BLOCKS if self.unseen == b"svg" else () if self.unseen else _UNSEEN):
-            # No drawing holds a block, so one that is open was left open.
+            # No drawing contains a block, so a drawing that is still open was never closed.
             self.unseen, self.depth = (b"", 0) if self.unseen else (name, 1)
         if name in _BLOCKS:
             self.add(b"\n")
@@ -108,9 +108,9 @@ class _Page:
 
 
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return title and text within ``budget`` tokens, with names and the head of the markup in what they leave.
+    """Return title and text within ``budget`` tokens, then names and the head of the markup if there is room.
 
-    None without text.
+    None if the page has no text.
     """
     page = _read(content.text)
     lines = list(_lines(page))
