@@ -60,7 +60,8 @@ _TYPES: dict[PreviewFunction, frozenset[str]] = {
         )
     ),
 }
-"""The content types that declare a kind. What declares plain text is shown by head and tail, whatever it looks like."""
+"""The content types that declare a kind. What declares one of ``preview_text`` is shown by head and tail, whatever it
+looks like."""
 
 _DECLARING = frozenset[str]().union(*_TYPES.values())
 
@@ -73,15 +74,15 @@ _INSIDE = "unescaped text inside, with its own line numbers; search with pattern
 
 _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
 _MIN_SHARE_INSIDE = 0.5
-"""The share of the budget that words before and behind JSON must leave for it."""
+"""The share of the budget that words before and after JSON must leave for it."""
 
 _FEW_TOKENS = 160
-"""A smaller budget shows an envelope as it is: what the line above the text inside takes would be missed."""
+"""With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
 
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
 _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
-"""They show rare errors themselves, or hold none."""
+"""They show rare errors themselves, or have none."""
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
 """They look at little more than they show, so no limit of work applies to them."""
@@ -118,7 +119,7 @@ _TERMINAL = {
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
-"""Characters on either side of the middle. In noise, this window holds one line end at most, with 60 digits before or
+"""Characters on either side of the middle. In noise, this window has at most one line end, with 60 digits before or
 after it."""
 
 _MIN_RECORDS = 2
@@ -132,10 +133,10 @@ _HEAD, _TAIL = 4_096, 4_096
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
 
-    Never raises. A text that fits is shown whole. Of any other, the kind that the content type declares is tried first.
-    What does not look like it, or is declared as nothing but text, decides on its kind itself; when in doubt, it is
-    text. A kind that needs too much work is left out, and so is one that raises; ``content.failures`` has those.
-    Where even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
+    Never raises. A text that fits is shown whole. For any other, the kind that the content type declares is tried
+    first. If the text does not look like that kind, or its type declares none, it is shown as what it looks like; when
+    in doubt, as text. A kind that needs too much work is left out, and so is one that raises; ``content.failures`` has
+    those. If even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
     tokens.
     """
     if budget <= 0:
@@ -143,7 +144,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
     metered = Metered(once)
     candidates: list[PreviewFunction] = []
-    # A preview is a convenience: no fault in one may cost the result that it is made of.
+    # A preview is a convenience: no fault in one may cost the result that it is made from.
     try:
         if content.more_than < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
@@ -179,20 +180,20 @@ def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, c
     if shown is None:
         return None
     hidden = missing_from(shown, errors)
-    if not hidden:  # what they would have taken tells more
+    if not hidden:  # the room kept for them can show more
         try:
             full = show(content, budget, counter)
         except TooMuchWork:
             return shown
-        return shown if full is None or missing_from(full, errors) else full  # with other lines, where more fit
+        return shown if full is None or missing_from(full, errors) else full  # may have other lines
     above = "".join(hidden)
     return f"{above}{shown}" if count_parts(counter, above, shown) <= budget else shown
 
 
 def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
-    """Return ``content`` with what is odd in it: the lines of trouble of a log, the odd ones of records or of text.
+    """Return ``content`` with what is odd in it: lines of trouble in a log, odd records, or odd lines of text.
 
-    Yields after each piece of the search. Never raises: a search that fails is one of ``content.failures``.
+    Yields after each piece of the search. Never raises: ``content.failures`` has the error of a search that fails.
     """
     try:
         return (yield from _searched(content))
@@ -231,7 +232,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
-    # An envelope: a quote opens, and behind it is a bracket or something escaped.
+    # An envelope: a quote opens, and after it comes a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
     opens_a_bracket = first in {"[", "{"} or "\n[" in head or "\n{" in head
@@ -280,9 +281,9 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
 
 
 def preview_command_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return a preview of a command's output and its return code, or None where the output is shown as lines.
+    """Return a preview of a command's output and its return code, or None if the output is one to be shown as lines.
 
-    Then the whole text is: its first line is the return code, and its lines have their own numbers.
+    In that case the whole text is better shown as lines: the return code comes first, and the line numbers are right.
     """
     text, found = content.text, output_in(content.text)
     if found is None:
@@ -294,7 +295,7 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
 
 
 def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return a preview of the JSON that most of the text is, below what is before it and above what is behind it."""
+    """Return a preview of the JSON that makes up most of the text, between the words before and after it."""
     text = content.text
     for start, end in json_in(text):
         before, after = text[:start].strip(), text[end:].strip()
@@ -316,7 +317,7 @@ def _preview_inside(
     if left <= 0:
         return None
     inside = Previewed.of(text)
-    # Hardly any text has more characters for a token; to count it as far as that takes as long as its preview.
+    # Hardly any text has more characters per token, and counting a longer one takes as long as its preview.
     if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
     for show in kinds_of(inside):
@@ -327,6 +328,6 @@ def _preview_inside(
         else:
             shown = _show_below_errors(show, inside, left, counter)
         if shown is not None:
-            parts = f"{heading}\n", shown  # the second of which is counted already
+            parts = f"{heading}\n", shown  # the second has been counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None
     return None

@@ -1,8 +1,8 @@
 """Logs and the output of commands, and the lines of any text that tell of errors, the worst first.
 
-A log is shown by its head and its tail, and between them such lines. Colours are left out, and what a progress bar
+A log is shown by its head, its tail and such lines between them. Colours are left out, and so is what a progress bar
 overwrote. Line numbers are those of the stored text. Above a preview of any other kind, errors that it lacks are named
-if they are rare: where every other line tells of one, as in source code about errors, none is odd.
+if they are rare: if every other line tells of one, as in source code about errors, none is odd.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ __all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_tr
 
 _TIME = r"(?:\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?|\d:\d\d[AP]M)[\])]?[ \t]*(?:[-|,][ \t]*)?"
 _STAMP = rf"(?:^|\r)[^:\n\r]*{_TIME}(?:\[\d+\]:?[ \t]+)?"
-"""The beginning of a line up to a time, the first in it: a later one is of what the line tells."""
+"""The beginning of a line, up to the first time in it: a later time belongs to the message."""
 
 _START = rf"(?:(?:^|\r)|{_STAMP})"
-"""Where a line begins, or what a carriage return puts in place of it, or what is said behind a time."""
+"""The start of a line, of what replaces it after a carriage return, or of what follows a time."""
 
 _SEPARATOR = r"(?:[\])>|:,\t]|  | -| \|)"
 
 
 def _placed(small: str, capitals: str, letter: str) -> str:
-    """Return what tells of a level by its place in a line, so that the words of a sentence tell of none.
+    """Return a pattern for a level at its usual place in a line, so that the words of a sentence do not match.
 
-    That is behind a time. A name may be between, and the level may begin with a capital, if a separator is behind it.
-    ``letter`` is the level in the forms of logcat and klog.
+    That place is after a time. A name may be between them, and the level may begin with a capital, if a separator
+    follows it. ``letter`` is the level in the forms of logcat and klog.
     """
     return (
         rf"{_STAMP}(?:(?:[\w.:/-]+(?: - |\t| +\| +))?[\[(<]?(?:{small}|{small.title()}|{capitals}){_SEPARATOR}"
@@ -59,7 +59,7 @@ def _placed(small: str, capitals: str, letter: str) -> str:
 
 
 _COUNTED = r"[1-9][\d,]* (?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
-"""How many errors there are. A name such as ``errors.html`` behind a year is another thing."""
+"""How many errors there are. A name such as ``errors.html`` after a year does not match."""
 
 _FATAL = (
     rf"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
@@ -81,7 +81,7 @@ _LIKE_ERROR = (
     r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
     rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)(?::[^:\n]|:$)|\bFAILURE\b|\b{_COUNTED}"
 )
-"""What tells of errors in a log, and in source code or a manual that it is about them."""
+"""What tells of errors in a log, but in source code or a manual only shows that it is about errors."""
 
 _WARN = (
     rf"\bWARN(?:ING)?\b|{_START}(?:(?:│ +)?(?:\w+\.)*\w*Warning\b:|warn: [A-Z])|: warning:"
@@ -95,8 +95,8 @@ _LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=Tr
 class _Signs:
     """The patterns that tell of errors. RE2: linear in time whatever the text, and other threads work meanwhile.
 
-    A fork copies the locks in them as they are, so that a child would wait for a thread that it does not have, where
-    that one was searching: a child has patterns of its own.
+    A fork copies the locks in them as they are. If another thread was searching, the child would wait for a thread that
+    it does not have, so a child makes patterns of its own.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class _Signs:
         self.is_level = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
 
     def renew(self) -> None:
-        """Make them again, and not those that RE2's module remembers."""
+        """Make them again, after dropping those that RE2's module remembers."""
         re2.purge()
         self.compile()
 
@@ -124,10 +124,10 @@ in_forked_child(_signs.renew)
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
 
 MAX_SEARCHED = 32_000_000
-"""Characters of a text that are searched for trouble, 2 to 5 ms for each million; of a longer one, the beginning."""
+"""Characters of a text that are searched for trouble, from its beginning: 2 to 5 ms for each million."""
 
 _COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-"""Between a level and the blank or bracket that it would be told by."""
+"""They may be between a level and the space or bracket that it is recognized by."""
 
 _PIECE = 250_000
 MAX_COUNTED = 10_000
@@ -137,13 +137,13 @@ _MAX_MENTIONS = 16
 """Mentions that are taken out of a line, some 5 microseconds each."""
 
 _KEPT = 200
-"""Sorts of lines of each level that may be shown, half of them the first."""
+"""How many groups of similar lines are kept for each level, to be shown: the first half of them and the last."""
 
 _ALIKE = 3
-"""Lines of trouble shown of those that differ in numbers only."""
+"""How many lines of trouble are shown of those that differ only in numbers."""
 
 RARE = 50
-"""Errors are rare where at most one line in as many tells of one, so in fewer lines none is."""
+"""Errors are rare if at most one line in this many tells of one, so in a text of fewer lines none is."""
 
 _SHARE = 0.25
 """The share of the budget that rare errors may take above a preview of another kind."""
@@ -151,7 +151,7 @@ _SHARE = 0.25
 _TROUBLE_SHARE = 0.6
 """The share of the budget that lines of trouble may take: of 250 tokens, two lines and the gaps around them.
 
-Head and tail tell what ran and how it ended.
+The rest is for head and tail, which tell what ran and how it ended.
 """
 
 _MIN_FOR_TROUBLE = 80
@@ -161,10 +161,10 @@ _LAST_LINES = 2
 _TAIL_EVERY = 4
 
 _AROUND = (60, 120)
-"""Characters of a long line that are shown before the sign of trouble in it and behind, where there is room."""
+"""Characters of a long line that are shown before and after the sign of trouble in it, if there is room."""
 
 _MAX_SHARE = 0.35
-"""The share of what all may take that a line of trouble is shown whole in."""
+"""A line of trouble is shown whole if it takes at most this share of what all of them may take."""
 
 _MAX_NAMED = 6
 _BEGINS_A_GAP = "[… "
@@ -192,7 +192,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
         data = text[at:stop].encode("utf-8", "surrogatepass")
         if b"\x1b" in data:  # one byte is found in a tenth of the time
             data = _COLOURS.sub(b"", data)
-        # Of a level that is counted up to its limit, only the last lines are of interest, so only the last piece.
+        # Of a level that is counted up to its limit, only the last lines matter, so only the last piece is searched.
         full = [level for level, count in trouble.counts.items() if count >= MAX_COUNTED] if stop < end else []
         worst = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
         signs = _signs.searched_for[worst] if rare is None else _signs.errors
@@ -231,7 +231,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
 
 
 def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
-    """Return whether ``line`` mentions errors, and its rest tells of none; ``known`` has the answer for others."""
+    """Return whether ``line`` only mentions errors, and the rest of it tells of none; ``known`` remembers answers."""
     kind = line.translate(None, IN_NUMBERS)
     if kind not in known:
         rest, mentions = _signs.mention.subn(b" ", line, _MAX_MENTIONS)
@@ -260,7 +260,7 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
     left = budget - (counter.count(summary) if summary else 0)
     chosen_of_them = pick(suspects, line, content.lines, share, counter)
-    most = min(len(raw), budget)  # a line takes a token at least
+    most = min(len(raw), budget)  # a line takes at least a token
     head, tail = ((number for number in order if number not in {first, *last}) for order in (raw, reversed(raw)))
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
@@ -275,15 +275,15 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tuple[str, str]]]:
-    """Return a summary, which is empty where all is well, and lines of trouble by number, each with what to say of it.
+    """Return a summary, which is empty if all is well, and lines of trouble by number, each with a remark.
 
     The first and the last line of each level come first, the worst level before others. Then a line of each group comes
-    before the second of any: of each level the first group, the last, the second, and so on. With the first line that
-    is shown of a group is said how many there are.
+    before the second of any: of each level the first group, the last, the second, and so on. The remark on the first
+    line that is shown of a group says how many lines it has, if they are not all listed.
     """
     more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
-    if counts:  # not of records: what is written below an error may be about it, too
+    if counts:  # lines, not records: lines below an error may be about it too
         counts += " lines" if sum(trouble.counts.values()) > 1 else " line"
     unseen = f"lines {trouble.searched + 1:,}-{content.lines:,} {_NOT_SEARCHED}"
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
@@ -311,7 +311,7 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
 def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list[str]:
     """Return a summary and lines that name the errors in ``content``, the worst first, to put above a preview.
 
-    Nothing where errors are not rare, or none fits its share of ``budget`` tokens.
+    Nothing if errors are not rare, or if none fits into their share of ``budget`` tokens.
     """
     if content.lines < RARE:
         return []

@@ -19,8 +19,8 @@ __all__ = ("are_matches", "preview_matches")
 _TIME = r"(?<=\d\d:)\d\d:\d\d(?!\d)"
 _DRIVE = r"(?:[A-Za-z]:[\\/])?"
 _MATCH = re.compile(rf"({_DRIVE}[^\s:](?=[^:\n]*[./\\])[^:\n]*|[A-Za-z][\w-]*):(?!{_TIME})(\d+):(.*)", re.DOTALL)
-"""A path holds a dot or a slash: looked for ahead, so that a long line without a colon is read in linear time. Without,
-it is a name such as ``Makefile``. The minutes of a time are not the number of a line."""
+"""A path has a dot or a slash, which a lookahead finds, so that a long line without a colon is read in linear time. A
+path without one is a name such as ``Makefile``. The minutes of a time are not the number of a line."""
 
 _AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+-.*", re.DOTALL)
 """A line that ``-C`` shows around a match, or what is between two groups of lines."""

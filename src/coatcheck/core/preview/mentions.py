@@ -11,15 +11,15 @@ __all__ = ("MENTION",)
 _WORD = "(?:FATAL|CRITICAL|PANIC|SEVERE|ERROR|FAILED|FAILURE|FAIL)"
 _LEVEL = "(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|SEVERE)"
 _ARGUMENT = r"[a-z\d_]\((?:[^()\"'\n]*[,(] ?)?"
-"""What is before an argument of a call. A word of prose has a blank before its bracket, and a sign ends in capitals."""
+"""What is before an argument of a call. In prose, a space comes before a bracket, and a sign ends in capitals."""
 
 _TEXT = r"(?:\"[^\"\n]*\"?|'[^'\n]*'?)"
 _FORMAT = r"(?:%[dis]\b|\{\w*\})"
 _AS_CODE = r"[^\n]*[;,({\\]\s*$"
-"""How a line of code ends, and a report hardly ever."""
+"""How a line of code ends, and a report hardly ever does."""
 
 _AS_A_SENTENCE = r"[^\n:\[|]*[a-z.,;)]\s*$"
-"""How a line of a comment ends, and a report does not: with its verdict, or behind a colon."""
+"""How a line of a comment ends. A report does not end so, but with its verdict, or after a colon."""
 
 _IN_CODE = (
     rf"^\s*[\"']+{_WORD}\.?[\"']+,?\s*$|^\s*(?:export )?type [A-Z]\w* =[^\n]*[|;][^\n]*",  # a lone value, a type
@@ -27,7 +27,7 @@ _IN_CODE = (
     rf"^\s*(?:[a-z]+ )?{_WORD} = (?:[\"']\w+[\"'],?;?|\d+,|[A-Z]+)\s*$|^const {_WORD}: \w+;\s*$",
     rf"^\s*(?:def |self\.)[\w.]+\((?:\w+=)?{_WORD}(?:, \*{{0,2}}\w+)*\):?\s*$",  # Python's
     rf"{_ARGUMENT}{_WORD}[,)]{_AS_CODE}|{_ARGUMENT}{_WORD},\s*$|\b{_WORD}\([\"'(*&]{_AS_CODE}",  # called with it
-    rf"{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\w \([^()\"'\n]+, \"{_WORD}\"",  # a text in a call, also in the style of GNU
+    rf"{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\w \([^()\"'\n]+, \"{_WORD}\"",  # a text in a call, GNU's style included
     rf"^#\s*(?:define|undef) {_WORD}\b[^\n]*|^\s*(?:import|return) {_WORD}\W*$|[$]{{?{_WORD}\b|\b{_WORD}, [$][a-z_]",
     rf"\blogging\.{_WORD}\b|^\s*case [\w.]+\.{_WORD}:|^\s+\w+ = [\w.]+\.{_WORD};?\s*$",  # a name
     r"^[^\n]*[$][$]\w[^\n]*[;\\]\s*$",  # a recipe of make
@@ -47,4 +47,4 @@ _IN_PROSE = (
 )
 
 MENTION = f"(?m){'|'.join((*_IN_CODE, *_IN_PROSE))}"
-"""For RE2. Whether a line tells of an error is to be seen in what is left of it without these."""
+"""For RE2. What is left of a line without these shows whether the line tells of an error."""
