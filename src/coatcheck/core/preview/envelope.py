@@ -25,17 +25,17 @@ _MIN_SHARE = 0.8
 _MIN_CHARACTERS = 200
 _MIN_ESCAPES = 3
 _SEARCHED = 4_096
-"""Characters in which the text inside begins."""
+"""The text inside begins within this many characters."""
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
 _MAX_ESCAPES = 100_000
-"""Escapes in the text inside that take a match each: with more of them it is not an envelope."""
+"""The most escapes in the text inside that take a match each. With more, it is not treated as an envelope."""
 
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
     r"|structuredContent|structured_content)\b"
 )
-"""What envelopes hold that says nothing."""
+"""The parts of an envelope that carry no information."""
 
 _LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
@@ -53,21 +53,21 @@ _OUTPUT_BEGINS = re.compile(rf"(?P<around>{_ELEMENTS})\s*<(?P<name>output|stdout
 _OUTPUT_ENDS = re.compile(rf"(?:\r?\n)?</(?:output|stdout)>(?P<around>{_ELEMENTS})\s*\Z")
 _RETURN_CODE = re.compile(r"<(?:return|exit)_?(?:code|status)>")
 _MAX_AROUND = 1_500
-"""Characters before and behind the output."""
+"""Characters before and after the output."""
 
 
 _JSON_BEGINS = re.compile(r"^([\[{])", re.MULTILINE)
 _MAX_BEGINNINGS = 3
-"""Lines that open a bracket, such as ``[INFO]``, of which one may begin the JSON."""
+"""How many lines that begin with a bracket, such as ``[INFO]``, are tried as the beginning of the JSON."""
 
 _MAX_ENDS = 2
-"""Lines that end with its bracket, since words behind it may have one, too: ``[next]``."""
+"""How many lines that end with its bracket are tried as its end, since words after it may have one too: ``[next]``."""
 
 _JSON_ENDS = {"[": re.compile(r"(\])\s*$", re.MULTILINE), "{": re.compile(r"(\})\s*$", re.MULTILINE)}
 
 
 class Output(NamedTuple):
-    """What a shell tool returns: the output of a command between tags, and the return code before it or behind it."""
+    """What a shell tool returns: the output of a command between tags, and the return code before or after it."""
 
     start: int
     """Where the output begins, in characters."""
@@ -78,7 +78,7 @@ class Output(NamedTuple):
 
 
 def output_in(text: str) -> Output | None:
-    """Return where the output of a command is; None if ``text`` is not that with a return code."""
+    """Return where the output of a command is; None if ``text`` is not such an output with a return code."""
     begins = _OUTPUT_BEGINS.match(text, 0, _MAX_AROUND)
     if begins is None:
         return None
@@ -91,7 +91,7 @@ def output_in(text: str) -> Output | None:
 
 
 def json_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where JSON may begin and end that most of ``text`` is, with a few words before it or behind it."""
+    """Yield where JSON that makes up most of ``text`` may begin and end; a few words may be before or after it."""
     behind, whole = max(0, len(text) - _MAX_AROUND), len(text.strip())
     for opening in islice(_JSON_BEGINS.finditer(text, 0, _MAX_AROUND), _MAX_BEGINNINGS):
         start, ends = opening.start(1), [found.end(1) for found in _JSON_ENDS[opening[1]].finditer(text, behind)]
@@ -113,7 +113,7 @@ def unwrapped(text: str) -> tuple[str, str] | None:
 
 
 def unescaped_text(written: str) -> str:
-    """Return a text without its escapes, those of Python and JSON; a surrogate pair becomes one character."""
+    """Return a text with the escapes of Python and JSON resolved; a surrogate pair becomes one character."""
     if _BACKSLASH in written:
         text = _ESCAPE.sub(_character, written)
     else:  # most escapes are these few, and ``str.replace`` takes a tenth of the time of a match for each
@@ -129,10 +129,10 @@ def unescaped_text(written: str) -> str:
 
 
 def _inside(text: str) -> tuple[int, int] | None:
-    """Return where the text in quotes begins and ends that most of ``text`` is."""
+    """Return where the text in quotes that makes up most of ``text`` begins and ends."""
     if not _MIN_CHARACTERS <= len(text) <= _MAX_CHARACTERS:
         return None
-    # What is in the middle of the whole is in the middle of the text inside.
+    # The middle of the whole text is part of the text inside.
     middle = text[int(len(text) * (1 - _MIN_SHARE)) : int(len(text) * _MIN_SHARE)]
     if _is_bare("\n", middle) or (_is_bare("'", middle) and _is_bare('"', middle)):
         return None
@@ -156,20 +156,20 @@ def _rare_escapes(written: str) -> int:
 
 
 def _is_bare(sign: str, part: str) -> bool:
-    """Return whether ``part`` holds a ``sign`` that is not escaped, behind its first character."""
+    """Return whether ``part`` has an unescaped ``sign`` after its first character."""
     return sign in part and part.count(sign, 1) > part.count(f"\\{sign}")
 
 
 def _end_of_quoted(text: str, start: int, quote: str, hidden: dict[str, str]) -> int:
     """Return where the text in quotes that begins at ``start`` ends: before the quote, or where the text breaks off.
 
-    ``hidden`` keeps the text without what is escaped, by quote: a thousand may begin where the text inside may.
+    ``hidden`` keeps the text with its escapes replaced, for each kind of quote: a thousand quotes may be tried.
     """
     end = text.find(quote, start)
     if end >= start and text[end - 1] != "\\" and text.find("\n", start, end) < 0:
         return end
     if quote not in hidden:
-        # What is escaped makes way for as many other characters; a match for each escape takes three times as long.
+        # Escapes are replaced by as many other characters; a match for each escape takes three times as long.
         rest = text.replace("\\\\", _HIDDEN).replace(f"\\{quote}", _HIDDEN).replace("\\\n", _HIDDEN)
         hidden[quote] = rest
     rest = hidden[quote]

@@ -1,6 +1,6 @@
 """JSON: an outline with real field names, so that a query can use them. Of a large list only the ends are read.
 
-JSON in which an object has a key twice is shown as text: what is parsed holds the last value only.
+JSON in which an object has a key twice is shown as text: the parsed value would hold only the last of the two.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
 
 _MAX_VALUES = 500_000
-"""Commas in what is parsed: of 8 MB that are nothing but small values, the parser makes millions of objects."""
+"""The most commas in what is parsed: the parser makes millions of objects of 8 MB that are nothing but small values."""
 
 _MAYBE_ROUNDED = re.compile(r"\de\+\d")
 """orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
@@ -37,7 +37,7 @@ _MAYBE_ROUNDED = re.compile(r"\de\+\d")
 
 
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return an outline within ``budget`` tokens, or None if the text is no JSON or nothing useful fits."""
+    """Return an outline within ``budget`` tokens, or None if the text is not JSON or nothing useful fits."""
     if len(content.text) > LARGE:
         shown = preview_json_ends(content, budget, counter)
         if shown is not None or not _is_parsed(content):
@@ -59,11 +59,11 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
 
 
 def parse_json(text: str) -> JsonValue:
-    """Return what ``text`` holds, also where it has what JSON lacks and Python writes: NaN, infinity, lone surrogates.
+    """Return the value of JSON ``text``, which may have what only Python writes: NaN, infinity, lone surrogates.
 
     Raises:
         RecursionError: it is nested deeper than either parser goes.
-        ValueError: it is not JSON, or has a number that is too large for a float, which is not infinity.
+        ValueError: it is not JSON, or has a number that is too large for a float and would become infinity.
 
     """
     try:
@@ -76,11 +76,11 @@ def parse_json(text: str) -> JsonValue:
 def _has_repeated_keys(text: str, value: JsonValue) -> bool:
     """Return whether an object in ``text`` has a key twice, so that ``value`` lacks what the first of them held.
 
-    Then ``text`` has more quotes than ``value`` as JSON, which writes each quote in a string as one, too.
+    If so, ``text`` has more quotes than ``value`` written as JSON: a quote inside a string counts as one in both.
     """
     try:
         written = orjson.dumps(value)
-    except TypeError:  # nested deeper than it writes
+    except TypeError:  # nested deeper than orjson writes
         return False
     return text.count('"') + text.count("\\u0022") > written.count(b'"')
 

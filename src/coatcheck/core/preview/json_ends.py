@@ -1,9 +1,9 @@
 """Large JSON: the records at both ends of its list, and the odd ones between them.
 
-For a list of records, or an object with one such list among small members. The gap is named in characters, which
-``offset`` reads on from. Up to 8 MB, all records are searched for odd ones, which also counts them. How many a larger
-list holds is estimated, and called that. Where an object may have a second list, the records at its end may be that
-one's: only those at its head are shown.
+For a list of records, or an object with one such list among small members. The gap is named in characters, from which
+``offset`` reads on. Up to 8 MB, all records are searched for odd ones, which also counts them. The number of records in
+a larger list is estimated, and the preview says so. If an object may have a second list, the records at its end may
+belong to that one, so only those at its head are shown.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _MAX_SEARCHED = 30_000_000
 """Characters between both ends of an object that are searched for another member, 1 to 3 ms for each million."""
 
 _MAX_CLOSED = 4_000_000
-"""Lists that end there: each costs as much as ten other characters."""
+"""The most lists that end among them: each costs as much as ten other characters."""
 
 _STEP = 1_000_000
 """Characters that are searched at once: other threads get the interpreter in between."""
 
 _ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
 _ANOTHER_AROUND = re.compile(r'\][ \t\r\n}]*,[ \t\r\n]*"')
-"""Both match the end of a list before another member, also inside a record or a string. The second also matches where
+"""Both match the end of a list before another member, even inside a record or a string. The second also matches if
 objects end between the two, as they do if the list is in an object in an object."""
 
 
@@ -68,7 +68,7 @@ objects end between the two, as they do if the list is in an object in an object
 class _Ends:
     """What was read at both ends: members before the list, first and last records, members after it.
 
-    Both lists are one, unless an object has several: see ``_is_one_list``.
+    ``first`` and ``last`` are parts of one list, unless an object has several: see ``_is_one_list``.
     """
 
     path: tuple[str, ...]
@@ -167,7 +167,7 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
         return False
     another = _ANOTHER_MEMBER if len(ends.path) == 1 else _ANOTHER_AROUND
     while start < end:
-        stop = text.find('"', start + _STEP, end) + 1 or end  # behind a quote, where no match is cut
+        stop = text.find('"', start + _STEP, end) + 1 or end  # after a quote, where no match is cut
         if another.search(text, start, stop):
             return False
         start = stop
@@ -175,8 +175,8 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
 
 
 def _estimate(ends: _Ends) -> int:
-    """Return how many records the list holds if those not read are as long as those at its ends, in two digits."""
-    # Not a count of what parts two records: it takes 10 ms for 10 MB, and nested lists and texts hold the same.
+    """Return how many records the list holds, to two digits, if those not read are as long as those at its ends."""
+    # What separates two records is not counted: that takes 10 ms for 10 MB, and nested lists and texts have it too.
     mean = sum((items[-1][1] - items[0][0]) / len(items) for items in (ends.first, ends.last)) / 2
     return int(float(f"{(ends.last[-1][1] - ends.first[0][0]) / mean:.2g}"))
 
@@ -208,15 +208,15 @@ def _read(text: str, window: int, found: Found) -> _Ends:
             return _Ends(path, before, first, [item for item in last if item[0] > found.end - window] or last, after)
     base = len(text) - window
     tail = text[base:]
-    # The characters between the first two records, blanks and all, may also part records at the end.
+    # The characters between the first two records, including white space, may also separate records at the end.
     parting = parting_of(head, first)
     start = -1
     for _ in range(_MAX_TRIES):
         start = tail.find(parting, start + 1)
         if start < 0:
             break
-        # Whatever is read without a fault from here to the very end was not part of a text or of a nested list: the
-        # quotes and the brackets would not come out even.
+        # What can be read from here to the very end without an error does not begin inside a text or a nested list:
+        # the quotes and the brackets would not balance.
         try:
             last, end = items_in(tail, start + len(parting) - 1)
             after = members_after(tail, end, path)

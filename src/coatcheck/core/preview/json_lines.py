@@ -1,7 +1,7 @@
 """JSON Lines: the records as a table; the gap is named in lines, which ``line_range`` reads on from.
 
 A few lines may be something else, such as what a program prints before it logs, or a last line that was cut off. They
-stay lines among the rows.
+are shown as they are, among the rows.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ MAX_OTHER_LINES = 0.2
 """The share of the lines that may be something else."""
 
 _MAX_CHARACTERS_OF_A_TOKEN = 8
-"""Of records whose rows may fit, which are shorter than their lines."""
+"""The most in a text whose rows may all fit: a row is shorter than its line."""
 
 _SHARE_OF_OTHERS = 0.25
-"""The share of the budget for them."""
+"""The share of the budget for those lines."""
 
 
 def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
@@ -63,7 +63,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             if len(others) > MAX_OTHER_LINES * len(lines):
                 return None
     odd, unseen = _odd_lines(content, values, counter)
-    others = {position: line for position, line in others.items() if position not in values}  # those are odd ones
+    others = {position: line for position, line in others.items() if position not in values}  # those in it are odd
     seen = "those looked at" if len(content.text) > LARGE_CHARACTERS else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
@@ -129,7 +129,7 @@ def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dic
 
 
 def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the lines of each piece to ``search``; yield where it begins and ends, up to where many are no objects."""
+    """Add the lines of each piece to ``search``; yield where it begins and ends. Stop if too many are not objects."""
     for start, end in line_pieces(text, 0):
         lines = [line for line in text[start:end].split("\n") if line and not line.isspace()]
         try:
@@ -142,7 +142,7 @@ def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
 
 
 def _read_line(line: str) -> JsonValue:
-    """Return what the line holds; the line where that is no JSON."""
+    """Return the value of the line, or the line itself if it is not JSON."""
     try:
         return parse_json(line)
     except (RecursionError, ValueError):
@@ -150,7 +150,7 @@ def _read_line(line: str) -> JsonValue:
 
 
 def _parsed(line: str) -> JsonValue:
-    """Return what ``_read_line`` does, in less time where a bracket is not closed."""
+    """Return what ``_read_line`` does, in less time if a bracket is not closed."""
     stripped = line.strip()
     if stripped[0] in "{[" and stripped[0] + stripped[-1] not in {"{}", "[]"}:  # such as a line of a list
         return Verbatim(line)

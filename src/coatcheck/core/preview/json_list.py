@@ -64,14 +64,14 @@ class Opened(NamedTuple):
     """Where the first record begins."""
 
     path: tuple[str, ...]
-    """The names of the objects' members that the list is in, as a query writes them."""
+    """The names of the members that lead to the list, as a query writes them."""
 
     before: dict[str, JsonValue]
     """The members before it, by path."""
 
 
 def opened(text: str) -> Opened:
-    """Return where the list begins in ``text``, if it is one or hardly more than one.
+    """Return where the list begins in ``text``, if ``text`` is a list or hardly more than one.
 
     Raises:
         NotRead: there is none.
@@ -90,14 +90,14 @@ def opened(text: str) -> Opened:
 
 
 def parting_of(window: str, items: list[Item]) -> str:
-    """Return the characters between the first two records of a list, with one of each."""
+    """Return the characters between the first two records of a list, with one character of each record."""
     return window[items[0][1] - 1 : items[1][0] + 1]
 
 
 def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     """Add the records of the first list of ``text`` to ``search``; yield where each piece of it begins and ends.
 
-    Stops where the list ends, where too many of the items are no objects, and at one that is longer than a piece.
+    Stops where the list ends, where too many of the items are not objects, and at an item longer than a piece.
     """
     try:
         at = opened(text).at
@@ -128,9 +128,10 @@ def split_list(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _quickly(window: str, parting: str) -> tuple[list[JsonValue], int]:
-    """Return the records up to the last ``parting`` and where the next one begins; nothing where that is none.
+    """Return the records up to the last ``parting`` and where the next one begins; nothing if there is none.
 
-    ``window`` begins with a record: what is valid JSON up to here in brackets cannot end within a text or a record.
+    ``window`` begins with a record. If its beginning, put in brackets, is valid JSON, it does not end inside a text or
+    a record.
     """
     stop = len(window)
     for _ in range(_MAX_TRIES):
@@ -181,10 +182,10 @@ def _members_before(head: str, at: int, members: dict[str, JsonValue], path: tup
 
 
 def members_after(tail: str, at: int, path: tuple[str, ...]) -> dict[str, JsonValue]:
-    """Return the members behind the list that ``path`` leads to, by path.
+    """Return the members after the list that ``path`` leads to, by path.
 
     Raises:
-        NotRead: the text does not end behind them.
+        NotRead: the text does not end after them.
 
     """
     members: dict[str, JsonValue] = {}

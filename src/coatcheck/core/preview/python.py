@@ -1,8 +1,8 @@
 """Python literals, such as the lists of tuples that database tools print: outlined like JSON.
 
-Rewritten as JSON and read by its parser. ``ast`` refuses ``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``, which
-rows are full of, and warns about texts that only look like Python; a parser in Python takes ten times as long. What is
-no text, list or dict stays as it is written.
+They are rewritten as JSON and read by its parser. ``ast`` refuses ``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``,
+which rows are full of, and warns about texts that only look like Python; a parser in Python takes ten times as long. A
+value that is not a text, list or dict stays as it is written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _WRITTEN = "\x01"
 """Begins a text of JSON that holds what is shown as it is written."""
 
 _NONE = "\x02"
-"""Takes the place of ``None``: rows are full of it, and to replace it takes a tenth of the time of a match for each."""
+"""Takes the place of ``None``: rows are full of it, and replacing it takes a tenth of the time of a match for each."""
 
 _MARKS = (_HELD, _WRITTEN, _NONE)
 
@@ -55,15 +55,15 @@ _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?")
 _OTHER = rf"\s\[\]){{}},:{_HELD}"
 _TUPLE = r"(?<![\w.])\([^()]*\)"
 _VALUE = re.compile(rf"([A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z))")
-"""A call without another one inside, but with tuples, as ``OrderedDict([('a', 1)])`` has them; a text with what may be
-before it; or a word."""
+"""A call without another one inside, but with tuples, as in ``OrderedDict([('a', 1)])``; a text with the letter that
+may be before it; or a word."""
 
 _SIMPLE = re.compile(r"([A-Za-z_][\w.]*(?:\([^()\[\]{}\x00]*\))?)")
 """A word, or a call that holds nothing but words."""
 
 _WORDS = frozenset({"None", "True", "False", "nan", "inf"})
 _ODD_NUMBER = re.compile(r"(?<![.\d])\d{19}|\.\d+0(?!\d)")
-"""What the parser of JSON would show otherwise than it is written."""
+"""What would look different after the JSON parser than it is written."""
 
 _LONG_NUMBER = b"0" * 19
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
@@ -119,7 +119,7 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
     Its numbers are left to the parser of JSON; words, and calls without a text inside, become texts of JSON.
 
     Raises:
-        ValueError: there is more in it.
+        ValueError: there is anything else in it.
 
     """
     pieces = text.split("'")
@@ -138,15 +138,15 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
 
 
 def _has_odd_number(skeleton: str) -> bool:
-    """Return whether a skeleton without words holds a number that the parser of JSON would show otherwise."""
-    # Most hold no fraction and no long number, and to find that out takes a tenth of the time of the search.
+    """Return whether a skeleton without words has a number that would look different after the JSON parser."""
+    # Most have no fraction and no long number, and finding that out takes a tenth of the time of the search.
     if "." in skeleton or _LONG_NUMBER in skeleton.encode("utf-8", "replace").translate(_AS_ZEROS):
         return _ODD_NUMBER.search(skeleton) is not None
     return False
 
 
 def _lists_of(skeleton: str) -> str:
-    """Return a skeleton with tuples and sets as lists, and no comma behind the last of their values."""
+    """Return a skeleton with tuples and sets as lists, and no comma after the last of their values."""
     lists = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
     blanks, closings = ([sign for sign in signs if sign in lists] for signs in (", \t\r\n", "]}"))
     if any(f"{blank}{closing}" in lists for blank in blanks for closing in closings):
@@ -173,7 +173,7 @@ def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tup
     """Return a skeleton without its words and innermost calls, and all that is held in their places.
 
     Raises:
-        ValueError: a word is none of a literal.
+        ValueError: a word is not one of a literal.
 
     """
     pieces = _VALUE.split(skeleton)
@@ -188,7 +188,7 @@ def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tup
 
 
 def _filled(call: str, left: Iterator[str]) -> str:
-    """Return a call with what it held before."""
+    """Return a call with what was taken out of it put back."""
     before, *parts = call.split(_HELD)
     return "".join((_WRITTEN, before, *(f"{next(left).removeprefix(_WRITTEN)}{part}" for part in parts)))
 

@@ -1,7 +1,7 @@
 """XML: its elements as fields, attributes as ``@name``, outlined like JSON; no closing tags, and repeated ones as rows.
 
-Read by a small parser of its own, which resolves no entities that the content defines: with the standard library's
-parser, a few hundred bytes can expand to gigabytes.
+It is read by a small parser of our own, which resolves no entities that the content defines: with the standard
+library's parser, a few hundred bytes can expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
 def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
     """Return the root element under its name; raises ``ValueError`` where a tag is missing or has no partner.
 
-    Also where the root holds no element: tools put a tag around a log or a file, and there the lines and the end count.
+    Also if the root holds no element: tools put a tag around a log or a file, whose lines and end matter.
     """
     top = _Element("")
     left = [top]
@@ -100,13 +100,13 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
 
 
 def _text(written: str) -> str:
-    """Return a text with its blanks as a reader sees them; a number needs no quotes, for all is text."""
+    """Return a text with its white space as a reader sees it; a number needs no quotes, since all is text."""
     text = " ".join(written.split())
     return Verbatim(text) if _WORD.fullmatch(text) else text
 
 
 class _Element:
-    """What is read of an element so far."""
+    """What has been read of an element so far."""
 
     def __init__(self, name: str, attributes: str = "") -> None:
         self.name = name
