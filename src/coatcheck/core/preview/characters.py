@@ -11,7 +11,7 @@ UNITS_OF_A_REFERENCE = 60
 """Work of one reference. An unknown name of 32 letters takes twice as much, ``&amp;`` a third."""
 
 _NO_CHARACTER = re.compile(r"&#0*[1-9][0-9]{7,};?")
-"""A number beyond the last character. ``html.unescape`` raises ``ValueError`` where Python refuses to read it."""
+"""A number beyond the last character. ``html.unescape`` raises ``ValueError`` if Python refuses to read it."""
 
 
 def unescaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Says above a preview what is odd, where the preview has no room for a table, whose header says it."""
+"""Says what is odd above a preview that has no room for a table, whose header would say it otherwise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def counted(what: str, odd: Odd, budget: int, counter: TokenCounter) -> str:
 
 
 def text_below(what: str, odd: Odd, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return what is odd, and below it head and tail of the text; None where nothing is or none of it fits."""
+    """Return what is odd, and below it head and tail of the text; None if nothing is odd or nothing fits."""
     line = counted(what, odd, budget, counter)
     if not line:
         return None

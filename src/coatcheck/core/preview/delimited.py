@@ -38,7 +38,7 @@ _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d
 _LONGEST_NAME = 60
 _LONGEST_ROW = LONGEST_LINE * 4
 _FIRST_PIECE = 8_192
-"""Characters: a table without a column of few values there has no odd rows, and is not read on."""
+"""Characters. A table that has no column of few values in them has no odd rows, and is not read any further."""
 
 
 def search_delimited(found: Found, content: Previewed) -> Iterator[None]:
@@ -56,13 +56,13 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     found = found_in(content, search_delimited)
     lines = lines_of(content)
     columns = len(_cells(lines[1], delimiter))
-    # Lines, not rows: a quoted cell in the part that is not looked at may go on over several.
+    # Lines, not rows: a quoted cell in the part that is not looked at may span several lines.
     size = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}"
     unseen = unsearched_lines(found, content)
     what = "; ".join(filter(None, (f"{size}, the header is line 1", found.odd.what, unseen)))
     odd = {position + 2: content.text[start:end] for position, (start, end) in found.places.items()}
-    # An odd row before the first one: there may be room for one of them only.
-    usual = islice(ends(content.lines - 1), budget // _MIN_COLUMNS)  # a cell takes a token at least
+    # An odd row comes before the first row: there may be room for only one of them.
+    usual = islice(ends(content.lines - 1), budget // _MIN_COLUMNS)  # a cell takes at least a token
     wanted = chain([1], islice(odd, 1), [2], odd, (position + 2 for position in usual))
     looked_at = ((number, odd.get(number) or lines.get(number, "")) for number in wanted)
     rows = {number: line.rstrip("\r") for number, line in looked_at if 0 < len(line) <= _LONGEST_ROW}
@@ -71,7 +71,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         left = room - counter.count(f"{what}\n")
         chosen = pick(rows, rows.__getitem__, content.lines, left, counter, longest=_LONGEST_ROW)
         if chosen.keys() <= {1} or any(len(_cells(row, delimiter)) != columns for row in chosen.values()):
-            return None, False  # a row that goes on behind a line end, or notes below the table: lines are not rows
+            return None, False  # a row that spans lines, or notes below the table: lines are not rows
         if room < budget and not rows.keys() & {2, *odd} <= chosen.keys():
             return None, False  # names would take what the first row and the odd ones need
         shown = f"{what}\n{join_lines(chosen, content.lines)}"
@@ -82,7 +82,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
 
 
 def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the rows of each piece to ``search``; yield where it begins and ends, up to a cell of several lines."""
+    """Add the rows of each piece to ``search``; yield where it begins and ends. Stop at a cell of several lines."""
     start = text.find("\n") + 1
     header = _cells(text[: start - 1], delimiter)
     for piece in line_pieces(text, start, first=_FIRST_PIECE):
@@ -98,10 +98,10 @@ def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, i
 
 
 def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
-    """Return the cells of all rows, one row after the other; nothing where a line is not a row of as many columns."""
+    """Return the cells of all rows, one row after the other; none if a line is not a row of ``columns`` cells."""
     if all(line.endswith("\r") for line in lines):
         lines = [line[:-1] for line in lines]
-    # Without quotes, which mostly few rows have, it takes a third of the time.
+    # Rows without quotes, usually most of them, take a third of the time.
     quoted = [number for number, line in enumerate(lines) if '"' in line or "\r" in line]
     rows = [_cells(lines[number], delimiter) for number in quoted]
     for number in quoted:
@@ -115,7 +115,7 @@ def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
 
 
 def delimiter_of(content: Previewed) -> str | None:
-    """Return what parts the cells of a table with a header, or None if the content is not certainly one.
+    """Return what separates the cells of a table with a header, or None if the content is not certainly one.
 
     Not ``clevercsv``: it finds the delimiter of every table, but of most other contents too, and takes fifty times as
     long; see ``docs/quality.md``.
@@ -132,7 +132,7 @@ def delimiter_of(content: Previewed) -> str | None:
             and (declared or len(header) * len(sample) >= _MIN_CELLS)
             and all(len(cell) <= _LONGEST_NAME and _NAME.fullmatch(cell) for cell in header)
             and all(len(_cells(line, delimiter)) == len(header) for line in sample)
-            # Sentences have a blank after every comma; data seldom has.
+            # Sentences have a space after every comma; data seldom does.
             and (declared or not all(line.count(delimiter) == line.count(f"{delimiter} ") for line in sample))
         ):
             return delimiter
@@ -140,7 +140,7 @@ def delimiter_of(content: Previewed) -> str | None:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    """Return the cells of one line; none where a quoted cell goes on behind it."""
+    """Return the cells of one line; none if a quoted cell continues on the next line."""
     if line and '"' not in line and "\r" not in line:  # as the parser does, in a fifth of the time
         return line.split(delimiter)
     if line.count('"') % 2:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("CLOSING_TAG", "ENOUGH", "ESCAPE", "names_in", "next_to_names", "with_names", "without", "without_notation")
 
 ENOUGH = 0.93
-"""Share of the budget. A preview that takes that much is not made again for the rest."""
+"""Share of the budget. A preview that takes this much is not made again to use the rest."""
 
 _MIN_FOR_NAMES = 90
 """Tokens: a smaller budget has no room for names."""
@@ -43,31 +43,31 @@ _LONGEST_TOKEN = 6
 """Average characters in a token of a name. Each name takes at least one token."""
 
 _DENSE = 0.6
-"""Share of the characters. Text with a larger share of names gets hardly shorter without the rest."""
+"""Share of the characters. Text with a larger share of names hardly gets shorter without the rest."""
 
 _MIN_ROOM = 8
 """Tokens."""
 
 _SIGNS = "_./~@:+-"
-"""What names hold besides letters and digits."""
+"""What names may contain besides letters and digits."""
 
 _OF_TERMS = f"{string.ascii_letters}{string.digits}{_SIGNS}"
 _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for code in range(256))
 _CONTINUED = bytes(range(0x80, 0xC0))
-"""All bytes of a character of UTF-8 but its first one."""
+"""All bytes of a UTF-8 character but the first."""
 
 _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
-"""What holds commas, one for each thousand. Elsewhere a comma is between two terms."""
+"""A figure with a comma for each thousand. Any other comma separates two terms."""
 
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
     re.ASCII,
 )
-"""What begins each line: an identifier, a path, a capitalised word; or a figure, which is all of it; or nothing. Before
-the first sign that words do not have, none may be: one way to read it, so in linear time."""
+"""What each line begins with: an identifier, a path or a capitalised word; or a figure that is the whole line; or
+nothing. There is only one way to reach the first sign that words do not have, so this takes linear time."""
 
 _ROW = (1, 2, 3)
-"""What known figures are less than one that goes on their row."""
+"""A figure continues a row if the figures that are less by these are known."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
@@ -91,13 +91,13 @@ def next_to_names(
     """Return what ``fit`` makes of a part of the budget, followed by names of ``text`` that it lacks; or None.
 
     Args:
-        fit: makes a preview of at most so many tokens, and says whether it shows everything; None if nothing fits.
+        fit: makes a preview of at most that many tokens, and says whether it shows everything; None if nothing fits.
         text: what is previewed.
         budget: tokens of the whole.
         counter: counts them.
         may_fit: whether everything may fit, so that this is tried first.
-        or_alone: whether to show it without names if there is no room for both. If false, the answer is None then:
-            head and tail, with names from between, keep more.
+        or_alone: whether to show it without names if there is no room for both. If false, the answer is then None:
+            head and tail, with names from between, show more.
 
     """
     has_names = text and budget >= _MIN_FOR_NAMES
@@ -130,7 +130,10 @@ def with_names(shown: str, text: str, budget: int, counter: TokenCounter) -> str
 def _with_names(
     shown: str, text: str, budget: int, counter: TokenCounter, *, among: str | None = None
 ) -> tuple[str, str | None]:
-    """Return that, and all names of ``text`` if none was left out; ``among`` has them, if they are known."""
+    """Do what ``with_names`` does; also return all names of ``text`` if none was left out.
+
+    ``among`` has all names, if they are known.
+    """
     opening, closing = _IN_THE_REST
     room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
     if room < _MIN_ROOM:
@@ -145,7 +148,7 @@ def _with_names(
 
 
 def without_notation(text: str, notation: re.Pattern[str]) -> str:
-    """Return as much of ``text`` as is looked at for names, with a blank for each match of ``notation``."""
+    """Return as much of ``text`` as is looked at for names, with a space for each match of ``notation``."""
     return notation.sub(" ", text[: _LOOKED_AT + _LONGEST])
 
 
@@ -155,7 +158,7 @@ def names_in(
     """Return names of ``text`` between ``start`` and ``end`` that ``shown`` lacks, in order, within ``budget`` tokens.
 
     Also returns whether those are all that were found. If the lines are ``numbered``, the number of a line comes before
-    its names. If the lines hold hardly anything but names, such as paths, it returns nothing: more lines say the same.
+    its names. If the lines are hardly more than names, such as paths, it returns nothing: more lines say as much.
     """
     if budget <= 0:
         return "", False
@@ -175,7 +178,7 @@ def names_in(
     kept, fit = names_within(names, budget, counter)
     has_all = fit and not is_enough
     before, _, last_shown = kept.rpartition(" ")
-    # The number of a line goes with its names, which no longer fit.
+    # The number of a line is dropped if none of its names fits.
     return before if numbered and not fit and last_shown.isdecimal() else kept, has_all
 
 
@@ -189,14 +192,14 @@ def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, b
 
 
 def without(names: str, shown: str) -> str:
-    """Return ``names`` but those that ``shown`` has."""
+    """Return ``names`` without those that ``shown`` has."""
     return " ".join(name for name in names.split() if name not in shown)
 
 
 def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:
-    """Yield each name from ``start`` to ``end`` once, with the number of its line where those are ``numbered``.
+    """Yield each name from ``start`` to ``end`` once, with the number of its line if lines are ``numbered``.
 
-    Each term is looked at once, however often it is there: a match for every name in the text takes ten times as long.
+    Each term is looked at once, however often it occurs: a match for every name in the text takes ten times as long.
     """
     known = set(_terms_of(shown).split())
     said = " ".join(known)
@@ -219,15 +222,15 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
 
 
 def _goes_on(figure: str, known: set[str]) -> bool:
-    """Return whether a figure goes on a row of known ones, such as ids, which nobody searches for one by one."""
+    """Return whether a figure continues a row of known ones, such as ids, which nobody searches for one by one."""
     return all(str(int(figure) - before) in known for before in _ROW)
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
-    """Yield each line of ``text`` and its terms; or a few at once, where the lines are not ``numbered``."""
+    """Yield each line of ``text`` and its terms; or those of a few lines at once, if lines are not ``numbered``."""
     while start < end:
         stop = min(start + _LOOKED_AT_ONCE, end)
-        if stop < end:  # where no term is parted
+        if stop < end:  # where no term is split
             stop = max(text.rfind("\n", start, stop), -1 if numbered else text.rfind(" ", start, stop)) + 1 or end
         part = text[start:stop]
         if start and text[start - 1] in _OF_TERMS:
@@ -243,12 +246,12 @@ def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple
 
 
 def _terms_of(text: str) -> str:
-    """Return the terms of ``text``, with blanks between them, in its lines."""
+    """Return the terms of ``text``, with spaces between them, on the same lines."""
     return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
 
 
 def _parted(word: str) -> list[str]:
-    """Return the terms in a word that holds commas."""
+    """Return the terms in a word that contains commas."""
     figure = _FIGURE.match(word)
     return [figure[0], *word[figure.end() :].split(",")] if figure else word.split(",")
 

@@ -35,7 +35,7 @@ _BEGINNINGS = {
 def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return what the content is, within ``budget`` tokens, or None if that does not fit.
 
-    Also None where the text is more than base64 or hexadecimal digits, or its lines are not full as far as sampled.
+    Also None if the text has more than base64 or hexadecimal digits, or if sampled lines are not full.
     """
     text, total = content.text, len(content.text)
     if total < _MIN_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):

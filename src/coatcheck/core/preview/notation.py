@@ -1,7 +1,7 @@
 """How JSON values are written in few tokens: as JSON, without the quotes and braces that say nothing.
 
-A string is bare where nobody can take it for another type or for two values; else it is written as in JSON. A value is
-written whole or named by its size, never broken off without a word.
+A string is bare if nobody can take it for another type or for two values; else it is written as in JSON. A value is
+written whole or named by its size, never cut silently.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BARE = re.compile(
     r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
     r"[^\x00-\x20\"'\[\]{}|,;](?:[^\x00-\x1f\"\[\]{}|,;\\]*[^\s\"\[\]{}|,;\\])?"
 )
-"""Texts that no quotes are needed for: no number, no word of JSON, nothing that parts values."""
+"""Texts that need no quotes: not a number, not a word of JSON, and without anything that separates values."""
 
 MIN_CUT = 40
-"""Characters that are left out of a text at least: that there are more takes as much room as some 30 of them."""
+"""The fewest characters worth leaving out of a text: saying that there are more takes as much room as some 30."""
 
 _DEEPEST = 12
 """Levels that are written out. Deeper values are named by their size."""

@@ -1,4 +1,4 @@
-"""Finds odd records: those with a field, or a value of one, that hardly any other has, and items that are none."""
+"""Finds odd records: those with a field, or a value of one, that few others have, and items that are not objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FEW_VALUES = 8
 """A field with more values in the first records has no rare ones."""
 
 _MAX_VALUES = 1_000
-"""Values of a field that are counted: a field with more has many."""
+"""The most values of a field that are counted one by one."""
 
 _SAMPLE = 100
 _LONGEST_NAMED = 40
@@ -40,17 +40,17 @@ _MAX_LEVELS = 5
 _MAX_KINDS = 6
 _CELLS_OF_A_UNIT = 4
 _SPARSE = 8
-"""Of a field that less than one record in so many has, only the records that have it are looked at."""
+"""If fewer than one record in this many has a field, only the records that have it are looked at."""
 
 MAX_OTHERS = 0.2
-"""The share of the items that may be no objects."""
+"""The share of the items that may be something other than objects."""
 
 _MAX_ODD = 0.2
 """The share of the records with a field, or with an object, that may have a rare value or a rare field there. If more
 have one, the values or the names are data, and none is odd."""
 
 _FEW_NAMES = 12
-"""Rare fields of an object, counted once where they are in the same records: if there are more, names are data."""
+"""The most rare fields of an object; those in the same records count once. If there are more, the names are data."""
 
 _ADDED_AT_ONCE = 4_096
 """Records: other threads get the interpreter in between."""
@@ -85,12 +85,12 @@ NOTHING_ODD: Final = Odd((), ())
 
 
 def most_odd(total: int) -> int:
-    """Return how many of so many records may be odd: of few records none."""
+    """Return how many of ``total`` records may be odd: none if there are few."""
     return max(1, total // _RARE) if total >= _MIN_RECORDS else 0
 
 
 def find_odd(items: Sequence[JsonValue], counter: TokenCounter) -> Odd:
-    """Return the first and the last of each rare kind of item; nothing where most items are no objects."""
+    """Return the first and the last of each rare kind of item; nothing if too many items are not objects."""
     if not most_odd(len(items)):
         return NOTHING_ODD
     search = OddSearch(counter)
@@ -106,7 +106,7 @@ class OddSearch:
         self._fields: dict[str, _Field] = {}
         self._room = _MAX_FIELDS
         self._types = _Types()
-        """Objects, and items that are none."""
+        """Objects, and items that are not objects."""
         self.total = 0
         """Items so far."""
         self.cells = 0
@@ -118,9 +118,9 @@ class OddSearch:
         return any(field.has_few for field in self._fields.values())
 
     def add(self, items: Sequence[JsonValue]) -> bool:
-        """Count the values of further records, level by level: of what is too much, the inner fields are left out.
+        """Count the values of further records, level by level: if there are too many fields, inner ones are left out.
 
-        Returns whether most items so far are objects. If not, these are not counted.
+        Returns whether most items so far are objects. If not, the new ones are not counted.
         """
         records = [item for item in items if isinstance(item, dict)]
         end = self.total + len(items)
@@ -150,8 +150,8 @@ class OddSearch:
     ) -> Iterator[_Level]:
         """Count the values of ``fields`` and of new ones, in records or in the objects that some have in ``outer``.
 
-        ``here`` has the positions of all records of this piece, ``places`` those of these. Yields what is counted next:
-        the objects that records have in each of these fields.
+        ``here`` has the positions of all records of this piece, ``places`` those of ``records``. Yields what is counted
+        next: the objects that records have in each of these fields.
         """
         for name, at, values in _columns(fields, self._room, places, records):
             field = self._field(fields, name, outer=outer)
@@ -183,14 +183,14 @@ class OddSearch:
             return NOTHING_ODD
         groups = (self._types.others(), *_rare([(self.total, self._fields.values())], most))
         ranked = [one for group in groups for one in enumerate(islice(group, _MAX_KINDS))]
-        # The first of each field come first: one field with many rare values hides no other.
+        # The first kind of each field comes first: a field with many rare values hides no other.
         places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MAX_KINDS]
         kinds = [ranked[place][1] for place in sorted(places)]
         positions = dict.fromkeys(chain.from_iterable((first, last) for first, last, _ in kinds))
         return Odd(tuple(positions), tuple(what for _, _, what in kinds))
 
     def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field:
-        """Return the field of this name, which is made where it is new."""
+        """Return the field of this name, made now if it is new."""
         if name not in fields:
             self._room -= 1
             fields[name] = _Field(name, self._types, outer=outer)
@@ -204,7 +204,7 @@ class OddSearch:
 
 
 class _Tally:
-    """How many of the items each value is of, and which are the first and the last of them."""
+    """How many items have each value, and which are the first and the last of them."""
 
     def __init__(self) -> None:
         self.counts: dict[object, int] = {}
@@ -222,7 +222,7 @@ class _Types(_Tally):
     """The items by what they are."""
 
     def others(self) -> Iterator[_Kind]:
-        """Yield the first and the last of each kind of item that is no object, and what it is."""
+        """Yield the first and the last of each kind of item that is not an object, and what it is."""
         for noun, count in self.counts.items():
             if noun != _OBJECT:
                 yield self.first[noun], self.last[noun], count_of(count, str(noun))
@@ -237,10 +237,10 @@ class _Field(_Tally):
         self._outer = outer
         """The field whose objects it is in."""
         self.fields: dict[str, _Field] = {}
-        """Those of its objects."""
+        """The fields of its objects."""
         self.has_objects = False
         self.has_few = True
-        """Whether the values are counted one by one, and not only how many records have any."""
+        """Whether each value is counted, not just how many records have any."""
         self._is_new = True
         if _OBJECT in types.counts:  # which all lack the field
             self.note(_ABSENT, types.counts[_OBJECT], types.first[_OBJECT], types.last[_OBJECT])
@@ -267,7 +267,7 @@ class _Field(_Tally):
             counts = Counter(map(_presence, values))
         if not self.has_few:
             values = list(map(_presence, values))
-        if len(counts) > _FEW_VALUES:  # to look for each of them takes longer than to note where each record's is
+        if len(counts) > _FEW_VALUES:  # finding each of them takes longer than noting where each record's is
             last = dict(zip(values, places, strict=True))
             first = dict(zip(reversed(values), reversed(places), strict=True))
             for value, count in counts.items():
@@ -310,7 +310,7 @@ class _Field(_Tally):
         return min(map(self.first.__getitem__, having)), max(map(self.last.__getitem__, having))
 
     def rare(self, most: int) -> Iterator[_Kind]:
-        """Yield the first and the last record of each kind that at most ``most`` are of, and what it is."""
+        """Yield the first and the last record of each kind of at most ``most`` records, and what it is."""
         if self.present <= most:
             yield *self.span, f"{self.present:,} with {self.name}"
         elif 0 < self.absent <= most and not (self._outer and self._outer.absent):  # else the object is missing
@@ -334,7 +334,7 @@ class _Field(_Tally):
 
 
 def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterator[Iterator[_Kind]]:
-    """Yield what ``_Field.rare`` does of each field, then of the fields in their objects, level by level.
+    """Yield what ``_Field.rare`` yields for each field, then for the fields in their objects, level by level.
 
     ``level`` has the fields of each object, and how many records have that object.
     """
@@ -350,7 +350,7 @@ def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterato
 
 
 def _object_in(value: object) -> Mapping[str, JsonValue]:
-    """Return an object, the first one of a list, or one without fields."""
+    """Return ``value`` or its first item, whichever is an object; if neither is, an empty object."""
     first = value[0] if isinstance(value, list) and value else value
     return first if isinstance(first, dict) else _NO_OBJECT
 
@@ -360,7 +360,7 @@ def _columns(
 ) -> Iterator[tuple[str, Sequence[int], Sequence[object]]]:
     """Yield each field that is ``known`` or that records have, the places of those records, and their values.
 
-    Of new fields, the first that there is ``room`` for: names that are data may be as many as values.
+    New fields are yielded only as far as there is ``room`` for them: names that are data may be as many as values.
 
     Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out. Values that nobody looks
     at are left out too.

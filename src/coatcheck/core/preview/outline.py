@@ -1,8 +1,9 @@
 """A JSON value within a budget: whole where it fits, else breadth before depth.
 
-Every part of the value has a rank: how deep it is, its place in its list, and of a long text how much is shown. Parts
-are taken by rank, lowest first, as far as the budget goes, and written in their order. So every sibling has a line
-before the first one is shown in full. Every container says how much it holds, and lists of records are tables.
+Every part of the value has a rank, which grows with its depth, its place in its list and, in a long text, how much is
+shown. Parts are taken by rank, lowest first, as far as the budget goes, and written in their order. So every sibling
+has a line before the first one is shown in full. Every container says how much it holds, and lists of records are
+tables.
 
 What a part costs is estimated by its characters, and only the whole is counted exactly, a few times. Counting each part
 took most of the time of a preview.
@@ -50,7 +51,7 @@ _DEEPEST = 12
 _MIN_RECORDS = 2
 _FEW_CELLS = 24
 _TOKENS_OF_A_CELL = 2
-"""At least: itself, and what parts it from the next one."""
+"""At least: itself, and what separates it from the next one."""
 
 _MAX_NAMES = 200
 _LONGEST_NAME = 40
@@ -73,7 +74,7 @@ _NEXT_GUESS = 0.97
 """The same, compared with the last outline that was counted: what comes next may have fewer characters per token."""
 
 _LARGE_PART = 400
-"""Characters: what does not fit is passed over, and what comes after it may fit."""
+"""Characters beyond the budget that are looked at: a part that does not fit is passed over, and a later one may fit."""
 
 _ROUNDS = 5
 _LITTLE = 0.7
@@ -81,7 +82,7 @@ _LITTLE = 0.7
 beginning says more."""
 
 _FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
-"""So many records can all be opened, if to show how much is in each takes a smaller share of the budget."""
+"""Up to this many records can all be opened, if showing how much is in each takes a smaller share of the budget."""
 
 _UNITS_OF_A_STEP = 20
 
@@ -89,8 +90,8 @@ _UNITS_OF_A_STEP = 20
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str, names_of: str) -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    A value that fits is shown whole. Of any other, the outline is followed by names that it leaves out: those of
-    ``names_of``, which is ``text`` as it was before parsing, without what only its notation needs.
+    A value that fits is shown whole. The outline of any other is followed by names that it leaves out. They are taken
+    from ``names_of``, which is ``text``, as it was before parsing, without what only its notation needs.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
@@ -116,7 +117,7 @@ class _Ranking:
     def __init__(self, root: _Container, counter: TokenCounter, *, density: float) -> None:
         self.root = root
         self.density = density * _FIRST_GUESS
-        """Characters of a token in an outline: guessed, then as the last one that was counted had them."""
+        """Characters of a token in an outline: first a guess, then those of the last outline that was counted."""
         self.steps: list[tuple[_Part, int, int]] = []
         self.characters = 0
         self._following = self._ranked(counter)
@@ -128,9 +129,9 @@ class _Ranking:
             self.characters += step[2]
 
     def take(self, size: int) -> tuple[int, int]:
-        """Take the first parts that have ``size`` characters together, and none that follows on another.
+        """Take the first parts that have ``size`` characters together, without what follows on one that does not fit.
 
-        Return how many they have, and the next size at which others would be taken.
+        Return how many characters they have, and the next size at which others would be taken.
         """
         whole, short = size, self.characters
         for part, _, _ in self.steps:
@@ -273,7 +274,7 @@ def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _
 
 
 def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> tuple[Odd, Rows | None]:
-    """Return what is odd in a list of records, or in an object with values that are alike, and those as rows.
+    """Return what is odd in a list of records, or in an object with similar values, and the records as rows.
 
     Such an object is a map from ids to records.
     """
@@ -295,9 +296,9 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         keys=keys,
     )
     rows = Rows.of(records, counter)
-    # Cells without names must all be numbered where one is left out, which saves no room in few rows.
+    # If one of the cells without names is left out, all must be numbered, which saves no room in few rows.
     is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
-    if rows is None and keys is not None:  # members with little in common are no records
+    if rows is None and keys is not None:  # members with little in common are not records
         return NOTHING_ODD, None
     if rows is None or _hides_most(rows, budget):
         return odd, None
@@ -318,18 +319,18 @@ class _Part:
     """A part of the value: a scalar, a container, or a row of a table. There are hundreds in one preview."""
 
     cells = 0
-    """How many cells each further level of it takes to write."""
+    """How many cells are written for each further level of it."""
     level = 0
     """How much of it is shown; 0 is nothing."""
     name = ""
     """What is written before it: the name of a member."""
     is_out = False
-    """Whether it did not fit: then nothing follows on it."""
+    """Whether it did not fit: then nothing that follows on it is shown."""
     of: _Part
     """The container that it is part of; the root is part of itself."""
 
     def cost(self, level: int) -> int:
-        """Return about how many characters more are shown at ``level`` than before it."""
+        """Return about how many more characters are shown at ``level`` than before it."""
         raise NotImplementedError
 
     def follow(self, rank: float, level: int) -> Iterable[Step]:
@@ -397,7 +398,7 @@ class _Container(_Part):
             part.of = self
 
     def odd(self, path: str = "") -> Iterator[tuple[str, Odd]]:
-        """Yield what it is and what is odd in it, and so of each container in it, as far as they were opened."""
+        """Yield what this is and what is odd in it, and the same for each container in it that was opened."""
         if self._odd.kinds:
             yield f"{path}{what_is(self._value)}", self._odd
         for part in self._parts.values():
@@ -486,7 +487,7 @@ class _Row(_Part):
         self._name = name
         self._widest = 0
         self._written: tuple[str, ...] = ()
-        """The row at each level from the first that shows content, as far as it was asked for: one after the other."""
+        """The row at each level, from the first one that shows content up to the last one that was asked for."""
 
     def cost(self, level: int) -> int:
         if level == _NAMED:

@@ -1,7 +1,7 @@
 """Looks for odd records in a long text, piece by piece, so that other threads get the interpreter in between.
 
-What reads the records of a kind yields where each of its pieces is, after adding the records of it to an ``OddSearch``.
-Only where the odd records are is kept, since all records of 8 MB of JSON take some 50 MB.
+The reader of each kind yields where each piece is, after adding the records in it to an ``OddSearch``. Only the places
+of the odd records are kept, since all records of 8 MB of JSON take some 50 MB.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = (
 )
 
 MAX_SEARCHED = 8_000_000
-"""Characters of a text that is searched for odd records, some 20 ms for each million. A longer one is not."""
+"""Characters of a text that is searched for odd records, some 20 ms for each million. A longer one is not searched."""
 
 PIECE = 65_536
 """Characters of a piece: parsing one holds the interpreter's lock for less than a millisecond."""
@@ -37,7 +37,7 @@ _LONGEST_LINE = 1_000_000
 """Characters of a line that is a piece of its own."""
 
 _MAX_CELLS = 6_000_000
-"""Values that are looked at, some 0.3 s: records that have hardly a field in common take that."""
+"""Values that are looked at, which takes some 0.3 s for records that have hardly a field in common."""
 
 
 def found_in(content: Previewed, search: Search) -> Found:
@@ -83,7 +83,7 @@ def search_pieces(
 def line_pieces(text: str, start: int, *, first: int = PIECE) -> Iterator[tuple[int, int]]:
     """Yield where each piece of whole lines begins and ends, up to a line that is too long for one.
 
-    The ``first`` may be shorter, in characters.
+    ``first`` is the size of the first piece, in characters, which may be smaller than the others.
     """
     size = first
     while start < len(text):
@@ -96,7 +96,7 @@ def line_pieces(text: str, start: int, *, first: int = PIECE) -> Iterator[tuple[
 
 
 def split_lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Return where each line of a piece begins and ends, those that are blank left out."""
+    """Return where each line of a piece begins and ends, without blank lines."""
     places: list[tuple[int, int]] = []
     for line in text[start:end].split("\n"):
         if line and not line.isspace():

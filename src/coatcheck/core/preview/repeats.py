@@ -1,4 +1,4 @@
-"""Text in which most lines differ from others in numbers only: how many are of each group, and one of each as it is.
+"""Text in which most lines differ from others only in numbers: how many lines each group has, and one of each as it is.
 
 Digits in a name, such as ``file_3.txt`` or ``G101``, tell lines apart: the names are what the agent needs.
 """
@@ -38,7 +38,7 @@ _RARE = 0.1
 """The share of the lines below which a group is rare."""
 
 _MAX_NAMED = 4
-"""Sorts in the heading, those with the most lines."""
+"""How many groups the heading names: those with the most lines."""
 
 _MAX_GROUPS = 20_000
 """With more groups of lines than this, a text is not treated as repetitive."""
@@ -105,7 +105,7 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
 def _heading(alike: Mapping[int, int]) -> str:
     """Return the line that says how many lines are like the first of their group, by its number.
 
-    Not behind the line itself, where it would read as part of what the tool returned.
+    That is not said after the line itself, where it would read as part of what the tool returned.
     """
     most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
     named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)

@@ -40,7 +40,7 @@ __all__ = (
 )
 
 LARGE_CHARACTERS = 256 * 1024
-"""Of a longer text, lines are looked at in a part from each end only, and ``search_for_odd`` searches it in pieces,
+"""In a longer text, only the lines of a part at each end are looked at, and ``search_for_odd`` searches it in pieces
 before the preview is made. ``preview`` searches a shorter one itself."""
 
 _WINDOW = 32 * 1024
@@ -50,7 +50,7 @@ _SAMPLE_CHARACTERS = 8_192
 _SAMPLE_LINES = 60
 
 _MAX_MISSES = 16
-"""Lines that did not fit, until no more are tried."""
+"""How many lines may not fit before no more are tried."""
 
 LONGEST_LINE = 600
 """Characters of a line that is shown whole where whole lines are picked."""
@@ -67,7 +67,7 @@ LEVELS = ("FATAL", "ERROR", "WARN")
 
 @dataclass(slots=True)
 class LineGroup:
-    """Lines that differ in numbers only."""
+    """Lines that differ only in numbers."""
 
     count: int = 0
     lines: dict[int, str] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Trouble:
     """The number of the last line with a sign of trouble."""
 
     noted: int = 0
-    """Lines with a sign of trouble, also where they only mention it."""
+    """Lines with a sign of trouble, including those that only mention it."""
 
 
 @dataclass(slots=True)
@@ -107,13 +107,13 @@ class Found:
     """Where the search ended, in characters."""
 
     tail: int = 0
-    """Where the last but one of the pieces begins that were searched."""
+    """Where the last but one of the searched pieces begins."""
 
     groups: dict[bytes, LineGroup] = field(default_factory=dict)
     """The lines of a text by what they are without numbers, each group with its first line."""
 
     by: Search | None = None
-    """What has searched."""
+    """The function that searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +151,12 @@ class Previewed:
 
     @property
     def declared(self) -> str:
-        """The declared type without parameters, in small letters."""
+        """The declared type without parameters, in lower case."""
         return self.content_type.partition(";")[0].strip().lower()
 
 
 def lines_of(content: Previewed) -> dict[int, str]:
-    """Return lines by number, counted from 1: all of them, or of a large content those of its head and its tail."""
+    """Return lines by number, counted from 1: all of them or, if the content is large, those of its head and tail."""
     text = content.text
     if len(text) <= LARGE_CHARACTERS:
         return dict(enumerate(text.removesuffix("\n").split("\n"), 1))
@@ -175,7 +175,7 @@ def sample_of(content: Previewed) -> list[str]:
 
 
 def plain(line: str) -> str:
-    """Return a line as a terminal leaves it: no colours, and of what carriage returns overwrite only the last."""
+    """Return a line as a terminal leaves it: without colours, and without what carriage returns overwrite."""
     if "\x1b" in line:
         line = _ANSI.sub("", line)
     line = line.rstrip("\r")
@@ -183,12 +183,12 @@ def plain(line: str) -> str:
 
 
 def shortened(line: str, longest: int = LONGEST_LINE) -> str:
-    """Return a line as it is, or of one of more than ``longest`` characters its head, and its length."""
+    """Return a line as it is or, if it has more than ``longest`` characters, its head and its length."""
     return line if len(line) <= longest else f"{line[:longest]}… ({len(line):,} characters)"
 
 
 def ends_within(text: str, size: int) -> str:
-    """Return head and tail of ``text`` in at most ``size`` UTF-8 bytes, which is at least one a token.
+    """Return head and tail of ``text`` in at most ``size`` UTF-8 bytes, and so in at most as many tokens.
 
     Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
     """
@@ -237,8 +237,8 @@ def pick(
 ) -> dict[int, str]:
     """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them.
 
-    A gap is filled where its lines take no more tokens than its mark. A line of more than ``longest`` characters is
-    shortened. ``line`` may raise ``KeyError`` for one that is not wanted.
+    A gap is filled if its lines take no more tokens than its mark. A line of more than ``longest`` characters is
+    shortened. ``line`` may raise ``KeyError`` for a line that is not in ``wanted``.
     """
     chosen: dict[int, str] = {}
     gap = counter.count(gap_of_lines(total, total, total)) + 1

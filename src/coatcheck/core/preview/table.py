@@ -33,24 +33,24 @@ _TAIL_EVERY = 6
 """The second row shown is the last one, and then every sixth is from the end."""
 
 _DETAILS = (100_000, 600, 160, 60)
-"""Characters of a value that is written whole; the first is taken that shows enough rows."""
+"""Characters of a value that is written whole; the first that shows enough rows is taken."""
 
 _ENOUGH_ROWS = 3
 _MIN_ROWS = 2
 _DEEPEST = 3
 _MAX_COLUMNS = 80
 _MIN_FILLED = 0.4
-"""The share of the cells that must be filled, but for one in each column, which always is: records that have less in
-common are not a table."""
+"""The share of the cells that must be filled, not counting one in each column, which always is. Records that have less
+in common are not a table."""
 
 _UNITS_OF_A_CELL = 24
 """Work of taking a cell from its record, and again of writing it."""
 
 _UNITS_OF_A_RECORD = 12
-"""Work of seeing of what kind a record is."""
+"""Work of finding out what kind of record it is."""
 
 _CONTAINER = 1_000
-"""Characters that a nested container may take, as long as it is not written."""
+"""Characters that a nested container counts as, since it is not written to find out."""
 
 _LONGEST_NAME = 40
 _NAMING_COLUMNS = 8
@@ -60,7 +60,8 @@ _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
 
 _SHARE_OF_NAMES = 0.5
-"""The share of the room for rows that names may take. If all records can be named in it, those that do not fit are."""
+"""The share of the room for rows that names may take. If it is enough to name all records, those without a row are
+named."""
 
 _OTHER = "not an object: "
 _MIN_FOR_SAME = 3
@@ -86,18 +87,18 @@ class Records:
     """Positions that are worth showing right after the first one."""
 
     keys: Sequence[str] | None = None
-    """Where the records have names: shown as the first column."""
+    """The names of the records, if they have any: shown as the first column."""
 
     as_they_are: Mapping[int, str] = field(default_factory=dict)
     """Lines among the rows that are not records, by position."""
 
 
 def table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if not two rows would fit."""
+    """Return header and rows within ``budget`` tokens, or None if fewer than two rows would fit."""
     total = shown.records.total
     best: list[str] | None = None
     most = 0
-    # Cells without names must all be numbered where one is left out, which does not always save room.
+    # If one of the cells without names is left out, all must be numbered, which does not always save room.
     ways = (shown, shown.in_full()) if shown.same and shown.are_cells else (shown,)
     spend(counter, _UNITS_OF_A_CELL * shown.size * len(ways))
     named = [(way, way.names()) for way in ways]
@@ -257,7 +258,7 @@ class Rows:
         return "", {}
 
     def in_full(self) -> Rows:
-        """Return the same rows with what is the same in all of them in each."""
+        """Return the same rows, each also with what is the same in all of them."""
         return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
 
     def header(self, longest: int) -> str:
@@ -280,7 +281,7 @@ class Rows:
 def _filled(
     shown: Rows, named: tuple[str, dict[int, str]], longest: int, budget: int, counter: TokenCounter
 ) -> tuple[bool, int, list[str]]:
-    """Return whether every record is at least named, how many are shown whole, as many as fit, and the table."""
+    """Return whether every record is at least named, how many are shown whole (as many as fit), and the table."""
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
@@ -316,7 +317,10 @@ def _named(
 
 
 def _rows_of(items: Mapping[int, JsonValue], odd: Sequence[int]) -> dict[int, list[Record]] | None:
-    """Return the rows of each record, none of the few items that are no objects among objects; None for other items."""
+    """Return the rows of each record, or None if the items are not records.
+
+    Among objects, the few items that are not objects have no rows.
+    """
     usual = [item for position, item in items.items() if position not in odd] or list(items.values())
     if sum(isinstance(item, dict) for item in usual) > (1 - MAX_OTHERS) * len(usual):
         return {position: [item] if isinstance(item, dict) else [] for position, item in items.items()}
@@ -330,7 +334,7 @@ def _objects(item: JsonValue) -> list[Record]:
         return [item]
     if not isinstance(item, list):
         return []
-    # Of more scalars than a table has columns, none are worth a cell: there may be a million.
+    # A list of more scalars than a table has columns is not a row: there may be a million.
     if _ARE_CONTAINERS.isdisjoint(map(type, item[: _MAX_COLUMNS + 1])):
         is_row = len(item) <= _MAX_COLUMNS
         return [dict(zip(_CELLS, item, strict=False))] if is_row else []
@@ -400,7 +404,7 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
 
 
 def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
-    """Return the column that holds in every row the key of the record."""
+    """Return the column that holds the key of the record in every row."""
     if keys is None:
         return None
     for column in columns:

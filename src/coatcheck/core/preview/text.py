@@ -1,7 +1,7 @@
 """Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
 
 The tail is there because errors and totals come at the end. In text with lines longer than the budget, the cut
-is inside a line, never inside a character, and the gap is named in characters, which ``offset`` reads on from.
+is inside a line, never inside a character, and the gap is named in characters, from which ``offset`` reads on.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ how it ended."""
 
 _NUMBERED = re.compile(r"\s*(\d{1,9})[:|\t]")
 _NUMBERED_LINES, _IN_ORDER = 0.5, 0.8
-"""The share of the first lines that must have numbers, and of these the share above the one before: sizes of files are
-in no order. Tools print a part of a file with numbers: its end is not an outcome."""
+"""The share of the first lines that must have numbers, and the share of these that must be above the previous one: file
+sizes are in no order. Tools print a part of a file with line numbers, and its end is not an outcome."""
 
 _SHARE_OF_NAMES = (0.6, 0.4)
 """The share of the budget for the names in what is not shown; less where the number of each line is among them. Found
@@ -49,7 +49,7 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     cut = _cut(content, room, for_names, counter, numbered=numbered)
     taken = for_names
     if cut.has_all and (taken := _tokens_of(cut.names, counter)) < for_names * _WORTH_THE_ROOM:
-        # Head and tail get what few names leave.
+        # Head and tail get the room that a few names leave.
         cut = _cut(content, room, taken, counter, numbered=numbered, among=cut.names)
     while room > 0:
         gap = _gap(cut.start, cut.end, content, names=cut.names)
@@ -58,7 +58,7 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
         over = count_parts(counter, before, names.removesuffix(" …]"), names and " …]" + after) - budget
         if over <= 0:
             return shown
-        room -= over  # tokens of the joined parts can be more than the sum of their own
+        room -= over  # the joined parts can have more tokens than each has alone
         kept = counter.head(cut.names, max(0, counter.count(cut.names) - over - 1)).rpartition(" ")[0]
         if kept and not numbered:
             cut = cut._replace(names=kept)
@@ -82,7 +82,7 @@ def _cut(
 ) -> _Cut:
     """Return the cut that leaves head, tail and names within about ``room`` tokens; ``among`` has all names, if known.
 
-    The number of a line is not a name, so where lines have numbers, the names are looked for again.
+    The number of a line is not a name, so if lines have numbers, the names are looked for again.
     """
     text = content.text
     for_head = int((room - for_names) * (1 if numbered else HEAD_SHARE))

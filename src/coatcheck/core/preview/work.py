@@ -26,7 +26,7 @@ class TooMuchWork(Exception):
 class Metered(TokenCounter):
     """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together.
 
-    Each line is counted once, so to count a preview again after a change costs what has changed.
+    Each line is counted once, so counting a preview again after a change costs only what has changed.
     """
 
     counter: CountedOnce
@@ -95,8 +95,8 @@ def count_parts(counter: TokenCounter, *parts: str) -> int:
 def characters_of_a_token(counter: TokenCounter, text: str) -> float:
     """Return about how many characters of ``text`` take a token, from its beginning.
 
-    Not from what is known of the whole, although that costs nothing: then a preview would depend on what was counted
-    before.
+    What is known of the whole is not used, although that would cost nothing: a preview would then depend on what was
+    counted before.
     """
     part = beginning_of(text)
     return len(part) / max(1, counter.count(part))
