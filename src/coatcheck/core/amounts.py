@@ -1,6 +1,6 @@
 """Ages and sizes as people write them: ``30d``, ``2GB``.
 
-Only reading them belongs here: the command line and ``coatcheck.toml`` take the same words.
+Only reading them belongs here: the command line and ``coatcheck.toml`` accept the same notation.
 """
 
 from __future__ import annotations

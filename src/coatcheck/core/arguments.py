@@ -9,7 +9,7 @@ Models send numbers as strings, empty strings for arguments that they omit, and 
 parsers here accept or refuse all of that; the rest of the package trusts a ``Request``. Nothing here looks at content.
 
 A refusal, here or in ``reading.wording``, says what is wrong, then a colon or a full stop, then what to do instead.
-Only behind that it may name an argument that the model did not give.
+Only after the colon or full stop may it name an argument that the model did not give.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = (
 )
 
 DEFAULT_CONTEXT_LINES = 5
-"""Strands' own tool, which models may know, shows as many."""
+"""As many as Strands' own tool shows, which models may know."""
 
 MAX_CONTEXT_LINES = 100
 """A larger number is clamped to this: context is there to judge a match by, and ``line_range`` reads on."""
@@ -70,7 +70,7 @@ class Exclusion:
     """Each of these is refused."""
 
     unless: str | None = None
-    """With this argument they go together after all."""
+    """If this argument is given too, they are accepted together."""
 
     message: str
     """Names the argument and, as ``{others}``, those of the others that were given; then says what to give instead."""
@@ -87,13 +87,14 @@ class Argument:
     """Its type in the JSON schema. ``parse`` accepts more."""
 
     parse: Callable[[str, object], object]
-    """Turns the argument's name and the value that a model sent into that of ``Request``; raises ``InvalidRequest``."""
+    """Takes the argument's name, for messages, and the value that a model sent. Returns the value for ``Request``, or
+    raises ``InvalidRequest``."""
 
     described: str | None = None
     """What the schema says about it; None if the name says enough. Every request pays for these words."""
 
     default: object = None
-    """What ``Offloader.retrieve`` has if the argument is left out."""
+    """Its default in ``Offloader.retrieve``."""
 
     option: str | None = None
     """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
@@ -104,11 +105,11 @@ class Argument:
     selects: bool = True
     """Whether it selects a part of the content by itself. If not, it changes only how a part is shown, and a request
     with nothing else is for the whole content. (Strands reads ``context_lines`` alone as the first lines: its adapter
-    makes a ``line_range`` of it before the core sees it.)"""
+    turns it into a ``line_range`` before the core sees it.)"""
 
     proposed: bool = False
     """Whether every placeholder names it, as do messages that refuse a query. A name costs tokens for every offloaded
-    result, and the schema tells of each argument anyway."""
+    result, and the schema lists each argument anyway."""
 
     excludes: Exclusion | None = None
     """What it does not go together with. If two exclude each other, the row of one says so."""
@@ -147,7 +148,7 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
     ends = _range_ends(name, value)
     if ends is None:
         return None
-    # A model that wrote "3-1" wrote no start and no end.
+    # A model that wrote "3-1" gave no `start` and no `end`, so a message about it names neither.
     first, last = (
         (f"the first line of {name}", "the last") if isinstance(value, str) else (f"{name}.start", f"{name}.end")
     )

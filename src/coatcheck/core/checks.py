@@ -1,4 +1,4 @@
-"""The checks of a value alone that settings, policies and storages have in common."""
+"""The checks of a single value that settings, policies and storages have in common."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def require_positive(name: str, value: object) -> int:
 
     """
     if not is_count(value, least=1):
-        # Also in the words of Strands' own offloader, whose tests expect them.
+        # "must be positive" is the wording of Strands' own offloader, whose tests expect it.
         msg = f"{name} must be positive, a whole number above 0, not {value!r}"
         raise InvalidRequest(msg)
     return value

@@ -1,6 +1,6 @@
 """Copies of the texts of a result: a value next to them that says the same, as MCP's structured content does.
 
-What such a value says is stored with the texts, so it need not be stored again; it can be made of them.
+Such a value need not be stored: it can be made again from the stored texts.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ("Copy", "find_copy")
 
 MAX_COMPARED = 8_000_000
-"""Characters of a text that is compared as JSON: reading and writing it holds the interpreter's lock. What a longer one
-says again is stored twice."""
+"""The longest text, in characters, that is compared as JSON: reading and writing it holds the interpreter's lock. For a
+longer text, a JSON copy is not recognized, and is stored too."""
 
 _LONG_INTEGER = re.compile(r"\d{19}")
 
@@ -75,7 +75,7 @@ def _is_json_of(text: str, value: object) -> bool:
         read = orjson.loads(text)
         same = orjson.dumps(read, option=options) == orjson.dumps(value, option=options)
         if not (same and _LONG_INTEGER.search(text)):  # of which orjson makes a float
-            return same and bool(read == value)  # orjson writes NaN as null, and UUIDs and tuples as others
+            return same and bool(read == value)  # orjson writes NaN as null, a UUID as a str, a tuple as a list
     except (TypeError, ValueError, RecursionError):  # a long integer, a lone surrogate, many levels, or no JSON at all
         pass
     try:

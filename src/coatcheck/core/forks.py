@@ -1,8 +1,8 @@
-"""What a forked child must make anew, locks among it, and what a fork waits for.
+"""What a forked child process must make anew, such as locks, and what a fork waits for.
 
-A fork copies locks as they are, but of the threads only the one that forked. A lock that another one held would never
-open in the child. Servers fork after their application is loaded, so this happens. The child renews our own locks. It
-cannot renew Python's, one for each module that is being loaded, so a fork waits for ``loading``.
+A fork copies locks as they are, but only the thread that forked. A lock that another thread held would never be
+released in the child. Servers fork after their application is loaded, so this happens. The child renews our own locks.
+It cannot renew Python's import locks, one for each module that is being loaded, so a fork waits for ``loading``.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ("ForkSafeLock", "in_forked_child", "loading")
 
 LOADING_SECONDS = 10.0
-"""How long a fork waits for other threads at most: many times what all that we load takes. After that it goes on, and
-the child may hang where it needs the same module."""
+"""The longest that a fork waits for other threads: many times as long as loading all our modules takes. After that it
+goes on, and the child may hang where it needs the same module."""
 
 
 def in_forked_child(renew: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ def in_forked_child(renew: Callable[[], None]) -> None:
 class ForkSafeLock:
     """Holds a lock, and a new one after a fork: ``with lock.held:``.
 
-    What it guards must make sense to a child at every moment, even if the thread that changed it does not exist there.
+    What it guards must be usable in a child at any moment, even if the thread that was changing it is not there.
     """
 
     __slots__ = ("__weakref__", "held")
@@ -45,7 +45,7 @@ class ForkSafeLock:
         _made.add(self)
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
-        """Have a copy, as of what is pickled, be a lock that nobody holds."""
+        """Make a copy, such as an unpickled one, a new lock that nobody holds."""
         return ForkSafeLock, ()
 
     def renew(self) -> None:
@@ -59,7 +59,7 @@ _made: WeakSet[ForkSafeLock] = WeakSet()
 class _Loading:
     """Wraps each import that is made when it is first needed: ``with loading: import tiktoken``.
 
-    Any number of threads may load at once; only a fork waits, until no other thread does. So nothing waits here that
+    Any number of threads may load at once; only a fork waits, until no other thread does. So no thread waits here that
     would not wait for the module itself.
     """
 
@@ -69,7 +69,7 @@ class _Loading:
     def renew(self) -> None:
         """Forget the threads that a child does not have."""
         self._threads: list[int] = []
-        self._changed = threading.Condition()  # reentrant: what a signal or a finalizer runs may load, too
+        self._changed = threading.Condition()  # reentrant: a signal handler or a finalizer may load too
 
     def __enter__(self) -> None:
         with self._changed:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_APART", "Part", "join_texts", "split_items")
 
 MAX_APART = 8
-"""Texts of one result that are stored one by one, each with a preview of its own. More become one content."""
+"""How many texts of one result are stored one by one, each with its own preview. More are joined into one content."""
 
 _BETWEEN = "\n"
 
@@ -43,7 +43,7 @@ class Part:
 def join_texts(parts: Sequence[Part]) -> list[Part]:
     """Return the parts of a result with all its texts joined, in the place of the first one.
 
-    Empty texts are joined too, so that each item has the number that it came with, and JSON is one text per item.
+    Empty texts are joined too, so that each item keeps its number. Each JSON value is one of the texts.
     """
     items = [part.text for part in parts if part.text is not None]
     joined = _BETWEEN.join(items)

@@ -20,7 +20,7 @@ __all__ = ("lazily",)
 def lazily(
     package: str, modules: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package that gives the names of each of its ``modules``.
+    """Return ``__getattr__`` and ``__dir__`` for a package that exports the names listed for each of its ``modules``.
 
     Raises:
         AttributeError: from ``__getattr__``: there is no such name.

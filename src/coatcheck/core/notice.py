@@ -4,10 +4,11 @@ These words are an interface: agents act on them, and hosts parse the marked par
 references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
-Three of the wordings are also read back, from conversations of any age: the opening tells what is a placeholder
-(``is_placeholder``), and the heading of the references where they are (``listed_in``, where ``keep_references``
-looks), as does what it wrote into an earlier summary (``kept_in``). To change the opening, write the new one and keep
-the old one in ``_OPENINGS``; the others stay, because hosts parse the heading. Any other line can change.
+Three of the wordings are also parsed, in conversations of any age. The opening shows that a text is a placeholder
+(``is_placeholder``). The heading of the references shows where they are (``listed_in``). The line that a summary keeps
+shows which references it kept (``kept_in``). ``keep_references`` uses the last two. To change the opening, write the
+new one and keep the old one in ``_OPENINGS``. The other two must not change; hosts parse the heading too. Any other
+line can change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
 tool's answers and errors, say how to go on. Nothing here cuts or counts;
@@ -91,11 +92,11 @@ MAX_LISTED = 8
 """References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
 
 MAX_KEPT, CHARACTERS_KEPT = 20, 1_600
-"""What a summary keeps of references: as many, and all together as long. The retrieval tool lists older ones, so the
-line need not grow. Ours always fit; those that a storage chose may be paths."""
+"""The most references that a summary keeps, and the most characters that they have together. The retrieval tool lists
+older ones, so the line need not grow. Ours always fit; those that a storage chose may be paths."""
 
 ONE_KEPT = r"[\w./:@%+=~'\\-]{1,1000}"
-"""A reference that a storage chose, as it is kept: one word, which has the signs of paths and addresses only."""
+"""A reference that a summary can keep, if a storage chose it: one word, of the characters of paths and addresses."""
 
 _STILL_READS = " still reads the stored results "
 _OLDER = " and older ones"
@@ -106,10 +107,10 @@ _OPENING = "Tool result offloaded. [Offloaded: "
 """What a placeholder begins with."""
 
 _OPENINGS = (_OPENING,)
-"""What one of any version begins with: behind the opening of today, keep each older one."""
+"""What a placeholder of any version begins with: the current opening first, then each older one."""
 
 _HEADING = "[Stored references:]"
-"""The line above the references, in every version. Each of those takes one line, which begins with two blanks."""
+"""The line above the references, in every version. Each reference takes one line, which begins with two spaces."""
 
 _LINES_OF_REFERENCES = rf"\n{re.escape(_HEADING)}\r?((?:\n  .*)*)"
 
@@ -122,7 +123,7 @@ _COMPLETE = "COMPLETE: all of it is below."
 """The line after the references if the preview is the whole content."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
-"""White space, the marks of a notice, and control characters, those of writing direction among them."""
+"""White space, the marks of a notice, and control characters, including those of writing direction."""
 
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENT = 40
@@ -131,7 +132,7 @@ _LONGEST_PATH = 256
 """Characters. A path cut short is useless, so a longer one is not shown."""
 
 _NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, the ends of lines among them, and surrogates. Any blank of another script may be in a name."""
+"""Control characters, line ends and surrogates. Other kinds of white space may be in a name."""
 
 
 def notice(
@@ -156,7 +157,7 @@ def notice(
             that reads back in a shell, without the reference.
         selectors: the tool's arguments to propose, each with its form in a shell: ``arguments.PROPOSED``. Empty if none
             of the content is text.
-        whole: whether the preview is the whole content, as with ``Always`` and a small one.
+        whole: whether the preview is the whole content, as with ``Always`` and a small result.
 
     """
     opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
@@ -175,8 +176,8 @@ def notice(
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
     """Return the line that names one stored block.
 
-    Without a path that is too long, or that cannot be in a line: with a control character, an end of line, or bytes
-    that are no Unicode.
+    It leaves out a path that is too long, or that a line cannot hold, because it has a control character, a line end or
+    bytes that are not Unicode.
     """
     is_shown = path is not None and len(path) <= _LONGEST_PATH and not _NOT_IN_A_PATH.search(path)
     where = f", file: {path}" if is_shown else ""
@@ -185,7 +186,7 @@ def reference_line(reference: Reference, *, path: str | None = None) -> str:
 
 
 def list_line(reference: Reference, *, hidden: int) -> str:
-    """Return the line that names the stored list of all references, the ``hidden`` ones too, which are not shown."""
+    """Return the line that names the stored list of all references; ``hidden`` is how many of them are not shown."""
     return f"  {reference.id} (index: lists all references, including the {hidden:,} not shown here)"
 
 
@@ -261,13 +262,13 @@ def kept_references(references: Sequence[str], *, more: bool, reader: str, liste
 
 
 def kept_in(text: str) -> list[str]:
-    """Return what the lines of ``kept_references`` in a text name, also where a storage chose the references."""
+    """Return the references in the lines that ``kept_references`` made, even those that a storage chose."""
     found = (reference for named in re.findall(_KEPT, text, re.ASCII) for reference in named.split(", "))
-    return [reference for reference in found if re.search(r"[/\\\d]", reference)]  # no word of a sentence
+    return [reference for reference in found if re.search(r"[/\\\d]", reference)]  # not an ordinary word
 
 
 def listed_in(placeholder: str) -> list[str]:
-    """Return what a placeholder of any version names: the first word of each line of its references.
+    """Return the references in a placeholder of any version: the first word of each line under the heading.
 
     If a host joined its lines, the references cannot be told from the preview, and all of it is returned as one.
     """
@@ -310,9 +311,10 @@ def malformed_reference(given: str) -> str:
 
 
 def no_reference(given: str, *, is_part: bool) -> str:
-    """Return the message for a string that does not have the form of a reference; ``is_part``: it has a part of one.
+    """Return the message for a string that does not have the form of a reference.
 
-    Where it has none, it is as short as Strands' own: hosts that changed to this package compare it.
+    ``is_part`` says whether the string contains part of a reference. If it does not, the message is as short as
+    Strands' own, because hosts that switched to this package compare it.
     """
     how = ". It is not one whole reference: copy one from a placeholder." if is_part else ""
     return f"reference not found: {one_line(given)}{how}"

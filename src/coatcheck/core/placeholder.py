@@ -87,7 +87,7 @@ class Placeholder:
     """The first is the notice with the previews; each medium's mark and each unknown block follow in their order."""
 
     tokens: int
-    """What all texts among them cost."""
+    """Tokens of all texts among the blocks."""
 
 
 def build_placeholder(
@@ -109,12 +109,12 @@ def build_placeholder(
         tokens: what the result would have cost.
         retrieval_tool: the name under which the agent has the retrieval tool, or None.
         full_list: the stored list of all references, if there are more than ``notice.MAX_LISTED``.
-        max_query_bytes: of a content that can be queried.
+        max_query_bytes: the most bytes of a content that can be queried.
 
     """
     stored = [slot for slot in slots if slot.reference is not None]
     shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
-    # To parse a text for this would take as long as its preview: what can be queried begins with a list or an object.
+    # Parsing a text for this would take as long as its preview, so only its beginning is checked: a list or an object.
     texts = [(slot.content.text, slot.reference) for slot in stored if slot.content is not None and slot.reference]
     is_json = any(stored_as.size <= max_query_bytes and _BEGINS_JSON.match(text) for text, stored_as in texts)
     selectors = {name: form for name, form in PROPOSED.items() if texts and (is_json or name != "query")}
@@ -158,9 +158,9 @@ def cut_to(
 def _fit(
     head: Callable[..., str], listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
 ) -> Placeholder | None:
-    """Return the placeholder with previews as large as the limit allows, or None if it is too much without any.
+    """Return the placeholder with previews as large as the limit allows, or None if it is too large even without any.
 
-    ``head`` is ``notice`` with all but ``whole``, which only the previews tell.
+    ``head`` is ``notice`` with every argument but ``whole``, which depends on the previews.
     """
     budget = decision.preview_tokens
     for _ in range(_ROUNDS):
@@ -219,5 +219,5 @@ def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> st
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1
     joined = "\n\n".join(made[number] for number in sorted(made))
-    more = counter.count(joined) - budget  # where they meet, some ends take more tokens than by themselves
+    more = counter.count(joined) - budget  # where previews meet, their ends may take more tokens than alone
     return joined if more <= 0 else _previews(slots, counter, budget=budget - more)

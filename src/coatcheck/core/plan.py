@@ -48,14 +48,14 @@ __all__ = (
 )
 
 SHRINK_FROM_TOKENS = 512
-"""A threshold of at least this many tokens has room for the notice, a reference and a useful preview, so below it the
-promise that a placeholder costs less cannot be kept; a smaller threshold is taken at its word."""
+"""A threshold of at least this many tokens has room for the notice, a reference and a useful preview. With a smaller
+one, a placeholder cannot be promised to cost less than the threshold, which is then taken at its word."""
 
 PREVIEW_SHARE = 0.4
 """The part of the threshold that the preview gets. The rest is room for the notice and the references."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Turns a threshold in characters into a budget in tokens. The usual estimate, as for such thresholds."""
+"""Turns a threshold in characters into a budget in tokens. The usual estimate."""
 
 NOTICE_TOKENS = 160
 """What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
@@ -65,8 +65,8 @@ REFERENCE_TOKENS = 60
 """What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
-"""What one costs at least in a model's window, never by its base64 length. An image: the most that Claude makes of one
-at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens a second."""
+"""About how many tokens one takes in a model's window, whatever its base64 length. An image: the most that Claude makes
+of one at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens a second."""
 
 _DOCUMENT_TOKENS = 3_000
 """One dense page of a document, by Anthropic's figure for PDF."""
@@ -259,7 +259,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
     while movable and over > 0:
         size, negative_number = movable.pop()
-        # The threshold that fired is what the step had left for this result: less than it takes.
+        # The threshold that fired is what the step had left for this result, which is less than the result takes.
         decisions[-negative_number] = offloaded = _offload_above(size - 1, settings=settings)
         over += _placeholder_tokens(decided[-negative_number], size, offloaded) - size
     if over > 0:

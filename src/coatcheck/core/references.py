@@ -8,12 +8,12 @@ The scope part of a ``str`` is one tag: 16 hex digits of its SHA-256. The scope 
 its beginnings, from ``()`` to the whole tuple. So everything below ``("tenant-7",)`` has one prefix, and the number of
 tags tells a tuple from a ``str``.
 
-The name is for storages that choose their references themselves: they are asked to keep it in them.
+The name is for storages that choose their references themselves: they are asked to make it part of them.
 
-Nothing here is random, a clock or a counter: the same call, content and scope give the same reference in every
+Nothing here uses randomness, a clock or a counter: the same call, content and scope give the same reference in every
 framework, on every storage, after any restart. The four check digits tell a reference of this scope from any other, so
-that *unknown* and *expired* can be told apart although nothing is kept of what is gone. No raw tool name, call id or
-scope reaches a key.
+that *unknown* and *expired* can be told apart although no record is kept of content that is gone. No raw tool name,
+call id or scope reaches a key.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ DEFAULT_SCOPE = "default"
 ``Offloader(require_scope=True)`` refuses it."""
 
 DIGEST_LENGTH = 16
-"""Hex digits of a digest in a key: 64 bits, so two contents meet by accident only among billions in one scope."""
+"""Hex digits of a digest in a key: 64 bits, so two contents collide by accident only among billions in one scope."""
 
 CHECK_LENGTH = 4
-"""Hex digits of the check over scope and content. It tells misses apart; it is no secret and guards nothing."""
+"""Hex digits of the check over scope and content. It tells unknown from expired; it is no secret and guards nothing."""
 
 MAX_REFERENCE_LENGTH = 256
 """Characters of what a model gives as a reference. The longest ever made has 32 + 1 + 16 + 1 + 4; the rest is room for
@@ -83,7 +83,7 @@ MAX_SCOPE_PARTS = 8
 _LINES = "lines"
 
 INDEX_SUFFIX = f"-{_LINES}"
-"""What the key of a line index has behind that of its content."""
+"""What the key of a line index adds to that of its content."""
 
 _MAX_SLUG_LENGTH = 32
 
@@ -91,7 +91,7 @@ _HEX = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 _END = rf"-{_HEX}-[0-9a-f]{{{CHECK_LENGTH}}}"
 
 _SCOPE_PART = re.compile(rf"(?:{_HEX}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
-"""It has only hex digits, so that it is harmless as the name of a folder: no device is called so."""
+"""It has only hex digits, so it is harmless as the name of a folder: no device has such a name."""
 
 _KEY = re.compile(rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>{_HEX})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII)
 
@@ -110,7 +110,7 @@ _EXACT_END = re.compile(_END)
 """How each of them ends. It is found a hundred times faster, because it begins with a character that never varies."""
 
 _PART = re.compile(r"[0-9A-Fa-f]{12}")
-"""Most of a digest: what has it was a reference before it was cut or copied wrongly."""
+"""Most of a digest. A string that contains it was a reference before it was cut or miscopied."""
 
 _SCOPE_IN_NAME = re.compile(rf"{_HEX}_scope_({_HEX})", re.ASCII | re.IGNORECASE)
 """Finds the tag of a scope in what ``suggested_name`` makes. No tool's slug matches: the digest is too long for one."""
@@ -138,7 +138,7 @@ class Key:
 
     @classmethod
     def parse(cls, key: str) -> Key:
-        """Return the key that ``str(key)`` came from. Then its parts are harmless as names of files and folders.
+        """Return the ``Key`` whose ``str`` is ``key``. Its parts are harmless as names of files and folders.
 
         Raises:
             StorageError: ``key`` does not have the form of one.
@@ -184,7 +184,7 @@ class Key:
 
 
 def is_storage_key(key: str) -> bool:
-    """Return whether ``Key.parse`` takes ``key``."""
+    """Return whether ``Key.parse`` accepts ``key``."""
     return _KEY.fullmatch(key) is not None
 
 
@@ -283,8 +283,8 @@ def find_references(text: str) -> Iterator[re.Match[str]]:
 def suggested_name(tool_name: str, scope: Scope, *, digest: str) -> str:
     """Return the name that a storage is asked to keep in a reference of its own choice.
 
-    It contains the digest. A name made of the place in the result would come back with the tool's next call, which
-    would overwrite this one.
+    It contains the digest. A name made from the position in the result would recur in the tool's next call, which would
+    overwrite this content.
     """
     slug, short, _ = make_reference(tool_name, scope, digest=digest).split("-")
     return f"{slug}_{short}_scope_{_hash_scope(scope)[:DIGEST_LENGTH]}"
@@ -307,7 +307,8 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
 
 def names_scope(reference: str, scope: Scope) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
-    # Every tag counts: where a storage looks only at a part, as behind "..", a second tag would open the first.
+    # Every tag counts. A storage may look at only a part, such as what follows "..": then adding the tag of one's own
+    # scope would open a reference of another.
     return _tags_in(reference) == {_hash_scope(scope)[:DIGEST_LENGTH]}
 
 
@@ -344,7 +345,7 @@ def _hash_scope(scope: Scope, *, digest: str | None = None) -> str:
 
 @cache
 def _load_sha256() -> Callable[[bytes], hashlib._Hash]:
-    """Return the hash function; kept, since nothing can be imported any more while the interpreter ends."""
+    """Return the hash function, cached, since nothing can be imported while the interpreter shuts down."""
     with loading:
         import hashlib  # noqa: PLC0415 - loads OpenSSL
 

@@ -27,7 +27,7 @@ class Retrieved:
     """Arguments that read on, in addition to the reference; None at the end."""
 
     matches: int | None = None
-    """All matches of the pattern, counted to 10,000; 0 also where a query gave null or an empty list; else None."""
+    """How many matches the pattern has, counted up to 10,000; 0 if a query gave null or an empty list; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ __all__ = (
 MAX_RESULT_TOKENS = 2_500
 MAX_INLINE_TOKENS = 50_000
 DEFAULT_PREVIEW_TOKENS = 500
-"""Tokens. With a prompt cache, more cost more in every later turn than the read-backs that they save; see
+"""Tokens. With a prompt cache, a longer preview costs more in every later turn than the read-backs that it saves; see
 docs/thresholds.md."""
 
 MIN_BUDGET = 256
@@ -45,8 +45,8 @@ MAX_QUERY_BYTES = 8_000_000
 memory."""
 
 NETWORK_THREADS = 16
-"""How many each offloader has, so that a storage that hangs takes no thread from another. Threads that wait for a
-network hold no lock; 16 keep a storage busy without flooding it."""
+"""How many threads each offloader has of its own, so that a storage that hangs takes none from another. Threads that
+wait for a network hold no lock; 16 keep a storage busy without flooding it."""
 
 QUEUE_SECONDS = 300.0
 """Seconds that a call may wait for a thread: long enough for 2,400 saves of 2 s each on 16 threads."""
@@ -98,7 +98,7 @@ class Settings:
     """Whether the placeholder names the local file, for agents that have a shell."""
 
     list_arguments: bool = False
-    """Whether the list of what is stored shows the arguments of each call. They are stored with the content then."""
+    """Whether the list of what is stored shows the arguments of each call, which are then stored with the content."""
 
     require_scope: bool = False
     """Whether a call without a scope is refused instead of using the shared scope ``"default"``."""
@@ -150,7 +150,7 @@ class Settings:
     def _check_tokens(self) -> None:
         threshold = require_positive("max_result_tokens", self.max_result_tokens)
         if self.preview_tokens is not None and not is_count(self.preview_tokens):
-            # Also in the words of Strands' own offloader, whose tests expect them.
+            # "must be non-negative" is the wording of Strands' own offloader, whose tests expect it.
             msg = f"preview_tokens must be non-negative, a whole number of at least 0, not {self.preview_tokens!r}"
             raise InvalidRequest(msg)
         if self.preview_tokens is not None and self.preview_tokens >= threshold:

@@ -44,8 +44,8 @@ __all__ = (
 )
 
 WINDOW_CHARACTERS = 16_384
-"""What a tokenizer is fed at once: at most 64 KB of UTF-8. A million blanks in one piece end tiktoken's Rust code in a
-panic, which passes ``except Exception``; this size costs at most 20 ms on the worst input."""
+"""How much a tokenizer gets at once: at most 64 KB of UTF-8. A million spaces in one piece make tiktoken's Rust code
+panic, which ``except Exception`` does not catch; this size costs at most 20 ms on the worst input."""
 
 SAMPLES, SAMPLE_CHARACTERS = 6, 256
 """The windows that an estimate looks at, evenly spread over what was not counted to decide; what they cost and how
@@ -57,38 +57,38 @@ _TOKENS_OF_A_CUT = 8
 
 _SMALL_STEPS = 8
 """A slice with too many tokens loses one character per try. After this many tries each step is twice the last one: a
-long rule of dashes, or a field padded with blanks, would otherwise need hundreds of counts."""
+long rule of dashes, or a field padded with spaces, would otherwise need hundreds of counts."""
 
 _CHARACTERS_THAT_EXCEED = 8
-"""Above this many characters per token of the limit, counting the beginning first pays. Most text has fewer."""
+"""Above this many characters per token of the limit, it pays to count the beginning first. Most text has fewer."""
 
 _BYTES_PER_TOKEN = 4
 """English and code run at about four bytes a token in every current vocabulary."""
 
 _ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
-"""Encodings whose words hold no blank but at their beginning, and no line end but at their end: there text can be
-parted, and takes as many tokens as its parts. Before a slash, a line end can be within a word."""
+"""Encodings whose words have a space only at their beginning, and a line end only at their end. There text can be
+split, and takes as many tokens as its parts together. Before a slash, a line end can be inside a word."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
 _LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
-"""A longer line is counted in parts of about this length, so that one with another end is known for the most part."""
+"""A longer line is counted in parts of about this length, so that one that differs only at its end is mostly known."""
 
 _SHORT_LINE = 120
-"""Characters. Lines that are shorter are counted together: to count one by itself costs as much as 40 more of them."""
+"""Characters. Shorter lines are counted together: counting one by itself costs as much as 40 more of them together."""
 
 _LONGEST_WORD = 48
 """Characters that are searched for a gap between two words."""
 
 _LONGEST_CLUSTER = 32
-"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones end."""
+"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones are cut."""
 
 
 class TokenCounter(ABC):
     """Counts tokens. A subclass must define ``count``; it may override the other methods, which use it, to be faster.
 
-    A counter has no state that calls change: the same text gives the same number on any thread.
+    Calls do not change a counter's state: the same text gives the same number on any thread.
     """
 
     bytewise: bool = False
@@ -98,7 +98,7 @@ class TokenCounter(ABC):
     def longest_token(self) -> int | None:
         """The most UTF-8 bytes that one token covers, or None if there is no such bound.
 
-        With one, text of more bytes than ``limit`` times this exceeds ``limit`` for certain, without counting.
+        With one, text of more bytes than ``limit`` times this certainly exceeds ``limit``, without counting.
         """
         return None
 
@@ -187,11 +187,11 @@ class TiktokenCounter(TokenCounter):
         """
         if isinstance(encoding, str):
             self._name: str = check_available(encoding)
-            self._vocabulary: Vocabulary | None = None  # that of the process: a copy of this counter is small
+            self._vocabulary: Vocabulary | None = None  # the process has it: a copy of this counter is small
         else:
             self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
         self.adds_up = self._name in _ADD_UP
-        """Whether text takes as many tokens as its parts, where it is parted between two words or two lines."""
+        """Whether text takes as many tokens as its parts together, if it is split between two words or two lines."""
 
     def __repr__(self) -> str:
         return f"TiktokenCounter({self._name!r})"
@@ -232,8 +232,8 @@ class TiktokenCounter(TokenCounter):
         if len(text) > limit * vocabulary.longest_token:
             return True
         if len(text) > limit * _CHARACTERS_THAT_EXCEED:
-            # The beginning of a long text settles most questions, in small pieces: a whole window takes three to seven
-            # times as long.
+            # The beginning of a long text settles most questions. It is counted in small pieces: a whole window takes
+            # three to seven times as long.
             total = 0
             for start in range(0, WINDOW_CHARACTERS, _PIECE_CHARACTERS):
                 total += len(self._encode(text[start : start + _PIECE_CHARACTERS])) - _TOKENS_OF_A_CUT
@@ -291,7 +291,7 @@ class TiktokenCounter(TokenCounter):
         return text[start:]
 
     def _characters(self, tokens: list[int]) -> int:
-        # A token may end or begin inside a character; the bytes of that one are left out.
+        # A token may end or begin inside a character, whose bytes are then left out.
         vocabulary = self._vocabulary or load_vocabulary(self._name)
         return len(vocabulary.encoding.decode_bytes(tokens).decode("utf-8", "ignore"))
 
@@ -312,7 +312,7 @@ def for_any_text(counter: TokenCounter) -> TokenCounter:
 class _ForAnyText(TokenCounter):
     """Wraps a host's counter: makes each text valid Unicode first, of the same length, and checks each count.
 
-    A negative count, or one that is not a number, would pass every limit in silence.
+    A negative count, or one that is not a number, would silently pass every limit.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -345,7 +345,7 @@ class _ForAnyText(TokenCounter):
 class CountedOnce(TokenCounter):
     """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
 
-    It remembers what it counted, so it belongs to one result and goes with it.
+    It remembers what it counted, so it is used for one result only, and dropped with it.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -364,7 +364,7 @@ class CountedOnce(TokenCounter):
 
         Stop where there are more than ``most``.
         """
-        if len(text) > WINDOW_CHARACTERS:  # to look it up costs as much as to read it
+        if len(text) > WINDOW_CHARACTERS:  # looking it up costs as much as reading it
             return self.begin(text, most)[1]
         is_piece = len(text) <= _LINE_CHARACTERS and text.find("\n", 0, -1) < 0
         if is_piece or not self._adds_up or text in self._known:
@@ -378,7 +378,7 @@ class CountedOnce(TokenCounter):
         return total
 
     def begin(self, text: str, most: float) -> tuple[int, int]:
-        """Count ``text`` in large parts, up to one that makes it more than ``most``; return characters and tokens."""
+        """Count ``text`` in large parts until there are more than ``most`` tokens; return characters and tokens."""
         start = end = total = 0
         for edge in range(_PIECE_CHARACTERS, len(text) + _PIECE_CHARACTERS, _PIECE_CHARACTERS):
             end = min(edge, len(text))
@@ -392,7 +392,7 @@ class CountedOnce(TokenCounter):
         return end, total
 
     def count_parts(self, *parts: str) -> int:
-        """Return the tokens of all parts together: added up where text can be parted between them."""
+        """Return the tokens of all parts together: added up if the text can be split between them."""
         text = "".join(parts)
         cuts = (at for at in accumulate(map(len, parts)) if 0 < at < len(text))
         if (
@@ -423,7 +423,7 @@ class CountedOnce(TokenCounter):
         if not is_longer and (self._adds_up or not self._counter.exceeds(text, exact_up_to)):
             end, total = self.begin(text, exact_up_to)
         left = len(text) - end
-        # A host's counter may answer whether a text exceeds without counting it, so nothing of it is known here.
+        # A host's counter may tell whether a text exceeds a limit without counting it, so no count is known here.
         if left <= (SAMPLES * SAMPLE_CHARACTERS if self._adds_up else WINDOW_CHARACTERS):
             return Estimate(self.begin(text, inf)[1], exact=True)
         last = left - SAMPLE_CHARACTERS
@@ -441,9 +441,9 @@ class CountedOnce(TokenCounter):
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
-        text = text[: self._reach(text, limit) + 1]  # a cut looks at the character behind it
+        text = text[: self._reach(text, limit) + 1]  # a cut looks at the character after it
         start, left, piece = 0, limit, ""
-        for shortest in (_SHORT_LINE, 0) if self._adds_up else ():  # of lines that do not fit at once, each
+        for shortest in (_SHORT_LINE, 0) if self._adds_up else ():  # short lines together, then one by one
             for piece in _pieces(text, start, self._known, shortest=shortest):
                 tokens = self._once(piece) if len(piece) <= _PIECE_CHARACTERS else left + 1
                 if tokens > left:
@@ -510,7 +510,7 @@ def boundary_after(text: str, cut: int) -> int:
 
 
 def gap_before(text: str, cut: int) -> int | None:
-    """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be parted, if one is near."""
+    """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be split, if one is near."""
     if cut >= len(text):
         return len(text)
     found = _LAST_GAP.match(text, max(0, cut - _LONGEST_WORD), cut + 2)
@@ -518,7 +518,7 @@ def gap_before(text: str, cut: int) -> int | None:
 
 
 def gap_after(text: str, cut: int) -> int | None:
-    """Return the first position from ``cut`` on where such text can be parted, if one is near."""
+    """Return the first position from ``cut`` on where such text can be split, if one is near."""
     if cut <= 0:
         return 0
     found = _GAP.search(text, cut, min(len(text), cut + _LONGEST_WORD))
@@ -526,7 +526,7 @@ def gap_after(text: str, cut: int) -> int | None:
 
 
 def _start_of_line(text: str, start: int, end: int) -> int | None:
-    """Return where the last line from ``start`` to ``end`` begins, if such text can be parted there."""
+    """Return where the last line between ``start`` and ``end`` begins, of those where such text can be split."""
     at = end - 1
     while (at := text.rfind("\n", start, at)) >= 0:
         if _LINE_END.match(text, at):
@@ -535,9 +535,9 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
 
 
 def _pieces(text: str, start: int, known: Container[str], *, shortest: int = _SHORT_LINE) -> Iterator[str]:
-    """Yield ``text`` from ``start`` on in lines and in parts of long ones; such text can be parted there.
+    """Yield ``text`` from ``start`` on in lines and in parts of long ones; such text can be split there.
 
-    Lines of less than ``shortest`` characters come with those that follow, except for lines that are ``known``.
+    A line of fewer than ``shortest`` characters is joined with those that follow, unless it is ``known``.
     """
     stop = start
     while stop < len(text):

@@ -2,7 +2,7 @@
 
 ``o200k_base.tiktoken.gz`` next to this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
 ``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
-cache on disk. Only loading belongs here, and what only loading needs is imported when it is done.
+cache on disk. Only loading belongs here; modules that only loading needs are imported when something is loaded.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Vocabulary:
     """tiktoken's own object."""
 
     longest_token: int
-    """The most UTF-8 bytes that one token covers: 128 in o200k_base, which has a token for so many blanks."""
+    """The most UTF-8 bytes that one token covers: 128 in o200k_base, which has a token of that many spaces."""
 
 
 _lock = ForkSafeLock()
@@ -106,8 +106,8 @@ def load_vocabulary(name: str) -> Vocabulary:
         InvalidRequest: its ranks are not on this machine.
 
     """
-    # Threads that need it first at the same time meet here: the cache calls this for each, and one of them loads it.
-    with _lock.held, loading:  # all of it: a child then has the vocabulary, too, and tiktoken has a lock of its own
+    # Threads that first need it at the same time meet here: the cache calls this for each, and one of them loads it.
+    with _lock.held, loading:  # a fork waits for all of it, so no child finds tiktoken's own lock held
         if name not in _loaded:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
 
