@@ -356,7 +356,7 @@ class CountedOnce(TokenCounter):
 
     @property
     def longest_token(self) -> int | None:
-        """That of the counter behind this one."""
+        """The same as that of the counter that this one wraps."""
         return self._counter.longest_token
 
     def count(self, text: str, *, most: float = inf) -> int:

@@ -246,7 +246,7 @@ class Recorder:
         about: About,
         **details: Unpack[Details],
     ) -> None:
-        """Record how a read ended: with an answer of so many ``tokens``, or without one for a ``reason``."""
+        """Record how a read ended: with an answer, which has ``tokens``, or without one, for a ``reason``."""
         self._record(kind, about, {kind: 1}, **details)
 
     def _record(self, kind: EventKind, about: About, counts: Mapping[str, int], **details: Unpack[Details]) -> None:

@@ -58,7 +58,7 @@ BYTES_PER_TOKEN = 4
 being counted, so little is left to count, whatever the size."""
 
 _ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
-"""Media encoded in a ``str``. Longer text would have blanks or punctuation."""
+"""Media encoded in a ``str``. Longer text would have spaces or punctuation."""
 
 
 class LastResort:

@@ -117,7 +117,7 @@ def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenC
 
 
 def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dict[int, str]:
-    """Return the first of the lines that are not JSON by position, as many as fit."""
+    """Return the first of the lines that are not JSON, as many as fit, by position."""
     shown: dict[int, str] = {}
     for position, line in others.items():
         text = shortened(line)

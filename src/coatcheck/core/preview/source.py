@@ -166,7 +166,7 @@ def lines_of(content: Previewed) -> dict[int, str]:
 
 
 def sample_of(content: Previewed) -> list[str]:
-    """Return the first lines of a text that are not blank, whole ones only, to tell its kind by."""
+    """Return the first whole lines of a text that are not blank, which its kind is told by."""
     head = content.text[:_SAMPLE_CHARACTERS]
     lines = head.split("\n")
     if len(head) < len(content.text):

@@ -36,7 +36,7 @@ class Metered(TokenCounter):
 
     @property
     def longest_token(self) -> int | None:
-        """That of the counter behind this one."""
+        """The same as that of the counter that this one wraps."""
         return self.counter.longest_token
 
     def spend(self, units: int) -> None:

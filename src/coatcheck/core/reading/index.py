@@ -74,7 +74,7 @@ START = Place(0, 0, 0)
 class Checkpoints(NamedTuple):
     """Places between two characters, in rising order, the first of them the start.
 
-    Columns are read and checked in a quarter of the time that as many ``Place`` take.
+    Columns are read and checked in a quarter of the time that the same number of ``Place`` takes.
     """
 
     bytes: tuple[int, ...] = (START.byte,)
