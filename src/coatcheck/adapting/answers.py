@@ -1,6 +1,6 @@
 """The guard on the way back: a call of the retrieval tool always gets an answer, whatever fails.
 
-No control flow of the framework may run inside: its exceptions must pass.
+Run no control flow of the framework inside: its exceptions must pass through.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def answer(
     Args:
         find: returns the offloader, and ``scope`` and ``identity`` for it, which decide what may be read. It may
             raise.
-        sent: the arguments as the model sent them; a framework must not validate them, because the core words what is
-            wrong so that a model can act on it.
-        convert_media: makes the framework's content of an answer with a medium in it. Any other answer is a ``str``.
+        sent: the arguments as the model sent them. The framework must not validate them: the core says what is wrong
+            in words that a model can act on.
+        convert_media: converts an answer that holds media to the framework's content. Any other answer is a ``str``.
         native_media: as for ``Offloader.retrieve``.
         retrieval_tool: as for ``Offloader.retrieve``.
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Return ``StorageOrOffloader``, which loads the engine: annotations that nobody evaluates must not."""
+    """Return ``StorageOrOffloader``. It loads the engine, which an annotation that nobody evaluates must not do."""
     if name != "StorageOrOffloader":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -107,12 +107,13 @@ def make_offloader(
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
         owner: the class or function that the user passed them to, for error messages. None: ``Offloader``.
-        no_steps: where the adapter sees one call at a time: what the user is told who passes ``max_step_tokens``. With
-            a ready ``Offloader`` that has it, this is logged.
-        is_whole: the owner both offloads and reads back, so that None may mean a new ``InMemoryStorage``.
+        no_steps: for an adapter that sees one call at a time: what to tell a user who passes ``max_step_tokens``. If a
+            ready ``Offloader`` has it, this is logged.
+        is_whole: whether the owner both offloads and reads back. Then None means a new ``InMemoryStorage``.
 
     Raises:
-        InvalidRequest: there is neither, a ready offloader came with options, or ``max_step_tokens`` would not hold.
+        InvalidRequest: there is no storage and no offloader, a ready offloader came with options, or
+            ``max_step_tokens`` would do nothing.
         TypeError: ``Offloader`` has no such option; the message names the nearest.
 
     """
@@ -165,7 +166,7 @@ def check_names(what: str, names: Collection[str]) -> frozenset[str]:
     """Return names of tools as a set.
 
     Raises:
-        InvalidRequest: it is one ``str``, or holds something else than ``str``.
+        InvalidRequest: it is a single ``str``, or holds anything but ``str``.
 
     """
     if isinstance(names, Collection) and not isinstance(names, str) and all(isinstance(name, str) for name in names):

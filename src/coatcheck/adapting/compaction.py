@@ -1,10 +1,11 @@
 """What must survive when a conversation is compacted: the references to what it offloaded.
 
 References are read where coatcheck wrote them: in the marks of messages, in the notice of a placeholder, and in any
-text that is not a tool result, such as a summary. What else a tool returned is not searched.
+text that is not a tool result, such as a summary. Nothing else that a tool returned is searched.
 
-A tool can return the text of a placeholder itself. Many frameworks keep nothing else of ours, so it is believed; but it
-adds no more references than a placeholder has, and where there are marks, its references give way to all others.
+A tool can return the text of a placeholder itself. Many frameworks keep nothing of ours but this text, so it is
+believed. But it adds no more references than a placeholder has, and where there are marks, its references give way to
+all others.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
 _WRITERS = ("assistant", "developer", "system", "user")
-"""The roles of those who may name a reference in their own words. What has another role, or none, may be a tool's."""
+"""The roles that may name a reference in their own words. A message with any other role, or none, may be a tool's."""
 
 _OF_A_RESULT, _OF_WORDS, _OF_A_MARK = range(3)
-"""Where a reference was found: the higher, the less a tool can have written it."""
+"""Where a reference was found: the higher the value, the less likely it is that a tool wrote it."""
 
 
 def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
@@ -52,21 +53,20 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
     It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
 
     A tool that returns the text of a placeholder can add up to 8 false references with each result. Only a mark next
-    to a result tells that it was offloaded; only LangChain (except ``offload_tool``), Haystack and Strands keep one.
+    to a result shows that it was offloaded; only LangChain (except ``offload_tool``), Haystack and Strands keep one.
 
     Args:
         messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
             Pydantic AI, contents of Google ADK, or of the APIs of OpenAI, Anthropic and Bedrock as JSON values, as a
-            session of the OpenAI Agents SDK keeps them. Anything else is skipped; where reading a message raises,
-            with a warning.
+            session of the OpenAI Agents SDK keeps them. Anything else is skipped. So is a message that raises when
+            it is read, with a warning.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
         The newest references, oldest first: at most 20, and at most 1,600 characters of them, some 800 tokens, but
-        always one; ``""`` without any. If any message has a mark, those in marks are kept before those in the words of
-        users, models and summaries, and these before those that only results without a mark name. A reference that a
-        storage chose is left out if it is longer than 1,000 characters, or has other characters than a path or an
-        address.
+        always one; ``""`` without any. If any message has a mark, references in marks are kept first, then those in the
+        words of users, models and summaries, then those that only results without a mark name. A reference that a
+        storage chose is left out if it is longer than 1,000 characters, or has characters that no path or address has.
 
     Raises:
         InvalidRequest: ``messages`` is one message or text instead of several.
@@ -110,7 +110,7 @@ class _Part(NamedTuple):
     """Whether it is a tool result, or what replaced one."""
 
     is_cleared: bool = False
-    """Whether the framework replaced what the tool returned by a text of the host's, with our line."""
+    """Whether the framework replaced what the tool returned with the host's own text and our line of references."""
 
 
 def _read(message: object) -> Iterator[tuple[str, int]]:
@@ -137,7 +137,7 @@ def _references(message: object) -> Iterator[tuple[str, int]]:
 
 def _named_in(part: _Part) -> Iterator[str]:
     for text in _texts(part.content):
-        if is_placeholder(text):  # a tool wrote the preview behind the notice
+        if is_placeholder(text):  # what follows the notice is a tool's text
             yield from (match.group() for each in listed_in(text) for match in find_references(each))
         elif part.is_cleared or not part.is_result:
             yield from (match.group() for match in find_references(text))

@@ -1,6 +1,6 @@
 """What adapters do to content: base64 and data URLs, and the mark on an offloaded message.
 
-Only values go in and come out. Which blocks a framework has is the adapter's own.
+Only values go in and come out. Which blocks a framework has is for the adapter to know.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ MARK = "coatcheck"
 
 _PIECE = 3 * 2**18
 """Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
-in one go would stall an event loop, from whatever thread."""
+in one go would stall an event loop, from any thread."""
 
 
 def is_light(value: object) -> bool:
     """Return whether a value of dicts, lists and texts can be walked or written as JSON within about a millisecond.
 
-    What cannot needs a thread: see ``call_off_loop``.
+    Any other value needs a thread: see ``call_off_loop``.
     """
     left, values, characters = [value], 0, 0
     while left and values < _MAX_LIGHT_VALUES and characters < _MAX_LIGHT_CHARACTERS:
@@ -75,9 +75,9 @@ _TO_PLAIN_FORM = str.maketrans("-_", "+/", " \t\r\n")
 
 
 def decode_base64(encoded: str) -> bytes:
-    """Return the bytes that base64 encodes; none where it is malformed. May take a while: see ``call_off_loop``.
+    """Return the bytes that base64 encodes; none if it is malformed. May take a while: see ``call_off_loop``.
 
-    Blanks and ends of lines do not count, as in MIME (RFC 2045, 6.8); the URL-safe alphabet is read too (RFC 4648, 5).
+    Spaces, tabs and line ends are ignored, as in MIME (RFC 2045, 6.8). The URL-safe alphabet is read too (RFC 4648, 5).
     """
     if any(map(encoded.__contains__, _OF_OTHER_FORMS)):
         encoded = encoded.translate(_TO_PLAIN_FORM)
@@ -100,7 +100,7 @@ def encode_base64(data: bytes) -> str:
 
 
 def decode_data_url(url: str) -> tuple[bytes, str]:
-    """Return the bytes and the MIME type in a ``data:`` URL; both empty where it is another URL, or malformed."""
+    """Return the bytes and the MIME type in a ``data:`` URL; both empty if it is another URL, or malformed."""
     head, _, encoded = url.partition(",")
     if not head.startswith("data:") or not head.endswith(";base64"):
         return b"", ""
@@ -108,12 +108,12 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
 
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value
-    """Return what equals ``value`` if JSON can express it: of a tuple, the list.
+    """Return ``value`` if JSON can express it; a tuple becomes a list.
 
-    What it cannot express, ``otherwise`` converts, each row by itself.
+    ``otherwise`` converts what JSON cannot express, each row by itself.
 
-    Lists, alone or in an object, go to the encoder in pieces of 1,000 rows. It holds the interpreter's lock, and with
-    it the event loop, until it is done: for 400,000 rows most of a second, on whichever thread.
+    Lists, alone or in an object, go to the encoder in pieces of 1,000 rows. The encoder holds the interpreter's lock,
+    and with it the event loop, until it is done: most of a second for 400,000 rows, on any thread.
 
     Raises:
         TypeError: JSON cannot express it, and there is no ``otherwise``.
@@ -151,7 +151,7 @@ def _encodable(value: Any, otherwise: Callable[[Any], Any] | None) -> Any:  # no
 
 
 def text_tokens(characters: int, *, encoded: int = 0) -> int:
-    """Return about how many tokens text costs: one for four ``characters``, or for two of base64, ``encoded``.
+    """Return about how many tokens text costs: one for every four ``characters``, or every two of base64, ``encoded``.
 
     For ``Arrival.measured_tokens``, where a framework shows base64 as text.
     """
@@ -178,7 +178,7 @@ def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None
 
 
 def references_in(mark: object) -> tuple[str, ...]:
-    """Return the references in what an offloaded message keeps of ``outcome.mark``: the whole, or its references."""
+    """Return the references in what a message keeps of ``outcome.mark``: the whole mark, or only its references."""
     references = mark.get("references") if isinstance(mark, Mapping) else mark
     return tuple(each for each in references if isinstance(each, str)) if isinstance(references, list | tuple) else ()
 

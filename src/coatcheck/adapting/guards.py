@@ -1,8 +1,8 @@
 """The guard around what an adapter does with a result: no error of ours ends an agent, and each ends in one warning.
 
 Conversion, offloading and putting back happen inside ``settle``. Where one of them fails, the raw result goes on, or,
-where it is far too large, what the core's last resort makes of it. No tool and no control flow of the framework may run
-inside: its exceptions must pass. The guard on the way back is in ``answers``.
+where it is far too large, what the core's last resort makes of it. Run no tool and no control flow of the framework
+inside: its exceptions must pass through. The guard on the way back is in ``answers``.
 
 Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
 in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
@@ -68,7 +68,7 @@ Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
 MAX_LIGHT_PARTS = 500
-"""Of a result: converting more takes milliseconds, whatever they are."""
+"""The parts of a result: converting more takes milliseconds, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ class Arrival:
     """Converts the content in the simplest way, for the last resort, after ``convert`` may have failed: each text to a
     ``TextBlock``, everything else to an ``OpaqueBlock``. ``plain_blocks`` helps to write one.
 
-    None: the texts are those that ``convert`` finds. Where it fails, or does not make one block of each part, only a
-    part that is a ``str`` is text, and what is too large of the others is stored as JSON.
+    None: the texts are those that ``convert`` finds. If it fails, or does not make one block of each part, only a part
+    that is a ``str`` is text, and any other part that is too large is stored as JSON.
     """
 
     tool_name: str
@@ -99,7 +99,7 @@ class Arrival:
     is_error: bool = False
 
     is_heavy: bool = False
-    """Whether a conversion may take a while, such as decoding base64. ``asettle`` makes it on a thread then, as it does
+    """Whether a conversion may take a while, such as decoding base64. ``asettle`` then runs it on a thread, as it does
     for any list of more than 500 parts."""
 
     policy: Policy | None = None
@@ -150,8 +150,8 @@ class Batch:
     """The name under which the agent has the retrieval tool, or None."""
 
     together: bool = False
-    """Whether these are all results of one step, to be decided about together, so that ``max_step_tokens`` holds. None
-    of them may have ``measured_tokens`` or ``confirm`` then: the guard takes it as a failed conversion."""
+    """Whether these are all results of one step and are decided together, so that ``max_step_tokens`` holds. Then none
+    of them may have ``measured_tokens`` or ``confirm``: the guard treats that as a failed conversion."""
 
     @property
     def is_heavy(self) -> bool:
@@ -174,7 +174,7 @@ class Batch:
         }
 
     def convert(self) -> list[dict[str, Any]]:
-        """Convert the content of each result; return what ``Offloader.offload`` takes of it."""
+        """Convert the content of each result; return the arguments of ``Offloader.offload`` for each."""
         calls = []
         for arrival in self.arrivals:
             blocks, measured_tokens = tuple(arrival.convert(arrival.content)), arrival.measured_tokens
@@ -212,7 +212,7 @@ class Batch:
         ]
 
     def last_scope(self) -> Scope | None:
-        """Choose the scope; raises what keeps it from being chosen."""
+        """Choose the scope; raise whatever keeps it from being chosen."""
         scope: Scope | None = self.common_arguments()["scope"]
         return scope
 
@@ -232,15 +232,15 @@ class Delivery(ABC, Generic[Raw]):
     def look(self) -> Sequence[Batch]:
         """Return the results that may be offloaded, or none. ``asettle`` calls it on a thread if ``is_heavy``.
 
-        Called a second time after whatever failed, unless ``look_again`` is overridden.
+        It is called again after a failure, unless ``look_again`` is overridden.
         """
 
     @abstractmethod
     def put_back(self, changed: Sequence[Changed]) -> Raw:
-        """Return what the framework goes on with, where these results changed. Change copies, never what came."""
+        """Return what the framework goes on with, given these changed results. Change copies, never the originals."""
 
     def look_again(self) -> Sequence[Batch]:
-        """Do what ``look`` does, for the last resort, after whatever failed: with less care, if ``look`` may fail."""
+        """Do what ``look`` does, for the last resort after a failure; more simply, if ``look`` itself may fail."""
         return self.look()
 
 
@@ -257,9 +257,9 @@ class OneResult(Delivery[Raw]):
 
 
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
-    """Offload what is too large of a delivery, and return what the framework goes on with. Never raises.
+    """Offload what is too large in a delivery, and return what the framework goes on with. Never raises.
 
-    If ``look`` and ``look_again`` both fail, the result stays, whatever its size, and two warnings alone say so: no
+    If ``look`` and ``look_again`` both fail, the result stays, whatever its size, and only two warnings say so: no
     offloader is known that could count it or tell the host.
     """
     try:
@@ -332,9 +332,9 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
 
 
 def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offloader, dict[str, Any]]]:
-    """Yield the last resort of nothing, which counts what ``failed`` in an adapter and tells the host, and no more.
+    """Yield the arguments of a last resort without content: it only counts what ``failed`` and tells the host.
 
-    It is told of the result, if that was the only one.
+    It names the tool if there was only one result.
     """
     named = [(batch, arrival.tool_name) for batch in batches for arrival in batch.arrivals]
     for batch, name in named[:1]:
@@ -353,7 +353,7 @@ def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offl
 async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - `heavy` reads like `if heavy`
     """Call ``function``: on a thread where it is ``heavy``, so that it does not block the event loop, if there is one.
 
-    Not on the event loop's own threads, which the host may keep busy.
+    The event loop's own threads are not used: the host may keep them busy.
     """
     if not heavy:
         return function(*arguments)
@@ -364,10 +364,10 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
 
 
 def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what ``Offloader.offload_step`` takes of all results.
+    """Return the arguments of ``Offloader.offload_step`` for all results.
 
     Raises:
-        InvalidRequest: a result has ``measured_tokens`` or ``confirm``, which a decision about a step would pass over.
+        InvalidRequest: a result has ``measured_tokens`` or ``confirm``, which a decision about a step would ignore.
 
     """
     if any(call["measured_tokens"] or call["confirm"] for call in calls):
@@ -397,7 +397,7 @@ async def _aoffload(batch: Batch) -> Sequence[Outcome]:
 
 
 class WarnOnce:
-    """Logs one warning at most, whatever it is called with later. For what holds for a whole conversation."""
+    """Logs one warning at most, whatever it is called with later. For conditions that hold for a whole conversation."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
@@ -427,7 +427,7 @@ class RetrievalName:
             expected: the name that the user gave it; None where the user did not include it.
             warn: logs the warning.
             is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
-            how_to_add: what the user does to give the agent the tool, or to say that it has none, for the warning.
+            how_to_add: what the warning tells the user to do: give the agent the tool, or say that it has none.
 
         """
         self._expected = expected
@@ -438,8 +438,8 @@ class RetrievalName:
     def find(self, tools: Mapping[str, object]) -> str | None:
         """Return the name for placeholders: the expected one, or that of a renamed retrieval tool.
 
-        Where nobody knows the tools, ``tools`` is empty, and the answer is the expected name. Where they lack the
-        retrieval tool, it is None, after a warning.
+        If nobody knows the tools, ``tools`` is empty, and the answer is the expected name. If the retrieval tool is not
+        among them, the answer is None, after a warning.
         """
         if self._expected is not None and (not tools or self._is_ours(tools.get(self._expected))):
             return self._expected
@@ -482,8 +482,8 @@ def is_for_code_only(allowed_callers: object) -> bool:
 def asks_to_keep(holder: object) -> bool:
     """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``.
 
-    Not if it has the annotations of an MCP server's tool, as ``langchain-mcp-adapters`` puts them into a tool's
-    metadata: the server may add any key to the hints of the protocol, which are always there.
+    It does not count next to the annotations of an MCP server's tool, which ``langchain-mcp-adapters`` puts into a
+    tool's metadata: the server may add any key to the protocol's hints, which are always there.
     """
     return isinstance(holder, Mapping) and holder.get(MARK) == "keep" and "readOnlyHint" not in holder
 

@@ -24,10 +24,10 @@ class McpItem(NamedTuple):
     """An item of the ``content`` of an MCP result, taken apart."""
 
     text: str | None
-    """Its text; None of an item without one."""
+    """Its text; None for an item without one."""
 
     encoded: str | None
-    """The base64 of its medium; None of an item without one."""
+    """The base64 of its medium; None for an item without one."""
 
     said: Any
     """What else the item says: its type, URI, annotations, ``_meta``. An item that is not understood is here whole."""
@@ -54,7 +54,7 @@ def blocks_of_items(items: Sequence[Any], *, media: bool = True) -> list[Block]:
     Without ``media``, those with a medium stay opaque too, and no base64 is decoded: for the last resort.
 
     The last block has what the items say about their texts and media: URIs, types, annotations. It is one value for all
-    of them. A heading for each text was rejected, because JSON and tables below one are previewed as prose.
+    of them. A heading for each text was rejected, because JSON or a table below a heading is previewed as prose.
     """
     parsed = list(map(McpItem.parse, items))
     blocks = [_block_of(item, parts, media=media) for item, parts in zip(items, parsed, strict=True)]
@@ -92,7 +92,7 @@ def _without_none(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said_by(block: Block) -> list[dict[str, Any]]:
-    """Return what an item may say so that its block keeps all of it."""
+    """Return what else an item may say so that its block still holds all of the item."""
     if not isinstance(block, MediaBlock):
         return [{"type": "text"}]
     kind, file = block.media_type.partition("/")[0], {"uri": f"file:///{block.name or ''}"}

@@ -1,7 +1,7 @@
 """Whether the model is offered the retrieval tool in every request, or only once there is something to read back.
 
 Only the decision belongs here. Where a framework shows the tools of a request, and where it keeps a flag with the
-conversation, is the adapter's.
+conversation, is for the adapter to know.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OfferTool: TypeAlias = Literal["always", "when needed"]
 
 OFFERED = "coatcheck_offered"
 """The key of the flag, in the framework's own state of a conversation, that says that the tool was offered. It is
-never taken back: compaction may remove every placeholder, and the model may still know what they named."""
+never cleared: compaction may remove every placeholder, and the model may still know what they named."""
 
 
 def is_offered_late(offer_tool: OfferTool) -> bool:

@@ -31,8 +31,8 @@ def front_door(
         package: its ``__name__``.
         modules: for each module of the package, or, as ``"other.package:module"``, of another one, its public names.
         needs: the framework's module that the whole package needs, such as ``langchain_core``.
-        install: what pip installs it with, such as ``coatcheck[langchain]``.
-        more: for single names, another module that they need, and what pip installs that one with.
+        install: what to pass to ``pip install`` for it, such as ``coatcheck[langchain]``.
+        more: for single names, another module that each needs, and what to pass to ``pip install`` for that.
 
     Raises:
         ImportError: the framework is not installed; the message says what to install. ``__getattr__`` raises it too.
