@@ -159,9 +159,7 @@ def test_put_of_a_file_says_how_to_give_it(folder: Path) -> None:
     ran = run("put", "my log.txt")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == (
-        "coatcheck: put reads standard input, not a file that is named: coatcheck put < 'my log.txt'\n"
-    )
+    assert ran.stderr == ("coatcheck: put reads standard input, not a named file: coatcheck put < 'my log.txt'\n")
 
 
 def test_put_refuses_a_storage_before_it_reads_the_input() -> None:
@@ -178,7 +176,7 @@ def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> N
     ran = run("put", given=placeholder.encode())
 
     assert ran.exit_code == 2
-    assert ran.stderr == "coatcheck: nothing was stored: this is itself a placeholder, of what is stored already\n"
+    assert ran.stderr == "coatcheck: nothing was stored: this is itself a placeholder for stored content\n"
 
 
 @pytest.mark.parametrize("times", [1, 20_000])
@@ -324,7 +322,7 @@ def test_what_is_gone_is_told_from_what_never_was(command: str, folder: Path) ->
 
     assert (ran.exit_code, ran.stdout) == (1, "")
     assert ran.stderr == (
-        f"coatcheck: FileStorage('{folder}') does not hold {reference}: check --storage; or it was deleted there\n"
+        f"coatcheck: FileStorage('{folder}') does not hold {reference}: check --storage, or it was deleted there\n"
     )
 
 

@@ -198,10 +198,10 @@ def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given
     now = "hook --max-result-tokens=6000 '--storage=/a folder' --max-bytes=2GB\""
     assert read(settings).count(now) == len(MATCHERS)
     assert ended.output.splitlines()[-5:-1] == [
-        "--max-result-tokens was 5000, and is 6000 now.",
+        "--max-result-tokens was 5000, and is now 6000.",
         "--storage=/a folder is kept from before.",
-        "--max-age=7d is no longer there.",
-        "--max-bytes is 2GB now.",
+        "--max-age=7d was removed.",
+        "--max-bytes is now 2GB.",
     ]
 
 

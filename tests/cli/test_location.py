@@ -99,7 +99,7 @@ def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path
     [
         (
             "gs://bucket/folder",
-            'gs://bucket/folder: this is for fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
+            'gs://bucket/folder: this needs fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
         ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),

@@ -313,7 +313,7 @@ def test_a_server_without_dashes_gets_all_that_was_typed_with_them(typed: str, m
     refused = run("mcp", *shlex.split(typed))
     assert refused.exit_code == 2
     said = " ".join(refused.stderr.replace("│", " ").split())
-    assert f"A server's command goes behind --: coatcheck mcp {meant}" in said
+    assert f"A server's command goes after --: coatcheck mcp {meant}" in said
 
 
 def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:
@@ -363,8 +363,8 @@ def test_check_says_which_variables_go_before_the_file_and_what_limits_hold_then
             rows.append([" ".join(line.split()) for line in ran.stdout.splitlines()[1:5]])
 
     by_variables = [
-        "storage ./three (by COATCHECK_STORAGE, which goes before a file)",
-        "scope 'team 7' (by COATCHECK_SCOPE, which goes before a file)",
+        "storage ./three (from COATCHECK_STORAGE, which overrides a file)",
+        "scope 'team 7' (from COATCHECK_SCOPE, which overrides a file)",
         "max_age unlimited",
     ]
     assert rows == [
@@ -378,7 +378,7 @@ def test_check_says_which_variables_go_before_the_file_and_what_limits_hold_then
 def test_check_shows_no_password_of_a_storage() -> None:
     ran = run("mcp", "check", env={"COATCHECK_STORAGE": "sftp://me:s3cret@host/kept"})
 
-    assert "storage                sftp://***@host/kept (by COATCHECK_STORAGE" in ran.stdout
+    assert "storage                sftp://***@host/kept (from COATCHECK_STORAGE" in ran.stdout
 
 
 def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -569,7 +569,7 @@ def test_rm_of_a_reference_says_that_only_scopes_are_deleted(folder: Path) -> No
     ran = run("rm", reference, "--yes")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
-    said = f"rm deletes whole scopes, with --scope or --under, and no single content such as '{reference}'"
+    said = f"rm deletes whole scopes, with --scope or --under, not a single content such as '{reference}'"
     assert ran.stderr == f"coatcheck: {said}\n"
     assert len(keys(folder)) == 1
     assert "A single content cannot be deleted" in run("rm", "--help").stdout

@@ -66,7 +66,7 @@ def test_what_is_no_text_is_not_written_to_a_terminal(folder: Path) -> None:
     seen = at_terminal("cat", stored(b"\x89PNG\0", "--type", "image/png"))
 
     assert seen.exit_code == 2
-    assert seen.screen == "coatcheck: this is image/png, nothing for a terminal: write it to a file with > FILE\n"
+    assert seen.screen == "coatcheck: this is image/png, not text for a terminal: write it to a file with > FILE\n"
 
 
 def test_put_does_not_wait_for_a_person_to_type(folder: Path) -> None:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ("main",)
 
 _EXTRA = "typer"
-"""What tells whether the extra is installed; it brings rich itself."""
+"""The module whose absence means that the extra is not installed; it brings rich along."""
 
 
 _EDITS = ("install", "uninstall")
-"""What follows ``hook`` where a person typed it, and not a client."""
+"""The words after ``hook`` that only a person types, never a client."""
 
 
 def _options_of_file(options: Options, tool: str) -> Options:
@@ -31,7 +31,7 @@ def _options_of_file(options: Options, tool: str) -> Options:
 
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
-    # A client's words come through a pipe. A person who typed it would wait for nothing, and gets the help below.
+    # A client writes its event to a pipe. A person at a terminal would wait for nothing, and gets the help below.
     if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]} and not os.isatty(0):
         from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
 
@@ -58,5 +58,5 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
-    logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # what it warns of, a command says on one line
+    logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # a command reports warnings itself, on one line
     reported(app)()  # commands are wrapped one by one; what remains is the help that typer writes itself

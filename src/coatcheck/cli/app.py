@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 not there or not as it should be, 2 could not run."""
 
 
 class _Root(TyperGroup):
-    """Lists no ``--show-completion``, which works: with its two lines, help would not fit a screen of 24 lines."""
+    """Hides ``--show-completion``, which still works: with its two lines, help would not fit a screen of 24 lines."""
 
     def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 - as typer calls it
         params = super().get_params(ctx)
@@ -46,7 +46,7 @@ app = typer.Typer(
     cls=_Root,
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a bug shows Python's own traceback, without the values of variables
-    rich_markup_mode=None,  # panels need twice the lines, so help would not fit a screen, and half a second
+    rich_markup_mode=None,  # panels take half a second and twice the lines, so help would not fit a screen
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

@@ -1,6 +1,6 @@
 """Log records on standard error, written by a thread of their own: an event loop must not wait until somebody reads.
 
-A client may give a pipe and never read it, and whoever read it may be gone. Then lines are lost, and nothing else.
+A client may pass a pipe that it never reads, or the reader may be gone. Then lines are lost, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAST_SECONDS = 1.0
 
 
 class BackgroundLog(logging.Handler):
-    """Writes each record to a file; its further lines are indented, so that none of them passes for one of ours."""
+    """Writes each record to a file. All its lines but the first are indented, so that none passes for one of ours."""
 
     def __init__(self, descriptor: int) -> None:
         """Write to an open file, such as ``sys.stderr.fileno()``."""
@@ -34,7 +34,7 @@ class BackgroundLog(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have a record written, or drop it where too many wait."""
+        """Queue a record to be written, or drop it if too many wait."""
         try:
             text = f"coatcheck: {self.format(record).removeprefix('coatcheck ')}"  # as in a message for clients too
         except Exception:  # noqa: BLE001 - whoever logged it must not get this error

@@ -1,7 +1,8 @@
 """``coatcheck put``, ``get``, ``cat`` and ``show``: store one content and read it back.
 
-The library makes what is shown of a content, so people see what a model would see. These commands add what people and
-agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
+The library produces all that is shown of a content, so people see what a model would see. These commands add what
+people and agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its
+calls.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _OPTIONS = {"line_range.start": "the first line of --lines", **_FLAGS}
 """What messages call each argument here. A name that begins with another comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
-"""One of those in a message, or what the message quotes, which does not change."""
+"""Matches one of those names in a message, or a quoted part, which stays as it is."""
 
 _MIME_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(;.*)?", re.ASCII)
 
@@ -72,7 +73,7 @@ def put(
     from coatcheck.offloader import Offloader  # noqa: PLC0415
 
     if file is not None:
-        msg = f"put reads standard input, not a file that is named: coatcheck put < {shlex.quote(file)}"
+        msg = f"put reads standard input, not a named file: coatcheck put < {shlex.quote(file)}"
         raise CannotRun(msg)
     if content_type is not None and not _MIME_TYPE.fullmatch(content_type):
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
@@ -83,9 +84,9 @@ def put(
     offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=chosen, policy=Always())
     if not isinstance(outcome, Offloaded):
-        # The first event says why; a failing storage is followed by what the result then comes to.
+        # The first event says why; if the storage failed, another one follows, on what became of the result.
         is_placeholder = events[0].reason == "exempt"
-        reason = "this is itself a placeholder, of what is stored already" if is_placeholder else events[0].reason
+        reason = "this is itself a placeholder for stored content" if is_placeholder else events[0].reason
         msg = f"nothing was stored: {reason}"
         raise CannotRun(msg)
     (reference,) = outcome.references
@@ -122,10 +123,10 @@ def _option(name: str, shown: str, *, alias: str | None = None) -> Any:  # noqa:
 def get(
     reference: ReferenceArgument,
     *,
-    pattern: Annotated[str | None, _option("pattern", "Lines that match, with their number (RE2).")] = None,
+    pattern: Annotated[str | None, _option("pattern", "Lines that match, with their numbers (RE2).")] = None,
     context_lines: Annotated[int | None, _option("context_lines", "Lines around each match.")] = None,
     line_range: Annotated[
-        str | None, _option("line_range", "Those lines, or a match in them.", alias="--line-range")
+        str | None, _option("line_range", "These lines, or matches within them.", alias="--line-range")
     ] = None,
     query: Annotated[str | None, _option("query", "Fields of JSON or JSON Lines.")] = None,
     offset: Annotated[int | None, _option("offset", "Characters to skip; negative from the end.")] = None,
@@ -183,7 +184,7 @@ def cat(reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAG
     elif is_text(content.content_type):
         show(content.data.decode("utf-8", "replace"))
     else:
-        msg = f"this is {content.content_type}, nothing for a terminal: write it to a file with > FILE"
+        msg = f"this is {content.content_type}, not text for a terminal: write it to a file with > FILE"
         raise CannotRun(msg)
 
 
@@ -232,7 +233,7 @@ def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
     try:
         yield
     except ReferenceExpired as error:
-        msg = f"{storage!r} does not hold {error.reference}: check --storage; or it was deleted there"
+        msg = f"{storage!r} does not hold {error.reference}: check --storage, or it was deleted there"
         raise ReferenceExpired(msg, reference=error.reference) from error
     except ReferenceNotFound as error:
         msg = f"scope {scope!r} has no reference {error.reference}. Check both; looked in {storage!r}"
@@ -256,7 +257,7 @@ def _shown(block: Block, outcome: Offloaded, *, most: int) -> tuple[str, bool]:
     if not TiktokenCounter().exceeds(block.text, most):
         return block.text.removesuffix("\n"), True
     (placeholder,) = (each.text for each in outcome.blocks if isinstance(each, TextBlock))
-    return placeholder.partition("\n\n")[2], False  # behind the notice, which is for models
+    return placeholder.partition("\n\n")[2], False  # after the notice, which is for models
 
 
 def _standard_input() -> bytes:
@@ -302,7 +303,7 @@ def _block(data: bytes, content_type: str | None) -> Block:
 
 
 def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: Scope) -> str:
-    """Return a command on a content, as a shell takes it."""
+    """Return a command that reads a content, as a shell takes it."""
     given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
         given["--storage"] = storage

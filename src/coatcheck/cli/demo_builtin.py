@@ -3,7 +3,7 @@
     text    the source of the standard library, all files as one text
     JSON    every Unicode character that has a name of its own, as records
 
-A further kind is a function that returns a ``Case``, and its script. Both are the same on every run of one Python.
+To add a kind, add a function that returns a ``Case``, and its script. The data is the same on every run of one Python.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def builtin_cases() -> Iterator[Case]:
 
 
 def standard_library(folder: Path) -> str:
-    """Return every Python file below ``folder`` but its tests, each under a line with its name, in order of the names.
+    """Return every Python file below ``folder`` but its tests, each under a line with its name, sorted by name.
 
     Raises:
         CannotRun: there is none.
@@ -139,7 +139,7 @@ class FindCharacter:
     @property
     def question(self) -> str:
         """What the user asks."""
-        return f"Which code and category has the character {self.name}, and how many characters are in that category?"
+        return f"Which code and category does {self.name} have, and how many characters are in that category?"
 
     def first_call(self) -> Arguments:
         """Look for the name."""

@@ -1,4 +1,4 @@
-"""``coatcheck demo``: its arguments, and how its report comes to the screen, part by part.
+"""``coatcheck demo``: its arguments, and how its report reaches the screen, part by part.
 
 What the demo does is in ``demo`` and its neighbours, what it looks like in ``screen``; both are loaded when it runs.
 """
@@ -44,9 +44,7 @@ def demo(
     ] = None,
     storage: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", file_okay=False, help="Where to store; by default a new folder for temporary files."
-        ),
+        typer.Option(metavar="FOLDER", file_okay=False, help="Where to store; by default a new temporary folder."),
     ] = None,
     max_result_tokens: Annotated[
         int,
@@ -71,7 +69,7 @@ def demo(
 def _run_demo(
     console: Console, file: Path | None, storage: Path | None, *, max_result_tokens: int, model: str | None
 ) -> DemoReport:
-    """Run the demo, and show each part as soon as it is there.
+    """Run the demo, and show each part as soon as it is ready.
 
     Raises:
         CannotRun: an extra, the data or the model is missing.

@@ -3,7 +3,7 @@
     JSON with a list of records    a value that occurs once in it: what else does its record hold?
     anything else                  the rarest word in its middle: on which line, and what is around it?
 
-A further kind of file is a function that returns its script, or None where the file is of another kind.
+To add a kind of file, add a function that returns its script, or None if the file is of another kind.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MAX_RECORD = 1_000
 """Characters of JSON, so that every answer holds a record whole."""
 
 _MAX_TRIED = 20
-"""Values looked for in the whole text, as one that occurs once, before the file is treated as plain text."""
+"""How many values are tried, to find one that occurs once in the text, before the file is treated as plain text."""
 
 _MAX_FIELDS = 5
 _LONGEST_VALUE = 40
@@ -187,7 +187,7 @@ class FindRecord:
 
 
 def _word_script(text: str) -> FindWord:
-    """Ask for the rarest word, and of several such for the first behind the middle, which no preview shows."""
+    """Ask for the rarest word; of several equally rare, for the first after the middle, which no preview shows."""
     for form in _WORDS:
         words = form.findall(text)
         counts = Counter(words)
@@ -199,7 +199,7 @@ def _word_script(text: str) -> FindWord:
 
 
 def _record_script(text: str) -> FindRecord | None:
-    """Ask for a record from the middle of a JSON list, or return None where no record is fit to be asked for."""
+    """Ask for a record from the middle of a JSON list, or return None if no record is fit for a question."""
     under, records = _records(text)
     if not 0 < len(records) <= _MAX_RECORDS:
         return None

@@ -1,7 +1,7 @@
 """The models of the demo: the scripted one, and how a real one is made.
 
-The scripted model is a chat model like any other, in this process: it sees the conversation and nothing else. What it
-asks and how it finds the answer is its script's.
+The scripted model is a chat model like any other, in this process: it sees the conversation and nothing else. Its
+script decides what it asks and how it finds the answer.
 """
 
 from __future__ import annotations

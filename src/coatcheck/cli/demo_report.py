@@ -62,7 +62,7 @@ class PartReport:
     """Bytes that the tool returned."""
 
     tokens: int
-    """Tokens that the tool returned, all of them counted; the placeholder says an estimate."""
+    """Tokens that the tool returned, all of them counted; the placeholder shows an estimate."""
 
     outcome: str
     """What became of the result: "offloaded", "kept", or "truncated" where it could not be stored."""
@@ -88,7 +88,7 @@ class PartReport:
     """From the question to the answer."""
 
     reference: str | None
-    """The placeholder; None where the result stayed in the conversation, as for ``path``."""
+    """The reference of the stored result; None if it stayed in the conversation, as for ``path``."""
 
     path: str | None
 
@@ -113,7 +113,7 @@ class DemoReport:
 
     @property
     def verified(self) -> bool:
-        """Whether every part is."""
+        """Whether every part is verified."""
         return all(part.verified for part in self.parts)
 
     def as_json(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def part_report(
         events: what the offloader did during the run.
         counter: measures every message.
         seconds: what the conversation took.
-        answer_in_data: whether the answer was found right.
+        answer_in_data: whether the answer states what the data says.
         path: the stored file, if the result was stored.
 
     """

@@ -141,7 +141,7 @@ def query_result(answer: str) -> object:
 
 
 def states(answer: str, fact: str) -> bool:
-    """Return whether an answer states a fact: as a whole word, however blanks and thousands are written."""
+    """Return whether an answer states a fact: as a whole word, however spaces and thousands are written."""
     stated, wanted = (" ".join(_THOUSANDS.sub("", text).split()) for text in (answer, fact))
     before = r"(?<!\w)" if re.match(r"\w", wanted) else ""
     behind = r"(?!\w)" if re.search(r"\w\Z", wanted) else ""

@@ -61,7 +61,7 @@ def _end(code: int, message: str) -> NoReturn:
 
 
 def _give_up_output() -> None:
-    """Let what is still buffered go nowhere: the interpreter writes it at its end, and would complain."""
+    """Send what is still buffered nowhere: the interpreter would write it as it exits, and complain."""
     with suppress(OSError):  # a test's standard output is not a file
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -39,12 +39,12 @@ _EMPTY = "{}\n"
 """What a new settings file holds before the hook is added."""
 
 _SECONDS = 60
-"""After which Claude Code goes on with the result as it is."""
+"""After this time Claude Code goes on with the result as it is."""
 
 hook = typer.Typer(
     help="""\b
-Claude Code runs it after each tool: a preview takes a large result's place.
-After a compaction it names what the session stored.
+Claude Code runs this after each tool: a preview replaces a large result.
+After a compaction it lists what the session stored.
 Reads the hook's JSON on standard input. Exit codes: 0 always. Its options:
 --storage DIR, --max-result-tokens N, --max-inline-tokens N, --max-bytes SIZE,
 --max-age AGE, --config FILE (a coatcheck.toml), and --retrieval-tool NAME
@@ -106,7 +106,7 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
     """Return the options that are given, and those that are to go back to their defaults.
 
     Raises:
-        CannotRun: one of them is wrong: a client would show nobody what the hook says of it.
+        CannotRun: one of them is wrong: a client would show nobody what the hook says about it.
 
     """
     from coatcheck.cli.hook_settings import checked_file  # noqa: PLC0415 - not for --help
@@ -132,15 +132,15 @@ def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]
     """Yield what became of the options that the entry had."""
     for name, old in before.items():
         if name not in now:
-            yield f"{name}={old} is no longer there."
+            yield f"{name}={old} was removed."
         elif now[name] == old:
             yield f"{name}={old} is kept from before."
         else:
-            yield f"{name} was {old}, and is {now[name]} now."
+            yield f"{name} was {old}, and is now {now[name]}."
     for name in now.keys() - before.keys():
-        yield f"{name} is {now[name]} now."
+        yield f"{name} is now {now[name]}."
     for each in unknown:
-        yield f"Dropped from the command of before: {each}."
+        yield f"Dropped from the earlier command: {each}."
 
 
 def _listing(words: list[str]) -> Iterator[str]:
@@ -253,6 +253,6 @@ _command = partial(hook.command, cls=PlainCommand)
 _command(
     "install",
     context_settings={"ignore_unknown_options": True},
-    epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.",
+    epilog="Exit codes: 0 done, 2 could not run; then the file is unchanged.",
 )(install)
-_command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)
+_command("uninstall", epilog="Exit codes: 0 done, 2 could not run; then the file is unchanged.")(uninstall)

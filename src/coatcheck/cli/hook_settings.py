@@ -85,9 +85,9 @@ def _storage(config: Config) -> dict[str, str]:
 
 
 def _names(tool: str) -> Iterator[str]:
-    """Yield the names of a tool in the file: its own and, of an MCP server, also without and with the server's.
+    """Yield the names of a tool in the file: its own and, for an MCP server's tool, also without and with the server's.
 
-    Where a server's name ends is not known, since both may hold ``__``. So each place counts.
+    Where the server's name ends is not known, since both names may hold ``__``. So every place counts.
     """
     yield tool
     if tool.startswith(OF_SERVER):

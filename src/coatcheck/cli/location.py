@@ -27,12 +27,12 @@ __all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storag
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
 DEFAULT_STORAGE = "~/.coatcheck"
-"""One for each user, wherever a command runs: what was put in one folder is got in another."""
+"""One for each user, wherever a command runs: what was put from one folder can be got from another."""
 
 _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-"""At least two characters, so that the drives of Windows are none."""
+"""At least two characters, so that a drive of Windows is not taken for a scheme."""
 
 _SECRET = re.compile(r"(?<=://)[^/@:]*:.*(?=@)|(?<=\?).*")
 """In a URL: a user's name, which may be empty, and a password with anything in it; or a query. A name alone is no
@@ -169,7 +169,7 @@ def _filesystem(url: str) -> Storage:
     try:
         from fsspec import url_to_fs  # noqa: PLC0415 - see _folder
     except ImportError:
-        msg = f"{url}: this is for fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
+        msg = f"{url}: this needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
         raise CannotRun(msg) from None
     from coatcheck.storage.fsspec_bridge import FsspecBridge  # noqa: PLC0415
 

@@ -57,7 +57,7 @@ _COMMAND = "coatcheck.mcp.command"
 """Where the group leaves the server's command for the proxy."""
 
 _TYPED = "coatcheck.mcp.typed"
-"""Where it leaves all words behind ``coatcheck mcp``."""
+"""Where it leaves all words after ``coatcheck mcp``."""
 
 
 class _Group(TyperGroup):
@@ -80,9 +80,9 @@ class _Group(TyperGroup):
         if args[0] not in self.commands:
             typed = ctx.meta[_TYPED]
             end = typed.index("--") if "--" in typed else len(typed)
-            begin = end - len(args)  # options are read up to the first word that is none
+            begin = end - len(args)  # options are read up to the first word that is not one
             meant = shlex.join(["coatcheck", "mcp", *typed[:begin], "--", *typed[begin:]])
-            ctx.fail(f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes behind --: {meant}")
+            ctx.fail(f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes after --: {meant}")
         return super().resolve_command(ctx, args)
 
 
@@ -129,7 +129,7 @@ def run_proxy(
     if (bool(command) and bool(url)) or not (is_one or settings.servers):
         msg = (
             "name one server, by its command after `--`, as in `coatcheck mcp -- npx -y SERVER`, or by its --url;"
-            " or several in a file, as [servers.NAME], and the file by --config"
+            " or several as [servers.NAME] in a file, and that file by --config"
         )
         raise CannotRun(msg)
     headers = _headers(header or [])
@@ -156,7 +156,7 @@ def proxy_stats(
     *,
     storage: Annotated[
         str | None,
-        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="Where the proxy stores, if not by default."),
+        typer.Option(envvar=STORAGE_VARIABLE, metavar="PATH|URL", help="The proxy's storage, if not the default one."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -173,10 +173,10 @@ def proxy_stats(
 
 
 def _load_vocabulary() -> None:
-    """Load what counts tokens, before anything else is there.
+    """Load what counts tokens, before anything else is loaded.
 
-    The first large result would wait for it. While it loads it takes 77 MB, of which 29 are free for the rest later. In
-    a thread, next to the imports, it would take as long, and more memory at most.
+    Otherwise the first large result would wait for it. Loading takes 77 MB, of which 29 are free afterwards, for the
+    rest. On a thread, during the imports, it would take as long, and more memory at its peak.
     """
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415 - see above
 
@@ -200,7 +200,7 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
-    """Return the headers that ``NAME:VALUE`` name. Secrets belong into variables: others see a command line."""
+    """Return the headers given as ``NAME:VALUE``. Secrets belong in variables: others can see a command line."""
     from coatcheck_mcp.config import fault_in_header  # noqa: PLC0415 - see _settings
 
     headers = {}
@@ -218,7 +218,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
 
 
 def _value_of(found: re.Match[str], *, header: str) -> str:
-    """Return the value of a variable in a header, without blanks around it: a token from a file has a line end.
+    """Return the value of a variable in a header, without the spaces around it: a token from a file has a line end.
 
     Raises:
         CannotRun: it is not set, so that the server would get its name in place of a token; or it is empty.
@@ -323,7 +323,7 @@ def _proxy(
 
 
 def _fault_of(storage: Storage) -> str:
-    """Return why a folder, which is made if need be, takes no files now; "" if it does. No other storage is asked."""
+    """Return why no file can be written to a folder, which is made if need be; "" if one can, or for other storages."""
     from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - see _settings
     from coatcheck.storage.folder import make_folders  # noqa: PLC0415 - see _settings
 
@@ -333,11 +333,11 @@ def _fault_of(storage: Storage) -> str:
         make_folders(storage.root, (), fsync=False)
     except OSError as error:
         return storage.describe_error(error)
-    return "" if os.access(storage.root, os.W_OK | os.X_OK) else f"you must not write to {str(storage.root)!r}"
+    return "" if os.access(storage.root, os.W_OK | os.X_OK) else f"no permission to write to {str(storage.root)!r}"
 
 
 def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Collection[str]) -> None:
-    """Name the rules of the file that no tool has, and what they could name."""
+    """Name the rules of the file that match no tool, and the tools that they may have meant."""
     named = [names_of(tool) for tool in tools]
     patterns = settings.unused_patterns(named)
     if not patterns:
@@ -356,14 +356,14 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
 
 
 def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str], str]:
-    """Return the function that makes a scope of a server's name, and says and notes it.
+    """Return a function that makes a scope from a server's name, tells people, and keeps a note of it.
 
-    A server has its name once it is up. The ``name`` that the user gave goes before what the server calls itself.
+    A server's name is known once it is up. The ``name`` that the user gave overrides what the server calls itself.
     """
     from coatcheck.cli.scope_notes import write_note  # noqa: PLC0415 - see _settings
     from coatcheck_mcp.scope import folder_scope, working_folder  # noqa: PLC0415 - see _settings
 
-    folder = working_folder()  # now: it may be deleted, as that of a worktree
+    folder = working_folder()  # now: it may be deleted later, as a worktree may
 
     @cache
     def said(server: str) -> str:
@@ -380,7 +380,7 @@ def _how_to_list(where: str, scope: Scope) -> str:
 
 
 def _say(message: str) -> None:
-    """Tell people something while requests run, which must not wait until they have read it."""
+    """Tell people something while requests run, without making these wait until it is read."""
     logging.getLogger("coatcheck_mcp").info("%s", message)
 
 
@@ -415,7 +415,7 @@ def _listener(port: int) -> socket.socket:
     """Open a port of this machine.
 
     Raises:
-        CannotRun: it is taken, or not for this user.
+        CannotRun: it is taken, or this user may not open it.
 
     """
     import socket  # noqa: PLC0415 - only for HTTP
@@ -448,9 +448,9 @@ def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> Non
 
 
 def _say_on_stderr() -> None:
-    """Let people see what left, and what failed.
+    """Let people see what left the conversation, and what failed.
 
-    What other packages log goes the same way: Python would write it on the event loop, and wait for whoever reads it.
+    What other packages log goes the same way: Python would write it on the event loop, and wait for the reader.
     """
     handler = BackgroundLog(_STANDARD_ERROR)
     handler.addFilter(_without_traceback)
@@ -462,9 +462,9 @@ def _say_on_stderr() -> None:
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """Put the error in place of the traceback of what the ``mcp`` package logs; for a line that is no message, nothing.
+    """Replace the traceback of what the ``mcp`` package logs with the error, or with nothing for a line of no message.
 
-    Servers may print many such lines, and the error would repeat each.
+    Servers may print many such lines, and the error would repeat each of them.
     """
     if record.name.startswith("mcp.") and record.exc_info:
         with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors

@@ -52,7 +52,7 @@ def check(
     """Check a coatcheck.toml; show what applies.
 
     Without --config these are the defaults. COATCHECK_STORAGE and COATCHECK_SCOPE
-    go before both, as for the proxy. No server is started.
+    override both, as for the proxy. No server is started.
     """
     from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
@@ -101,7 +101,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
 
 def _by(variable: str) -> str:
     """Say which variable decided, if it is set."""
-    return f" (by {variable}, which goes before a file)" if os.environ.get(variable) else ""
+    return f" (from {variable}, which overrides a file)" if os.environ.get(variable) else ""
 
 
 def _rules(config: Config) -> Iterator[tuple[str, str]]:
@@ -171,7 +171,7 @@ def install(
 
 @reported
 def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: _DryRun = False) -> None:
-    """Take coatcheck away from a server again.
+    """Remove coatcheck from a server.
 
     Only its entry changes; the rest of the file does not. Stored content is not
     deleted: uninstall says where it stays.
@@ -254,7 +254,7 @@ def status(
 
 
 def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
-    """Yield the files to look into, each with its client: None for a file that no client has by itself."""
+    """Yield the files to look into, each with its client; None for a file that is no client's."""
     from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
 
     if file is not None:
@@ -292,6 +292,6 @@ def register(group: typer.Typer) -> None:
     """Add the commands to ``coatcheck mcp``."""
     command = partial(group.command, cls=PlainCommand)
     command("check", epilog="Exit codes: 0 right, 1 would fail here, 2 wrong, or could not run.")(check)
-    command("install", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(install)
-    command("uninstall", epilog="Exit codes: 0 done, 2 could not run; the file is as it was then.")(uninstall)
+    command("install", epilog="Exit codes: 0 done, 2 could not run; then the file is unchanged.")(install)
+    command("uninstall", epilog="Exit codes: 0 done, 2 could not run; then the file is unchanged.")(uninstall)
     command("status", epilog="Exit codes: 0 listed, 1 a file could not be read, 2 could not run.")(status)

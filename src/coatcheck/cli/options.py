@@ -57,7 +57,7 @@ def scope_of(given: Sequence[str] | None) -> Scope:
 
 
 def refuse_empty(**options: str | Sequence[str] | None) -> None:
-    """Refuse an option that is given without a value, as by a variable of a shell that is not set.
+    """Refuse an option that is given without a value, as by a shell variable that is not set.
 
     Raises:
         CannotRun: one is empty.
@@ -73,13 +73,13 @@ class PlainCommand(TyperCommand):
     """A command with help for people who do not know Python."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
-        """Let the parameters that typer made be plain ones."""
+        """Make the parameters that typer made plain ones."""
         super().__init__(*args, **kwargs)
         make_plain(self.params)
 
 
 def make_plain(parameters: Iterable[Any]) -> None:
-    """Let parameters that typer made show themselves in another way, and take the whole of a variable as one value."""
+    """Make parameters of typer's plain in help, and let each take the whole of its variable as one value."""
     for each in parameters:
         each.__class__ = _Argument if isinstance(each, TyperArgument) else _Option
 
@@ -98,6 +98,6 @@ class _Option(TyperOption):
     """An option that takes the whole of its variable as one value, spaces too."""
 
     def value_from_envvar(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
-        """Return the variable; for an option that may be given several times, as one of them."""
+        """Return the variable; for an option that may be given several times, as its only value."""
         value = self.resolve_envvar_value(ctx)
         return [value] if self.multiple and value is not None else value

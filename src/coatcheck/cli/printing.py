@@ -1,7 +1,7 @@
 """What commands write, and where: answers to standard output, all else to standard error.
 
-A file or a pipe gets content as it is. A terminal gets it without what would steer it: whatever a tool returned may
-have been made for that. Nothing is read as markup.
+A file or a pipe gets content as it is. A terminal gets it without characters that would control it: what a tool
+returned may have been made to do that. Nothing is read as markup.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = (
 
 
 def printable(text: str) -> str:
-    """Return foreign text without what would steer a terminal; line ends stay, tabs become blanks."""
+    """Return foreign text without characters that would control a terminal; line ends stay, tabs become spaces."""
     plain = text.replace("\r\n", "\n").expandtabs(4)
     return "".join(character if character.isprintable() or character == "\n" else "·" for character in plain)
 
@@ -68,7 +68,7 @@ def complain(message: str) -> None:
 
 
 def open_console(*, quiet: bool) -> Console:
-    """Return what writes reports to standard output, and nothing if ``quiet``."""
+    """Return a console that writes reports to standard output, or nothing if ``quiet``."""
     from rich.console import Console  # noqa: PLC0415 - not for --help
 
     class OnPipes(Console):
@@ -80,7 +80,7 @@ def open_console(*, quiet: bool) -> Console:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error while the block runs, on a terminal only; give what moves it on."""
+    """Show a bar on standard error while the block runs, on a terminal only; yield what advances it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -35,10 +35,10 @@ _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
 """Around the library's default, up to the largest single result that anyone lets into a conversation."""
 
 _MAX_RETRIEVALS = 100
-"""Of each result; every one is a turn to add up, so a slip of the finger could take hours."""
+"""Of each result; every one is a turn to add up, so a typo could take hours."""
 
 _MAX_PRICE = 1e12
-"""In any currency; far above it, costs would become infinite, which is no JSON."""
+"""In any currency; far above it, costs would become infinite, which JSON cannot express."""
 
 _Transcripts = Annotated[
     list[Path],
@@ -147,7 +147,7 @@ def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None])
     """Refuse prices that no cost can be computed with.
 
     Raises:
-        BadParameter: one is too high, the price is 0, or there is a price of the cache and none of what is not cached.
+        BadParameter: one is too high, the price is 0, or a price of the cache came without ``--price``.
 
     """
     if price == 0:
@@ -186,7 +186,7 @@ def _would_replace(page: Path, transcripts: list[Path]) -> bool:
 
 
 def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
-    """Read and replay everything, showing how far it is if somebody watches.
+    """Read and replay everything, showing the progress if somebody watches.
 
     Raises:
         InvalidRequest: no conversation can be read, or none can be replayed. If others can, one that cannot is left out

@@ -47,7 +47,7 @@ _COST = "Cost: in the unit of --price."
 _DEFAULT = {"max_result_tokens": MAX_RESULT_TOKENS}
 
 _LAST_ROWS = 5
-"""Of conversations, among these rows: they cost most more, or save least."""
+"""Of conversations, among these rows: those that save least, or cost more."""
 
 _LONG_NUMBER = 10_000
 _MIN_NAME, _OTHER_COLUMNS = 18, 63
@@ -171,7 +171,7 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
 
 
 def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None) -> str:
-    """Return the share that is saved; of a row that only offloading bills, what that is."""
+    """Return the share that is saved, or for a row that only offloading bills, what it bills."""
     tokens = amount.billed.tokens
     if not row.without.tokens:
         return f"+{tokens:,} " if tokens < _LONG_NUMBER else f"+{tokens // 1_000:,}K "  # as wide as a share

@@ -2,9 +2,9 @@
 
     root/scopes/<digest>.json    {"scope": "mcp-...", "server": "github", "folder": "/a/project"}
 
-A proxy writes one when it knows its server, next to what it stores, and no second time, so nothing removes it. No
-content is found by it, so one that is missing or wrong costs nothing but a name. The server's command is not in it,
-since it may hold secrets.
+A proxy writes a note next to what it stores, once, as soon as it knows its server, so nothing removes it. No content is
+found through a note, so one that is missing or wrong costs nothing but a name. The server's command is not in it, since
+it may hold secrets.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def write_note(storage: object, scope: str, *, server: str) -> None:
 
 
 def read_note(storage: object, part: str) -> ScopeNote | None:
-    """Return what the scope of a key stands for; None if nobody noted it, or somebody noted another one there."""
+    """Return what the scope of a key stands for; None if there is no note, or one of another scope."""
     if not isinstance(storage, FileStorage):
         return None
     with suppress(OSError, ValueError, TypeError, RecursionError, CorruptContent):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
 
 _MAX_SCOPES = 15
-"""Shown of many; with the total they fit a screen. All are in the JSON."""
+"""The most that are shown; with the total they fit a screen. The JSON has all."""
 
 _NAME_COLUMNS = 33
 """What a key takes."""
@@ -40,7 +40,7 @@ _NAME_COLUMNS = 33
 _EXTRAS = "more in indexes of lines and leftovers"
 
 _NAMELESS = " Where a name is lost, sweep --max-age 30d deletes by age, in all scopes."
-"""For who deletes: a scope is deleted by its name alone, and a storage does not know names."""
+"""For people who delete: a scope can be deleted only by its name, and a storage does not know names."""
 
 
 @reported
@@ -253,7 +253,7 @@ def remove(
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
 
     if reference is not None:
-        msg = f"rm deletes whole scopes, with --scope or --under, and no single content such as {reference!r}"
+        msg = f"rm deletes whole scopes, with --scope or --under, not a single content such as {reference!r}"
         raise CannotRun(msg)
     if bool(scope) == bool(under):
         msg = "rm needs either --scope or --under"
@@ -297,7 +297,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
 
 
 def _noted(access: StorageAccess, found: list[Listed]) -> str:
-    """Say how to list the names of scopes, where proxies noted those of theirs; empty where they did not."""
+    """Say how to list the names of scopes that proxies noted; empty if they noted none."""
     from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
     from coatcheck.core.references import Key  # noqa: PLC0415
 
@@ -345,7 +345,7 @@ def _contents(found: Iterable[Listed]) -> list[Listed]:
 
 
 def _digest(part: str) -> str:
-    """Return what tells a scope from others: of a tuple the last tag, since those of one tenant begin alike."""
+    """Return what tells a scope from others: for a tuple the last tag, since those of one tenant begin alike."""
     from coatcheck.core.references import scope_tags  # noqa: PLC0415 - see list_contents
 
     *before, last = scope_tags(part)

@@ -194,7 +194,7 @@ def wait_until_listening(process: subprocess.Popen[Any], port: int) -> None:
         (["--config=coatcheck.toml"], "names the variable HIDDEN, which is not set"),
         (["--config=coatcheck.toml", "--name=near"], "--name is for the one server of the command line"),
         (["--config=coatcheck.toml", "--oauth"], "--header and --oauth are for --url"),
-        ([], "or several in a file, as [servers.NAME]"),
+        ([], "or several as [servers.NAME] in a file"),
     ],
     ids=["variable", "name", "oauth", "no server"],
 )
