@@ -471,7 +471,7 @@ def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_fil
 
     ended = run(home, event(BASH), config)
 
-    said = f"storage is 's3://bucket/prefix', and the hook stores in a folder: it stores in {home}/.coatcheck/hook\n"
+    said = f"storage is 's3://bucket/prefix', but the hook stores only in a folder: it uses {home}/.coatcheck/hook\n"
     assert said in ended.stderr.decode()
     assert (home / ".coatcheck/hook").exists()
     assert answer(home, event({**BASH, "stdout": HALF}), config) is None

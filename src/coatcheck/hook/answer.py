@@ -47,9 +47,9 @@ _STDOUT, _STDERR = 1, 2
 def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None = None) -> None:
     """Answer the hook that stdin holds, and end the process with 0.
 
-    ``of_file`` returns the options for a tool where a file says more; it is called for no small result.
+    ``of_file`` returns the options for a tool where a file says more; it is not called for a small result.
 
-    The process ends without what Python does last: there is nothing to clean up, and a reader that went away must not
+    The process ends without Python's own shutdown: there is nothing to clean up, and a reader that went away must not
     change the exit code, which a client may take for a refusal.
     """
     gc.disable()  # a million values of JSON, none of which is garbage before the end
@@ -67,7 +67,7 @@ def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None 
 
 def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None) -> bytes | None:
     """Return the JSON that answers what a client said; None if the result stays as it is."""
-    if len(raw) <= _certain_limit(options) and _STARTED.encode() not in raw:  # so is the result, whatever the rest is
+    if len(raw) <= _certain_limit(options) and _STARTED.encode() not in raw:  # then the result is small too
         return None
     try:
         event = _read(raw)
@@ -118,7 +118,7 @@ def _answer(event: Mapping[str, Any], tool: str, session: str, *, options: Optio
 def _last_resort(raw: bytes, tool: str, session: str, *, options: Options) -> bytes | None:
     """Return the answer with a whole response in one text; None if it is within the hard limit.
 
-    It is read anew, since Python reads JSON that is a few levels deeper than what it writes.
+    It is read again, since Python reads JSON a few levels deeper than it writes.
     """
     with loading:
         from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - after an error only
@@ -139,7 +139,7 @@ def _with_replacements(
 
 
 def _certain_limit(options: Options) -> int:
-    """Return the bytes that a result of any tool may have to stay; fewer where only the whole file can tell."""
+    """Return how many bytes a result of any tool may have and still stay; fewer where only the whole file can tell."""
     if not options.config or "max_result_tokens" in options.given:
         return options.limit
     with loading:
@@ -195,8 +195,8 @@ def texts_to_offload(
         tool: the name of the tool.
         tool_input: its arguments.
         response: what it returned.
-        limit: bytes; the texts of a response with more leave, the largest first.
-        hard_limit: bytes; of a response that has more without these texts, other values leave too, as their JSON.
+        limit: bytes; if a response has more, its texts leave, the largest first.
+        hard_limit: bytes; if a response has more even without these texts, other values leave too, as their JSON.
 
     """
     if stays(tool, response):
@@ -204,13 +204,13 @@ def texts_to_offload(
     texts = heavy_values(response, large_texts(response, limit), hard_limit)
     if not texts:
         return {}
-    # What is read back never exceeds the hard limit. What does comes from a server's tool that has the name of ours, or
-    # from another command in the same pipe.
+    # What is read back never exceeds the hard limit. Anything larger comes from a server's tool that has the name of
+    # ours, or from another command in the same pipe.
     return {} if _size(texts) <= hard_limit and _reads_back(tool, tool_input) else texts
 
 
 def _reads_back(tool: str, tool_input: object) -> bool:
-    """Return whether a result is what was read back; a call of the shell that does more is not only that."""
+    """Return whether a result is what was read back; that of a shell command that does more is not."""
     with loading:
         from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
         from coatcheck.hook.command import is_get  # noqa: PLC0415
@@ -222,7 +222,7 @@ def _reads_back(tool: str, tool_input: object) -> bool:
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
     """Return what takes the place of each text; nothing for those that stay."""
     if not options.has_folder:
-        _say(f"storage is {options.storage!r}, and the hook stores in a folder: it stores in {options.folder}")
+        _say(f"storage is {options.storage!r}, but the hook stores only in a folder: it uses {options.folder}")
     if _size(texts) <= options.hard_limit and not (session and _can_read_back(options)):
         return {}
     try:

@@ -14,7 +14,7 @@ __all__ = ("get_command", "is_get", "list_command", "program", "split_hook", "sw
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
 _LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
-"""Our program, as a launcher names it too: with extras and a version."""
+"""Our program, also as a launcher names it: with extras and a version."""
 
 _MODULE_LAUNCHERS = (["uv", "run", "-m"], ["uv", "run", "--module"])
 _LAUNCHERS = (
@@ -24,7 +24,7 @@ _LAUNCHERS = (
 _FLAG = re.compile(
     r"-[qvnU]+|--(?:no-.*|quiet|verbose|isolated|frozen|locked|offline|active|exact|dev|refresh|upgrade)?"
 )
-"""The options of launchers that take no value. One that is missing here makes a command foreign, so it stays."""
+"""The options of launchers that take no value. A command with one that is missing here counts as another program's."""
 
 _WRAPPERS = {
     "command": ("", "-v -V"),
@@ -46,18 +46,18 @@ _WRAPPERS = {
     "uv": ("", "-m --module -s --script --gui-script"),
     "xargs": ("-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars", ""),
 }
-"""Programs that run the command behind their options: the options that take the next word, and those with which they
-run something else."""
+"""Programs that run the command after their options. For each: the options that take the next word, and those with
+which it runs something else."""
 
 _PLAIN = _WRAPPERS.keys() - {"python", "uv"}
 """Those that need no word of their own, such as ``-m`` or ``run``, before the command."""
 
 _DURATION = re.compile(r"\d[\d.]*[smhd]?")
-"""What ``timeout`` has behind its options."""
+"""What ``timeout`` has after its options."""
 
 _SEPARATORS = frozenset({"&&", "||", ";"})
 _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
-"""A path of Windows outside quotes: a backslash is only itself there."""
+"""A Windows path outside quotes: its backslashes escape nothing."""
 
 _MODULE = ["-m", "coatcheck"]
 _OPERATORS = frozenset(";&()<>|")
@@ -67,7 +67,7 @@ _TO_STDOUT = (">&", "1")
 """The end of ``2>&1``."""
 
 _NOTHING = frozenset({"true", ":"})
-"""Commands that print nothing, behind ``||``."""
+"""Commands that print nothing, after ``||``."""
 
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.""", re.DOTALL)
 _TEXT_IN_SINGLE = re.compile(r"[`$\n;&()<>|#]")
@@ -77,15 +77,15 @@ _SUBSHELL = re.compile(r"\(([^()]*)\)\s*")
 """A whole command in parentheses: it prints what it would print without them."""
 
 _MAX_CHARACTERS = 16_000
-"""More than our own command has, with three paths as long as they may be: ``shlex`` takes quadratic time for a word."""
+"""More than our own command has with three of the longest paths. ``shlex`` takes quadratic time for a word."""
 
 
 def program() -> list[str]:
     """Return the words that run ``coatcheck`` in any folder, with the Python that runs now.
 
     ``-P`` keeps the folder of the client, which may be a project that nobody trusts, out of the places where Python
-    looks for modules. Python 3.10 lacks it. ``-E`` does so with what variables such as ``PYTHONPATH`` name: they are
-    for the programs of the project. Not ``-I``, which leaves out what ``pip install --user`` has installed.
+    looks for modules. Python 3.10 lacks it. ``-E`` keeps out what variables such as ``PYTHONPATH`` name: they are for
+    the programs of the project. ``-I`` would also leave out what ``pip install --user`` has installed.
     """
     return [sys.executable, "-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
 
@@ -112,7 +112,7 @@ def _absolute(storage: str) -> str:
 
 
 def split_hook(command: str) -> tuple[str, list[str]] | None:
-    """Return what a command has before the program that runs the hook, as it is written, and the words behind ``hook``.
+    """Return what comes before the program that runs the hook in a command, as written, and the words after ``hook``.
 
     None: the command does not run the hook. One that only mentions it, in a quoted word or to another program, does
     not; neither does a module with a longer name.
@@ -123,7 +123,7 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
 
 
 def _find(words: list[str], verb: str) -> tuple[int, int] | None:
-    """Return the index where our program with this command begins, and the index behind both; None: it is not there."""
+    """Return the index where our program with this verb begins, and the index after both; None: it is not there."""
     for index, (word, after) in enumerate(pairwise(words)):
         if after == verb and _LAUNCHED.fullmatch(_name([word])) and (start := _start(words[:index])) is not None:
             return start, index + 2
@@ -134,9 +134,10 @@ def _find(words: list[str], verb: str) -> tuple[int, int] | None:
 
 
 def _start(words: list[str]) -> int | None:
-    """Return where the command that goes on behind these words begins; None if it is that of another program.
+    """Return where the command that goes on after these words begins; None if it is that of another program.
 
-    There are at most assignments and wrappers before it, which are not part of it, and a launcher with its options.
+    Only assignments and wrappers may come before it, which are not part of it. It may begin with a launcher and the
+    launcher's options.
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
     while start < len(words):
@@ -155,7 +156,7 @@ def _start(words: list[str]) -> int | None:
 
 
 def _runs_another(program: str, options: list[str]) -> bool:
-    """Return whether a program with these options runs something else than the words behind them."""
+    """Return whether a program with these options runs something other than the words after them."""
     valued, foreign = (each.split() for each in _WRAPPERS[program])
     for option in options:
         if option in foreign or (option[2:] and any(each.startswith(option.partition("=")[0]) for each in foreign)):
@@ -169,7 +170,7 @@ def _runs_another(program: str, options: list[str]) -> bool:
 
 
 def _behind_options(words: list[str], at: int, valued: frozenset[str]) -> int:
-    """Return where the options of a wrapper end, with their values, and the time that ``timeout`` has behind them."""
+    """Return where the options of a wrapper end, with their values, and the time that ``timeout`` has after them."""
     while at < len(words) and words[at].startswith("-"):
         first, last = words[at][:2], f"-{words[at][-1]}"  # of one dash: `-u NAME`, `-uNAME`, or `-nu NAME`
         is_short = first != "--" and (first not in valued or len(words[at]) == len(first))
@@ -191,7 +192,7 @@ def _arguments(words: list[str]) -> list[str]:
 
 
 def _words(command: str) -> tuple[list[int], list[str]]:
-    """Return the words of a command and where each begins, at the latest at the blanks before it."""
+    """Return the words of a command and where each begins, with or without the spaces before it."""
     source = StringIO(command)
     lexer = shlex.shlex(source, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split, lexer.commenters = True, ""
@@ -204,7 +205,7 @@ def _words(command: str) -> tuple[list[int], list[str]]:
             words.append(word)
             at = source.tell()
             at -= not command[at - 1].isspace()  # it has read the first character of the next word
-    except ValueError:  # a quote that never ends: somebody wrote it anew
+    except ValueError:  # a quote that never ends: somebody edited the command
         rest = command[at:].split()
         starts += [at] * len(rest)
         words += rest
@@ -221,9 +222,9 @@ def _python_before(words: list[str]) -> int | None:
 
 
 def is_get(command: str) -> bool:
-    """Return whether what a shell's command prints is from ``coatcheck get``, as such or through other programs.
+    """Return whether what a shell command prints comes from ``coatcheck get``, directly or through other programs.
 
-    A change of the folder before it, ``|| true`` behind it and messages that go to ``/dev/null`` print nothing.
+    A change of folder before it, ``|| true`` after it and messages that go to ``/dev/null`` print nothing.
     """
     source = _QUOTED.sub(_without_marks, command.strip()).removesuffix(";")
     if subshell := _SUBSHELL.fullmatch(source):
@@ -243,7 +244,7 @@ def is_get(command: str) -> bool:
 
 
 def _without_marks(quoted: re.Match[str]) -> str:
-    """Return a part in quotes without what is a mark of the shell elsewhere."""
+    """Return a quoted part without the characters that mean something to the shell outside quotes."""
     marks = _TEXT_IN_DOUBLE if quoted[0].startswith('"') else _TEXT_IN_SINGLE
     return marks.sub("_", quoted[0])
 
@@ -266,5 +267,5 @@ def _printing(words: list[str]) -> list[str]:
 
 
 def _name(words: list[str]) -> str:
-    """Return the name of the program that the first of some words is, without its folder."""
+    """Return the name of the program that the first word names, without its folder."""
     return words[0].replace("\\", "/").rpartition("/")[2] if words else ""

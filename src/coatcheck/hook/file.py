@@ -1,4 +1,4 @@
-"""Whether a result stays whatever a ``coatcheck.toml`` says: a look that takes a tenth of reading the file as a whole.
+"""Whether a result stays whatever a ``coatcheck.toml`` says: a check that takes a tenth of the time of a full read.
 
 The file is neither checked nor understood here. Where anything in it is not simple, the answer is no, and
 ``coatcheck.cli.hook_settings`` reads it.

@@ -2,7 +2,7 @@
 
 ``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
 writes other characters than it read. So a number with a point or an exponent is never read: orjson keeps its characters
-in a ``Fragment`` and writes them again. That takes less time than to make a ``float``.
+in a ``Fragment`` and writes them again. That takes less time than making a ``float``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _MARK = os.urandom(16).hex()
 _MARKED = re.compile(rf'"{_MARK}([^"]*)"'.encode())
 
 _MAX_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
-"""Python reads no integer with more: the time is quadratic. The environment may set it, except in the first 3.10."""
+"""Python reads no integer with more: that takes quadratic time. The environment may set it, except in early 3.10."""
 
 _MAX_SLOWLY = 100_000
-"""Bytes of a result that are read without orjson, unless there is a number to keep: it is slow to load."""
+"""Up to so many bytes, a result is read without orjson, which is slow to load, unless there is a number to keep."""
 
 
 def read(raw: bytes, *, is_odd: bool = False) -> Any:  # noqa: ANN401 - whatever JSON holds
     """Return what JSON holds, with a ``Fragment`` for each number that has a point or an exponent.
 
     Args:
-        raw: the JSON. ``NaN``, which is none, is a text of three letters.
+        raw: the JSON. ``NaN``, which is not JSON, becomes a text of three letters.
         is_odd: whether it may have integers that Python refuses to read. They become a ``Fragment`` too.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What users may set of the hook, on its command line. Nothing here ever ends the process: a client takes that as a no.
+"""What users may set on the hook's command line. Nothing here ends the process: a client would take that for a refusal.
 
 Not typer, nor argparse: the first takes longer to load than the whole hook may take, the second exits with 2, which
 Claude Code shows to the model as an error of its call.
@@ -29,10 +29,10 @@ class Options:
     """The settings of the hook."""
 
     storage: str = DEFAULT_STORAGE
-    """The folder; of its own, since the limits below delete what is old there."""
+    """The folder. The hook has its own, since the limits below delete what is old there."""
 
     max_result_tokens: int = 2_500
-    """A result with more of them leaves; a token is four bytes here. As ``MAX_RESULT_TOKENS``."""
+    """A result with more tokens leaves; a token is four bytes here. As ``MAX_RESULT_TOKENS``."""
 
     max_inline_tokens: int = 50_000
     """What a result may take if it could not be stored. As ``MAX_INLINE_TOKENS``."""
@@ -50,27 +50,27 @@ class Options:
     """A ``coatcheck.toml``, whose settings take the place of the defaults here; empty: none is read."""
 
     preview_tokens: int | None = None
-    """Only a file says it. None: the default of the library."""
+    """Only a file can set it. None: the default of the library."""
 
     max_scope_bytes: int | None = None
-    """What a session may hold. Only a file says it."""
+    """What a session may hold. Only a file can set it."""
 
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The fields that the command line set, perhaps to the default: a file does not change these."""
 
     @property
     def limit(self) -> int:
-        """The bytes that a result may have to stay."""
+        """How many bytes a result may have and still stay."""
         return BYTES_PER_TOKEN * self.max_result_tokens
 
     @property
     def hard_limit(self) -> int:
-        """The bytes that a result may have to stay if it could not be stored."""
+        """How many bytes a result may have and still stay if it could not be stored."""
         return BYTES_PER_TOKEN * max(self.max_inline_tokens, self.max_result_tokens)
 
     @property
     def folder(self) -> str:
-        """The folder, absolute; the default one where ``storage`` is a URL, or in a folder that was deleted."""
+        """The folder, absolute; the default one if ``storage`` is a URL, or relative to a folder that was deleted."""
         storage = self.storage if self.has_folder else DEFAULT_STORAGE
         try:
             return os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
@@ -109,7 +109,7 @@ def read_options(words: list[str]) -> tuple[Options, list[str]]:
 def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
     """Return the value of each option as it was typed, and what is wrong with the other words.
 
-    ``--max-bytes=N`` and ``--max-bytes N`` are the same. Of an option that is there twice, the last counts.
+    ``--max-bytes=N`` and ``--max-bytes N`` are the same. If an option is given twice, the last one counts.
     """
     given: dict[str, str] = {}
     wrong = []

@@ -1,7 +1,7 @@
 """JSON that Python's own parser refuses although it is JSON: numbers of thousands of digits, thousands of levels.
 
-What is too deep is read as a ``str``: the text that it is. So it can leave as any other text does. orjson was
-rejected: it reads no more levels, and makes a float of a long number.
+What is too deep is read as a ``str``, the text that it is, so it can leave like any other text. orjson was rejected: it
+reads no more levels, and makes a float of a long number.
 """
 
 from __future__ import annotations

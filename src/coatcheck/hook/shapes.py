@@ -41,22 +41,22 @@ Path: TypeAlias = tuple["str | int", ...]
 """The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
 
 MIN_BYTES = 4_000
-"""A smaller text is never replaced: its placeholder would take as much."""
+"""A smaller text is never replaced: its placeholder would be as large."""
 
 _MIN_MEDIUM = MIN_BYTES // 4
-"""Bytes of data that are told from text; fewer count as text, and as little."""
+"""Data of fewer bytes is not told from text: it counts as text, and as little."""
 
 _MAX_LEVELS = 50
 """A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
 
 _MAX_LOOKED_AT = 8
-"""Members that tell how many of a list are measured at once."""
+"""How many members are looked at to choose how many are measured at once."""
 
 _PLACEHOLDER_BYTES = 2_600
 """With a preview of 500 tokens, which are four bytes each here."""
 
 _MAX_APART = 8
-"""Values that leave one by one; of more, what holds them leaves. As ``core.items.MAX_APART``."""
+"""Up to so many values leave one by one; if there are more, what holds them leaves. As ``core.items.MAX_APART``."""
 
 _MAX_FIELDS = 100
 """An object with more is not a record of a tool, and would not be small."""
@@ -75,7 +75,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
 _ADDRESSES = frozenset({"image_url", "uri", "url"})
 _DATA_URL = re.compile(r"data:[^,]{,200};base64,")
 _PLAIN = frozenset({bool, float, int, type(None)})
-"""The types of what is never large."""
+"""The types of values that are never large."""
 
 _STRUCTURED = "structuredContent"
 OF_SERVER = "mcp__"
@@ -87,8 +87,8 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=m
 def stays(tool_name: str, response: object) -> bool:
     """Return whether a response stays at any size, because the model does not read it whole.
 
-    A client draws it for people, has put it into a file, or shows it as an image. Those are the client's own words: in
-    the response of an MCP server, they mean nothing.
+    A client draws it for people, has put it into a file, or shows it as an image. The fields that say so are the
+    client's own: in the response of an MCP server, they mean nothing.
     """
     if not isinstance(response, dict) or tool_name.startswith(OF_SERVER):
         return False
@@ -156,7 +156,7 @@ def without_copy(response: object) -> object:
 def _texts(response: object) -> tuple[int, dict[Path, str]]:
     """Return how many bytes all texts of a response take, and those that are large enough to leave.
 
-    What is so small as a whole that nothing of it may leave counts with its JSON.
+    A value so small that nothing in it may leave counts with its JSON.
     """
     total, found = 0, dict[Path, str]()
     waiting: list[tuple[Path, Any, bool]] = [((), response, False)]
@@ -188,10 +188,10 @@ class _Member(NamedTuple):
 
 
 def _divided(value: object, least: int) -> tuple[int, list[_Member]]:
-    """Return the bytes of those members of a value that have fewer than ``least``, and the other members.
+    """Return how many bytes those members of a value take that have fewer than ``least``, and the other members.
 
-    As many are measured together as have half of that by the look of the first ones, then halves of them where they
-    have more: to look at each of a million by itself would take seconds.
+    Members are measured in groups that should have about half of ``least``, judging by the first ones. A group that has
+    ``least`` or more is halved. Looking at each of a million by itself would take seconds.
     """
     keys: Sequence[str | int]
     members: list[Any]
@@ -256,8 +256,8 @@ def _is_data(key: str | int, value: object, *, is_medium: bool = False) -> bool:
 def _joined(items: list[Any]) -> str | None:
     """Return a list as one text: its lines, if it is of ``str`` or of blocks that differ only in their texts.
 
-    Many blocks that also differ in something else, such as their annotations, leave as JSON; of a few, each leaves by
-    itself. None: neither is the case.
+    Many blocks that also differ in something else, such as their annotations, leave as JSON. None for a few such
+    blocks, each of which leaves by itself, and for any other list.
     """
     if not items or _text_of(items[0]) is None:
         return None
@@ -300,8 +300,8 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
 def _with_text(value: object, text: str) -> dict[str, Any] | None:
     """Return an object with a text in place of its longest one, and nothing large in the others.
 
-    None: it is not an object, has no text, holds large data or too many members. A large object in it goes with its
-    key: an empty one might pass for a medium.
+    None: it is not an object, has no text, holds large data or too many members, or would still be large. A large
+    object in it goes with its key: an empty one might pass for a medium.
     """
     if not isinstance(value, dict) or len(value) > _MAX_FIELDS:
         return None

@@ -21,12 +21,12 @@ __all__ = ("HookStorage", "make_offloader", "offload")
 
 
 class HookStorage(FileStorage):
-    """Is not asked again once it did not answer in time: each try may wait ten seconds, and a client waits for all."""
+    """Is not asked again once it has timed out: each try may wait ten seconds, and a client waits for all of them."""
 
     _late: TimeoutError | None = None
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save, unless a save before did not end in time."""
+        """Save, unless an earlier save timed out."""
         if self._late is not None:
             raise self._late
         try:
@@ -57,7 +57,7 @@ def make_offloader(options: Options) -> Offloader:
 def offload(text: str, offloader: Offloader, *, tool: str, session: str, options: Options) -> str | None:
     """Store a text in the scope of a session; return what takes its place, or None if it stays.
 
-    If storing fails, or there is no session, a text within the hard limit stays, and of a larger one head and tail do.
+    If storing fails, or there is no session, a text within the hard limit stays; a larger one is cut to head and tail.
     """
     blocks = [TextBlock(text)]
     outcome = (
