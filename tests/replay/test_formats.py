@@ -242,7 +242,7 @@ def test_words_next_to_results_are_the_users() -> None:
         ),
         ([*strands("x"), {"role": "tool", "content": []}], "Strands messages", 4, "the role 'tool'"),
         ([*strands("x"), {"role": "user", "content": "x"}], "Strands messages", 4, "list of blocks"),
-        ([*haystack("x"), {"role": "user", "content": []}], "Haystack messages", 4, "has not meta"),
+        ([*haystack("x"), {"role": "user", "content": []}], "Haystack messages", 4, "lacks meta"),
         ([*haystack("x"), {"role": "a", "meta": {}, "content": []}], "Haystack messages", 4, "the role 'a'"),
         ([*responses("x"), {"type": "weird"}], "OpenAI Responses items", 4, "an item of type 'weird'"),
         ([*responses("x"), {"role": "tool", "content": ""}], "OpenAI Responses items", 4, "the role 'tool'"),

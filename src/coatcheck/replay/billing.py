@@ -35,7 +35,7 @@ CALL_TOKENS = 60
 """A retrieval call with its reference and a pattern, as a model writes it: the reference alone takes about 30."""
 
 OTHER = ""
-"""The name under which everything is billed that belongs to no tool. No tool has it."""
+"""The name under which everything that belongs to no tool is billed. No tool has this name."""
 
 DEFINITION = "(definition)"
 """The name under which the definition of the retrieval tool is billed. APIs allow no such tool name."""
@@ -96,7 +96,7 @@ class Share:
     """All of them."""
 
     new_tokens: int = 0
-    """Those among them that a prompt cache which never forgets does not have yet."""
+    """Those that a prompt cache does not have yet, if it never forgets anything."""
 
     def __add__(self, other: Share) -> Share:
         return Share(self.tokens + other.tokens, self.new_tokens + other.new_tokens)
@@ -104,7 +104,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a token costs: in parts of the price of an input token, or in money for a million."""
+    """What a token costs: in multiples of the price of an input token, or in money."""
 
     new: float
     """One that the prompt cache does not have."""
@@ -113,7 +113,7 @@ class Price:
     """One that it has."""
 
     def of(self, share: Share) -> float:
-        """Return what a share costs; without a cache, the same whatever of it is new."""
+        """Return what a share costs; without a cache, it does not matter how much of it is new."""
         return share.tokens * self.cached + share.new_tokens * (self.new - self.cached)
 
 
@@ -129,7 +129,7 @@ class Bill:
     """What one conversation was billed."""
 
     shares: dict[str, Share]
-    """By tool, under ``DEFINITION``, and under ``OTHER`` what the system, the user and the model said."""
+    """By tool. ``DEFINITION`` stands for the definition, ``OTHER`` for what system, user and model said."""
 
     @property
     def total(self) -> Share:

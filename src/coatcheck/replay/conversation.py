@@ -23,10 +23,10 @@ SYSTEM, TOOLS = "system", "tools"
 """The system prompt, and the definitions of the tools."""
 
 _TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_text", "refusal", "output")
-"""Under which a block holds its text, the most common first."""
+"""The keys under which a block holds its text, the most common first."""
 
 _DATA_KEYS = ("base64", "base64_image", "base64_data", "data", "bytes", "file_data", "url", "image_url")
-"""Under which a medium holds its bytes as base64, by itself or as a data URL, however deep."""
+"""The keys under which a medium holds its bytes at any depth, as base64 or as a data URL."""
 
 _MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "document": "application", "file": "application"}
 """A word in the type of a block, and the first half of the MIME type where none is named."""
@@ -93,7 +93,7 @@ class Conversation:
     parts: tuple[Part, ...]
 
     counted: frozenset[str] = frozenset()
-    """Of what every request sends before the conversation, what ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
+    """Which of the things that every request sends before the conversation ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
 
 
 def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON value
@@ -103,7 +103,7 @@ def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON val
     if isinstance(content, list):
         return tuple(map(_block_of, content))
     block = _block_of(content)
-    # What is not in a list is no block that only a framework knows: a tool returned an object.
+    # Outside a list, this is no block that only a framework knows: a tool returned an object.
     return (JsonBlock(content) if isinstance(block, OpaqueBlock) else block,)
 
 
@@ -140,7 +140,7 @@ def _media_of(native: Mapping[str, Any]) -> MediaBlock | None:
     try:
         data = base64.b64decode(encoded, validate=True)
     except ValueError:
-        data = b""  # at an address, so that it costs something and nothing can be stored
+        data = b""  # it is at an address: it costs something, and nothing can be stored
     named = leaves.get("mime_type") or leaves.get("media_type") or head.removeprefix("data:").partition(";")[0]
     return MediaBlock(data, named or f"{first}/{leaves.get('format', 'unknown')}")
 

@@ -35,7 +35,7 @@ ACCEPTED = (
 """What can be read, for people."""
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
-"""The names of the files that are read where a folder is named."""
+"""The endings of the files that are read if a folder is named."""
 
 _SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
 
@@ -48,7 +48,8 @@ def read_conversations(path: Path, left_out: list[str]) -> list[Conversation]:
         left_out: gets a message for each conversation and each file of the folder that cannot be read.
 
     Raises:
-        InvalidRequest: nothing can be read, or is what ``ACCEPTED`` names; the message says where it stops to fit.
+        InvalidRequest: nothing can be read, or nothing is what ``ACCEPTED`` names; the message says where it stops
+            fitting.
 
     """
     try:
@@ -68,7 +69,7 @@ def read_each(readers: Iterable[Callable[[], Sequence[Conversation]]], left_out:
     """Return what can be read; ``left_out`` gets a message for each reader that failed.
 
     Raises:
-        InvalidRequest: all of them failed; that of the first.
+        InvalidRequest: all of them failed; the message is that of the first.
 
     """
     found: list[Conversation] = []
@@ -158,7 +159,7 @@ def _of_bytes(path: Path, data: bytes, left_out: list[str]) -> list[Conversation
 
 
 def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: ValueError) -> list[Conversation]:
-    """Read a conversation from each line, leaving out what is none; or else one from all lines, its messages."""
+    """Read a conversation from each line, leaving out lines without one; or else one whose messages are the lines."""
     values: dict[str, object] = {}
     odd: dict[str, str] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -174,7 +175,7 @@ def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: Val
         left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
         names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
-    if isinstance(whole_failed, UnicodeDecodeError):  # as the reason of a file of which no line is a conversation
+    if isinstance(whole_failed, UnicodeDecodeError):  # the reason why no line of the file is a conversation
         raise whole_failed
     if odd:
         place, why = next(iter(odd.items()))

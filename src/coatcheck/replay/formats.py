@@ -64,7 +64,7 @@ def read_messages(messages: Sequence[object], *, in_pieces: bool = False) -> tup
         in_pieces: whether the recorder split what the model wrote in one turn into several messages.
 
     Raises:
-        Misfit: no format fits; it tells of the one that fits furthest.
+        Misfit: no format fits; it describes the one that fits furthest.
 
     """
     misfits = []
@@ -172,7 +172,7 @@ def _strands(message: Message, names: Names) -> Iterator[Part]:
     """Strands, and Bedrock's Converse: blocks without a type, named by their one key."""
     content = message.get("content")
     if not isinstance(content, list) or any("type" in block for block in _objects_in(content)):
-        _reject("has not a list of blocks such as {text}, {toolUse} and {toolResult} as its content")
+        _reject("lacks a list of blocks such as {text}, {toolUse} and {toolResult} as its content")
     match message:
         case {"role": "assistant"}:
             said, calls = _split(content, lambda block: isinstance(block.get("toolUse"), dict))
@@ -195,7 +195,7 @@ def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001
     """``ChatMessage.to_dict``: blocks without a type, and ``meta`` next to them."""
     content, meta = message.get("content"), message.get("meta")
     if not isinstance(meta, dict) or not isinstance(content, list):
-        _reject("has not meta and a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")
+        _reject("lacks meta, or a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")
     match message:
         case {"role": "system" | "user" as role}:
             yield _words(role, content)
@@ -263,7 +263,7 @@ FORMATS = tuple(_READERS)
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts with turns that follow each other as one: between two calls of the model something is said."""
+    """Return the parts with consecutive turns joined: between two calls of the model, something else is said."""
     joined: list[Part] = []
     for part in parts:
         before = joined[-1] if joined else None

@@ -1,8 +1,8 @@
 """A recorded conversation becomes a report: its tokens are counted, and each tool result goes through an ``Offloader``.
 
-A real one, with an ``InMemoryStorage``: a replay offloads what an agent would have offloaded, counts the very
-placeholder, and reads back through the very retrieval tool. What a part costs in the end is the arithmetic of
-``billing``; what the agent needed of a result is found in ``needs``.
+It is a real one, with an ``InMemoryStorage``: a replay offloads what an agent would have offloaded, counts the actual
+placeholder, and reads back through the actual retrieval tool. ``billing`` works out what a part costs in the end;
+``needs`` finds what the agent needed of a result.
 """
 
 from __future__ import annotations

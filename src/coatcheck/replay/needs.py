@@ -58,7 +58,7 @@ class Need:
 
 
 def find_needs(parts: Sequence[Part]) -> dict[int, tuple[Need, ...]]:
-    """Return what was needed of each result, by its position. A result that nothing was needed of is absent."""
+    """Return what was needed of each result, by its position. A result is absent if nothing of it was needed."""
     texts = [text_of(part) for part in parts]
     written: dict[str, list[int]] = {}
     for position, part in enumerate(parts):

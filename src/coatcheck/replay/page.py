@@ -3,7 +3,7 @@
 Only looks belong here. The page's own style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte for
 byte as its publisher has it on npm (MIT, see ``LICENSE-chart.js``). Chart.js, because it draws what is needed here in
 210 KB: ECharts takes 715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the
-charts show, also where scripts are off.
+charts show, even where scripts are off.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def page(report: ReplayReport) -> str:
         "library": gzip.decompress((held / "chart.umd.min.js.gz").read_bytes()).decode("utf-8"),
         "script": (held / "page.js").read_text("utf-8"),
     }
-    # In one pass, so that nothing that is filled in is filled in once more.
+    # In one pass, so that nothing inside what is filled in is filled in again.
     made = re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], (held / "page.html").read_text("utf-8"))
     return to_valid_unicode(made)
 
@@ -335,7 +335,7 @@ def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name in two parts: of one that is too long, the middle is hidden, since names differ at their ends."""
+    """Return a name in two parts: if it is too long, its middle is hidden, since names differ at their ends."""
     head, tail = name[:-_NAME_END], name[-_NAME_END:]
     return f'<div class="name"><span>{escape(head)}</span><span>{escape(tail)}</span></div>'
 
@@ -348,7 +348,7 @@ def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
         for name, *cells in rows
     )
-    # A part that scrolls must be within reach of the keyboard.
+    # A part that scrolls must be reachable by keyboard.
     return (
         f'<div class="table" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
         "</table></div>\n"

@@ -24,13 +24,13 @@ _PRICED = 1_000_000
 """Tokens that a price is for."""
 
 _PREVIEWS = (250, 500, 1_000, 2_000)
-"""``preview_tokens`` that are tried at the best threshold: half the default, to four times as much."""
+"""``preview_tokens`` that are tried at the best threshold: from half the default to four times the default."""
 
 _WORTH = 0.005
 """Share of the cost that another preview must save on top of the default one, to be recommended."""
 
 DEARER = 1.02
-"""Times what it cost without offloading: from there on a conversation counts as dearer."""
+"""From this multiple of its cost without offloading on, a conversation counts as dearer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +84,7 @@ class Assumptions:
 
     @property
     def deciding(self) -> Price:
-        """By which the best threshold is chosen: that with a cache, if the user gave a price of the cache."""
+        """The price that decides on the best threshold: that with a cache, if the user gave a price of the cache."""
         return self.plain if self.cached_price is None and self.written_price is None else self.cached
 
     def answer_at(self, threshold: int) -> int:
@@ -97,10 +97,10 @@ class Assumptions:
         return min(most, int(threshold * PREVIEW_SHARE))
 
     def other_previews(self, threshold: int) -> tuple[Assumptions, ...]:
-        """Return the same with ``threshold`` alone and each other preview that is worth a try; none if it is given.
+        """Return the same with ``threshold`` alone, for each other preview worth trying; none if the user chose one.
 
-        There is none either if a number of read-backs is given: it does not depend on the preview, so the smallest
-        would always cost least.
+        There are none either if the user gave a number of read-backs: it does not depend on the preview, so the
+        smallest would always cost least.
         """
         if self.preview_tokens is not None or self.retrievals is not None:
             return ()
@@ -117,7 +117,7 @@ class Assumptions:
         return self.deciding.of(share)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the assumptions as a value of JSON."""
+        """Return the assumptions as a JSON value."""
         return {
             "preview_tokens": self.preview_tokens,
             "retrievals": "by need" if self.retrievals is None else self.retrievals,
@@ -237,7 +237,7 @@ class ConversationReport:
     source: str
     recorded_as: str
     counted: frozenset[str] = frozenset()
-    """Of what every request sends before the conversation, what was recorded: see ``Conversation``."""
+    """Which of the things that every request sends before the conversation were recorded: see ``Conversation``."""
 
     turns: int
     """Calls of the model that were recorded."""
@@ -254,7 +254,7 @@ class ConversationReport:
     """Tokens of every tool result, in order."""
 
     def as_json(self, assumptions: Assumptions) -> dict[str, Any]:
-        """Return the conversation as a value of JSON."""
+        """Return the conversation as a JSON value."""
         return {
             **_facts(self.row, assumptions),
             "source": self.source,
@@ -307,7 +307,7 @@ class ReplayReport:
 
     @cached_property
     def by_savings(self) -> tuple[ConversationReport, ...]:
-        """The conversations, those first that save most at the threshold that is best for all."""
+        """The conversations by what they save at the threshold that is best for all, the most first."""
         weight = self.assumptions.weight
 
         def added_by_offloading(each: ConversationReport) -> float:
@@ -317,7 +317,7 @@ class ReplayReport:
 
     @property
     def shown(self) -> int:
-        """The threshold that details are shown for: the one that costs least, also where none saves anything."""
+        """The threshold that details are shown for: the one that costs least, even if none saves anything."""
         weight = self.assumptions.weight
         return min(self.total.amounts, key=lambda amount: weight(amount.billed)).threshold
 
@@ -378,7 +378,7 @@ class ReplayReport:
         return sum(each.already_offloaded for each in self.conversations)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything as a value of JSON."""
+        """Return everything as a JSON value."""
         given, shown = self.assumptions, self.shown
         return {
             "assumptions": given.as_json(),

@@ -1,9 +1,9 @@
 """The files in which coding agents keep their sessions: which lines were sent to the model, and where a summary began.
 
 Claude Code (``~/.claude/projects``) wraps messages of Anthropic's API, Codex (``~/.codex/sessions``) items of OpenAI's
-Responses API. Both write other lines next to them, for themselves, whose types change from version to version: what is
-no message is passed over. After a compaction the model got the summary in place of all before it, so a conversation of
-its own begins there.
+Responses API. Both also write lines for themselves, whose types change from version to version: a line without a
+message is passed over. After a compaction the model got the summary in place of all before it, so a new conversation
+begins there.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _KNOWN = re.compile("^(message|reasoning)$|_(call|output)$")
 """The types of items that Codex sent and got; it has others of its own."""
 
 _NOT_SENT = "<synthetic>"
-"""The model of what Claude Code wrote itself, such as an error of the API."""
+"""The name of the model in what Claude Code wrote itself, such as an error of the API."""
 
 _Line = tuple[str, bool, list[Any]]
-"""Whose it is, whether it takes the place of all before it, and messages."""
+"""Whose line it is, whether it takes the place of all before it, and its messages."""
 
 
 def sessions_in(lines: Iterable[object]) -> list[list[Any]]:

@@ -37,7 +37,7 @@ _PREFIX = {
     frozenset({SYSTEM}): ("The recorded system message is counted", "only the tokens of the other tools"),
     frozenset({TOOLS}): ("The recorded definitions of tools are counted", "only the tokens of the system prompt"),
 }
-"""By what all conversations hold of it: what is counted, and what to pass."""
+"""By what all conversations hold of the prefix: what is counted, and what to pass."""
 
 _PREFIX_IN_PART = ("What was recorded of system prompt and tools is counted", "only the tokens of the rest")
 
@@ -119,7 +119,7 @@ def knobs(report: ReplayReport) -> str:
 
 
 def share_text(share: float) -> str:
-    """Return a share in percent, such as ``12.3%``; what is lost has a minus, and from 100% on no decimals."""
+    """Return a share in percent, such as ``12.3%``; a loss has a minus sign, and from 100% on no decimals."""
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
 
 
@@ -144,7 +144,7 @@ def _prefix_to_pass(report: ReplayReport) -> str:
 
 
 def _bounds(report: ReplayReport, price: Price) -> str:
-    """Say what the assumed read-backs can change at most; at the price that comes second, in numbers alone."""
+    """Say what the assumed read-backs can change at most; at the second price, in numbers alone."""
     given = report.assumptions
     if given.retrievals is not None:
         return ""
