@@ -5,8 +5,8 @@ has looked for an hour, does ``make_room`` look through the folder. It removes a
 is rare: with 100,000 entries one save in 10,000 pays for it. A folder on which no storage has limits has no count.
 
 A save counts and names its files in one go, under the lock of its scope, and a look goes through a scope under the same
-lock. So a look sees what was counted before it. What is counted while it runs is added to what it found; some of that
-it has seen already, so the count may be too high by it, never too low.
+lock. So a look sees what was counted before it. What is counted while it runs is added to what it found. It may have
+seen some of that already, so the count may be too high, never too low.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ MAX_LOOKS = 5
 """How often one save looks for room, at most. It looks again only if others used the room that it had made."""
 
 LOOK_SECONDS = 3_600.0
-"""How old a look may be: it removes what is too old and what killed writers left, and corrects the count."""
+"""How old the last look may be. A look removes what is too old and what killed writers left, and corrects the count."""
 
 _SKEW_SECONDS = 60.0
-"""How far the clocks of two processes may be apart before one takes the look of the other to be none."""
+"""How far the clocks of two processes may be apart before one ignores the other's look."""
 
 _SLACK = 0.1
-"""Part of a limit that is made free when it is reached."""
+"""The part of a limit that is freed when it is reached."""
 
 TOTAL = "total.ledger"
 _OF_SCOPE = "{}.ledger"
@@ -132,7 +132,7 @@ def make_room(
 ) -> None:
     """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``.
 
-    ``spared`` are the temporary files of this very save: a clock ahead of the file system's takes them for leftovers.
+    ``spared`` are the temporary files of this very save: a clock ahead of the file system's would call them leftovers.
     """
     with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
         if bounds.max_scope_bytes is not None:
@@ -209,7 +209,7 @@ class _Look:
                 yield from families
 
     def _remove_oldest(self, families: Sequence[_Family], total: int, *, goal: float) -> int:
-        """Remove what is too old, and the oldest until ``goal`` is reached; return how many bytes that made free."""
+        """Remove what is too old, and the oldest until ``goal`` is reached; return how many bytes that freed."""
         expired, freed, first = self.now - self.bounds.age_seconds, 0, 0
         while True:
             last, left = first, total - freed
@@ -222,7 +222,7 @@ class _Look:
             first = last
 
     def _remove(self, families: Iterable[_Family]) -> int:
-        """Remove those that nobody has used since they were seen; return how many bytes that made free."""
+        """Remove those that nobody has used since they were seen; return how many bytes that freed."""
         of_scope: dict[str, list[_Family]] = {}
         for family in families:
             of_scope.setdefault(family.scope, []).append(family)
@@ -241,7 +241,7 @@ class _Look:
 
 
 def _families_in(folder: Folder) -> Iterator[_Family]:
-    """Yield what is in the folder of a scope, which is locked; files of others are none of it."""
+    """Yield what is in the folder of a scope, which is locked; files of others are left out."""
     contents: dict[str, list[tuple[str, str, os.stat_result]]] = {}
     for found in folder.scan():
         stem = stem_of(found.name)
@@ -260,7 +260,7 @@ def _families_in(folder: Folder) -> Iterator[_Family]:
 
 
 def _remove_unused(folder: Folder, family: _Family) -> int:
-    """Remove a family from a locked folder, unless it was used meanwhile; return how many bytes that made free."""
+    """Remove a family from a locked folder, unless it was used meanwhile; return how many bytes that freed."""
     if max(times(folder, [name for _, name in family.files]), default=0.0) > family.used:
         return 0
     for stem, name in sorted(family.files, reverse=True):  # an index first: reading without it only takes longer

@@ -1,7 +1,7 @@
 """The files of one entry in the folder of a scope: what they are called, and what they say.
 
-``file`` decides when entries are written and removed; ``bounds`` decides which ones make room. ``folder`` has what the
-operating system does.
+``file`` decides when entries are written and removed; ``bounds`` decides which ones make room. ``folder`` does what
+needs the operating system.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def describe(folder: Folder, stem: str) -> Description | None:
 
 
 def content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str | None:
-    """Return the name of the content of an entry that is there in full length. The folder is locked.
+    """Return the name of an entry's content file, if it is there in full length. The folder is locked.
 
     Raises:
         StorageError: another content has this name.
@@ -100,7 +100,7 @@ def content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str 
         existing = None
     if existing is None:
         return None
-    # Under its own type: other content that meets it here may have another, and so another file name.
+    # Look under its own type: other content under this key may have another type, and so another file name.
     name = stem + extension(existing["content_type"])
     status = folder.status(name)
     if status is None or status.st_size != existing["size"]:
@@ -110,7 +110,7 @@ def content_name(folder: Folder, stem: str, metadata: Mapping[str, str]) -> str 
 
 
 def content_names(folder: Folder, stem: str) -> list[str]:
-    """Return the names that the content of an entry has: one; any number if its description is damaged."""
+    """Return the names of an entry's content files: one, or any number if its description is damaged."""
     with suppress(CorruptContent):
         description = describe(folder, stem)
         if description is not None:
@@ -135,7 +135,7 @@ def remove(folder: Folder, stem: str, names: Iterable[str]) -> int:
 
 
 def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
-    """Remove an entry if it was last used before then; return whether it was. The folder is locked.
+    """Remove an entry if it was last used before then; return whether it was removed. The folder is locked.
 
     Using a content uses its line index too.
     """
@@ -151,7 +151,7 @@ def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
 
 
 def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] = ()) -> None:
-    """Remove temporary files and descriptions of nothing that are older than any save can take; not the ``spared``."""
+    """Remove temporary files and descriptions without content, if too old to be part of a save; not the ``spared``."""
     names = [found.name for found in folder.scan() if found.name not in spared]
     alone = _descriptions_alone(folder, names)
     for name in names:
@@ -162,12 +162,12 @@ def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] =
 
 
 def times(folder: Folder, names: Iterable[str]) -> list[float]:
-    """Return when those that are files were last written or used."""
+    """Return when those of ``names`` that are files were last written or used."""
     return [status.st_mtime for status in map(folder.status, names) if status is not None]
 
 
 def listing(folder: Folder) -> Iterator[Listed]:
-    """Yield the entries in the folder of a scope, halves of them too; other files in it are strangers'."""
+    """Yield the entries in the folder of a scope, half entries too; other files in it are left out."""
     names = [found.name for found in folder.scan()]
     alone = _descriptions_alone(folder, names)
     under_way = time.time() - _UNDER_WAY_SECONDS
@@ -194,5 +194,5 @@ def stem_of(name: str) -> str | None:
 
 
 def is_stem(folder: Folder, stem: str) -> bool:
-    """Return whether an entry of this folder may be called so."""
+    """Return whether an entry of this folder may have this name."""
     return is_storage_key(f"{folder.path.name}/{stem}")

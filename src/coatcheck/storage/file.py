@@ -58,8 +58,8 @@ class FileStorage:
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
     name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
 
-    Every method raises ``StorageError`` if the key is malformed, and the disk's own ``OSError`` if that refuses. There
-    is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
+    Every method raises ``StorageError`` if the key is malformed, and the disk's own ``OSError`` if the disk refuses.
+    There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class FileStorage:
             fsync: wait until content and names are on the disk before a save returns.
             refresh_on_read: whether reading counts as use, for sweeps and for these limits; False for a caller that
                 only inspects content.
-            max_age: remove what was not saved or read for so long, in seconds or as a ``timedelta``. A save does it, at
-                most an hour late. None: keep it.
+            max_age: remove what was not saved or read for this long, in seconds or as a ``timedelta``. A save does it,
+                at most an hour late. None: keep it.
             max_bytes: bytes kept at most, as ``coatcheck stats`` counts them. A save that needs room removes what was
                 not saved or read for longest, until a tenth is free, and refuses a larger content. None: no limit.
             max_scope_bytes: the same for each scope.
@@ -200,7 +200,7 @@ class FileStorage:
             if content is None:
                 return None
             if self._refresh_on_read:
-                with suppress(OSError):  # what a disk that takes no writes holds can still be read
+                with suppress(OSError):  # a disk that takes no writes can still be read
                     folder.touch(name)
             return Stored(content=content, **description)
         return None
@@ -286,7 +286,7 @@ class FileStorage:
         return self._root / VERSION / scope / (stem + extension(content_type))
 
     def describe_error(self, error: Exception) -> str:
-        """Return the system's words, with the folder where they lack it: most names are looked up in an open one."""
+        """Return the system's words, and the folder if they lack it: most names are looked up in an open folder."""
         words, root = describe_error(error), str(self._root)
         return words if root in words else f"{words}, in {root!r}"
 
@@ -306,7 +306,7 @@ class FileStorage:
                 with folder.locked():
                     name = content_name(folder, stem, metadata)
                     is_described = folder.read(stem + ENTRY_SUFFIX) == written_description
-                    # A disk that damaged the old bytes must not have new ones acknowledged unwritten.
+                    # If the disk damaged the old bytes, the new ones must be written before they are acknowledged.
                     if is_described and name is not None and folder.read(name) == content:
                         folder.touch(name)
                         return
@@ -337,7 +337,7 @@ class FileStorage:
                 if not is_counted or count_in(folder, grown, self._bounds, now=time.time()):
                     folder.rename(temporary[0], stem + ENTRY_SUFFIX)
                     folder.rename(temporary[1], name)  # now the entry exists
-                    if existing not in {None, name}:  # under another type, which made its name
+                    if existing not in {None, name}:  # under another type, and so under another name
                         folder.remove(existing)
                     return
             bounds, now = self._bounds, time.time()

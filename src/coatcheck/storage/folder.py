@@ -1,8 +1,8 @@
 """One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
 
-A path can lead elsewhere from one call to the next; an open folder cannot. This module has what the operating system
-does: opening, writing, renaming, locking, and telling types of files apart by their extensions. ``file`` says what the
-files mean. A system that cannot look up names in an open folder (Windows) refuses links by looking first.
+A path can lead elsewhere from one call to the next; an open folder cannot. This module does what needs the operating
+system: opening, writing, renaming, locking, and telling types of files apart by their extensions. ``file`` says what
+the files mean. A system that cannot look up names in an open folder (Windows) refuses links by looking first.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Folder:
                 raise self._no_file(name) from error
             raise
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):  # checked first: of a folder ``open`` makes no file that would close it
+        if not stat.S_ISREG(status.st_mode):  # checked first: ``open`` refuses a folder, and leaves it open
             os.close(descriptor)
             raise self._no_file(name)
         with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
@@ -183,13 +183,13 @@ class Folder:
     def locked(self, descriptor: int | None = None) -> Iterator[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
-        The lock is of what is open and ends with the process, however that ends, so nothing is left to clean up.
+        The lock belongs to what is open and ends with the process, however that ends, so nothing is left to clean up.
 
         Args:
             descriptor: of an open file, to lock that instead of the folder.
 
         Raises:
-            TimeoutError: another process held it for 10 seconds, as one does that was stopped in the middle of a save.
+            TimeoutError: another process held it for 10 seconds, such as one that was stopped in the middle of a save.
 
         """
         held = self.descriptor if descriptor is None else descriptor
@@ -216,7 +216,7 @@ class Folder:
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
-        """Open a file to read and write, exclude all others that open it so, and yield its descriptor.
+        """Open a file to read and write, exclude all others that open it this way, and yield its descriptor.
 
         It yields None if there is no such file, unless ``make`` is true: then the file is made, for its owner only.
 

@@ -24,12 +24,12 @@ _LENGTH_BYTES = 2
 _LONGEST_HEAD = 256**_LENGTH_BYTES - 1
 
 _LATEST = 253_402_300_799
-"""The last second of the year 9999: a later one no calendar shows, so the head is damaged."""
+"""The last second of the year 9999. No calendar shows a later one, so a head that has one is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a frame says of its content."""
+    """What a frame says about its content."""
 
     content_type: str
     metadata: Mapping[str, str]
@@ -75,7 +75,7 @@ def read_head(frame: bytes, name: str) -> Head:
     head = frame[_LENGTH_BYTES:start]
     try:
         if not head or len(frame) < start:
-            raise ValueError(len(frame))  # noqa: TRY301 - told below, like every other damage
+            raise ValueError(len(frame))  # noqa: TRY301 - reported below, like every other damage
         found: dict[str, Any] = (
             orjson.loads(head) if head.startswith(b"{") else {"content_type": head.decode(), "metadata": {}}
         )

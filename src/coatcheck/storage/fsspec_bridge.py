@@ -35,7 +35,7 @@ HEADS_AT_ONCE = 1_000
 """Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
 
 _UNFINISHED = "unfinished"
-"""The kind of key that a file has while it is being written. Its digits begin with the time, eight of them: what a
+"""The kind of key that a file has while it is being written. The first eight of its digits are the time, so what a
 killed writer left is listed, deleted with its scope, and swept, like an entry."""
 
 _TIME_LENGTH = 8
@@ -45,20 +45,21 @@ class FsspecBridge:
     """Keeps content in a folder of an fsspec filesystem, each entry in one file.
 
     A save shows the whole entry or none: if the filesystem renames, the file is written under another name first,
-    else it must be put in one step, as object stores do. Needs a ``mv`` that replaces what is there, or none.
+    else it must be put in one step, as object stores do. The filesystem's ``mv``, if it has one, must replace what is
+    there.
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
     ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, a sync one by one thread
-    at a time, and made anew in a forked child. One that has its files or its credentials in the instance needs one of
-    the two. If a forked child makes the bridge, it makes the filesystem too: of a sync one it cannot always tell who
-    did.
+    at a time, and made again in a forked child. One that has its files or its credentials in the instance needs one of
+    the two. A forked child that makes the bridge must make the filesystem too: the bridge cannot always tell which
+    process made a sync one.
 
     Every method raises the filesystem's own errors too.
 
-    Listing reads the head of every file, because filesystems disagree on times: those are of the writer's own clock.
-    fsspec reports a bucket that is missing like a file that is: its references count as expired. On a local disk
-    ``FileStorage`` is the better choice: it follows no planted link, and keeps raw files for their owner alone.
+    Listing reads the head of every file, because filesystems disagree on times: the head has the writer's own. fsspec
+    reports a missing bucket like a missing file, so its references count as expired. On a local disk ``FileStorage``
+    is the better choice: it follows no planted link, and keeps raw files for their owner alone.
     """
 
     def __init__(self, filesystem: AbstractFileSystem, folder: str, *, clock: Callable[[], float] = time.time) -> None:
@@ -75,7 +76,7 @@ class FsspecBridge:
         """
         try:
             with loading:
-                from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+                from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those who use it pay for it
                 from fsspec.implementations.ftp import FTPFileSystem  # noqa: PLC0415 - as above
         except ImportError as error:
             msg = f"FsspecBridge needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
@@ -166,7 +167,7 @@ class FsspecBridge:
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
 
-        A whole key costs a look at its own entries only.
+        For a whole key, only its own entries are looked at.
         """
         return list(self._described(self._sizes(prefix)))
 
@@ -175,7 +176,7 @@ class FsspecBridge:
 
         A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
         of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
-        first; of more, each 1,000 do.
+        first; if there are more, each 1,000 of them do.
         """
         start, _, rest = (after or "").partition(" ")
         sizes = self._sizes(prefix)
@@ -192,11 +193,11 @@ class FsspecBridge:
 
     @contextmanager
     def _filesystem(self) -> Iterator[Any]:
-        """Give the filesystem, in an instance that this thread may use now.
+        """Yield the filesystem, in an instance that this thread may use now.
 
-        As a rule fsspec keeps one for each thread, or for all if it is async, and finds it by the arguments. Where it
-        keeps none, a new one may lack what another saved: so then there is the one we were given.
-        FTP has a new one, and with it a connection, each time: the server forgets a connection that waits.
+        As a rule fsspec keeps one for each thread, or one for all if it is async, and finds it by its arguments. If it
+        keeps none, a new one may lack what another saved, so we use the one we were given.
+        FTP gets a new one each time, and with it a connection: the server drops an idle connection.
         """
         if self._is_kept:
             yield self._anew()
@@ -216,7 +217,7 @@ class FsspecBridge:
         return f"{self._folder}/{Key.parse(key)}"
 
     def _head(self, path: str) -> tuple[Head, int] | None:
-        """Return what a file says of its content, and the bytes of that, or None if there is no file."""
+        """Return what a file says about its content, and how many bytes that has, or None if there is no file."""
         frame = self._read(path, 0, HEAD_BYTES)
         if frame is None:
             return None
@@ -318,7 +319,7 @@ class FsspecBridge:
 def _layers(filesystem: object) -> list[Any]:
     """Return a filesystem, and each one behind it: what one of those does, the whole does."""
     with loading:
-        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those who use it pay for it
 
     layers: list[Any] = []
     while isinstance(filesystem, AbstractFileSystem):
@@ -330,11 +331,11 @@ def _layers(filesystem: object) -> list[Any]:
 def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
     """Return whether fsspec finds a filesystem by its arguments; with ``skip_instance_cache=True`` it makes another.
 
-    Its cache may have been cleared since, as it is in a forked child. Then it knows the last one only, and an async one
-    says itself in which process it was made; of a sync one the token does, if the thread that forked has made it.
+    Its cache may have been cleared since, as happens in a forked child. Then it knows only the last one. An async one
+    says itself in which process it was made; for a sync one the token does, if the thread that forked made it.
     """
     with loading:
-        from fsspec.utils import tokenize  # noqa: PLC0415 - only those pay for it who use it
+        from fsspec.utils import tokenize  # noqa: PLC0415 - only those who use it pay for it
 
     kind, token = type(layer), layer._fs_token  # noqa: SLF001 - nothing else says so
     extra = [getattr(kind, name, None) for name in kind._extra_tokenize_attributes]  # noqa: SLF001 - as above
@@ -352,7 +353,7 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
 
     """
     with loading:
-        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those pay for it who use it
+        from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those who use it pay for it
         from fsspec.archive import AbstractArchiveFileSystem  # noqa: PLC0415 - as above
         from fsspec.asyn import AsyncFileSystem  # noqa: PLC0415 - as above
         from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
@@ -369,7 +370,7 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
     for kind in kinds:
         reason = None
         if issubclass(kind, AbstractArchiveFileSystem):
-            reason = "keeps files in an archive, which replaces and deletes none"
+            reason = "keeps files in an archive, where none can be replaced or deleted"
         elif not (renames if all_rename else puts_whole)(kind):
             reason = "neither renames files nor puts them whole"
         elif issubclass(kind, CachingFileSystem):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("ToolResultStoreBridge",)
 
 _TYPES = {extension: content_type for content_type, extension in reversed(EXTENSIONS.items())}
-"""Asked before the ``mimetypes`` module, which lacks some, or has others for them, depending on the Python."""
+"""Asked before the ``mimetypes`` module, which lacks some or has other types for them, depending on the Python."""
 
 _OWN_ENDING = re.compile(r"\.[0-9A-Za-z]{1,16}", re.ASCII)
 _TEXTS = ("text/plain", "application/json")
@@ -123,7 +123,7 @@ class ToolResultStoreBridge:
 
 @cache
 def _known() -> MimeTypes:
-    """Return Python's own table: that of the module's functions depends on the files of the machine."""
+    """Return Python's own table: the one that the module's functions use depends on files of the machine."""
     with loading:
         from mimetypes import MimeTypes  # noqa: PLC0415 - every storage loads this module, and few need that one
 

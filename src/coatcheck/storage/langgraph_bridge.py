@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 __all__ = ("LangGraphStoreBridge",)
 
 MAX_ENTRY_BYTES = 16_000_000
-"""Of an entry as it is sent, base64: what MongoDB takes for a document, the least of the stores' backends."""
+"""Of an entry as it is sent, in base64: what MongoDB accepts as a document, the least among the stores' backends."""
 
 MAX_ENTRY = MAX_ENTRY_BYTES // 4 * 3 - 4_096
-"""Bytes of content in one entry, so that base64, type and metadata fit. Larger content is split. Less would make parts
-cheap to read from a smaller size on, but version 0.1.0 cannot read what is split."""
+"""Bytes of content in one entry, so that base64, type and metadata fit. Larger content is split. With a lower
+limit, ranges of smaller content would be cheap to read too, but version 0.1.0 cannot read what is split."""
 
 PART_BYTES = 1 << 20
 """Bytes of content in one part: about what ``reading`` asks for at a time, and little enough that an async store, which
-encodes values on the event loop, does not hold it up. Every part of a content has this size but the last; entries tell
-it, so that another version may choose another."""
+encodes values on the event loop, does not hold it up. Every part of a content but the last has this size; the entry
+says which, so that another version may choose another."""
 
 PAGE = 20
 """Entries of a listing in one answer: a store answers with whole values, so a page of large ones is large."""
@@ -164,7 +164,7 @@ class LangGraphStoreBridge:
             self._save_parts(parsed, content, {"part_bytes": PART_BYTES, **value})
 
     def load(self, key: str) -> Stored | None:
-        """Return the whole entry, or None, also if a part of it is gone.
+        """Return the whole entry, or None; also None if a part of it is gone.
 
         Raises:
             CorruptContent: the entry is not one that ``save`` writes.
@@ -176,7 +176,7 @@ class LangGraphStoreBridge:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises.
 
-        Of split content only the parts that are asked for are read; an entry of up to 12 MB is read, and given, whole.
+        Only the parts of split content that are asked for are read. An entry of up to 12 MB is read and given whole.
         """
         return self._load(key, start=start, length=length)
 
@@ -352,7 +352,7 @@ class LangGraphStoreBridge:
         Stores know pages by offset only, the last saved first. What was saved in one moment, as a burst is, has no
         order, and may change places from page to page: so all of one moment is read in one page, however long. And a
         deletion moves what follows towards the front, where the next page would miss it: so each page must begin with
-        an item of those before it, and if one does not, we go back.
+        an item that was seen already, and if one does not, we go back.
         """
         seen: set[_Place] = set()
         gone_back_from: set[tuple[int, _Place | None]] = set()
@@ -416,7 +416,7 @@ def _mark_of(key: Key) -> Key:
 
 
 def _content_of(key: Key) -> Key:
-    """Return the key of the entry with the parts that a mark is for; any other key itself."""
+    """Return the key of the entry whose parts a mark is for; any other key as it is."""
     return replace(key, kind=key.kind.removesuffix(_UNFINISHED))
 
 

@@ -1,10 +1,10 @@
 """How many bytes a folder holds, counted in a small file under a lock, so that no save has to list the folder.
 
 The count never falls short for long. A save counts before it gives its files their names, and a removal counts after
-it took them away, so a process that is killed in between leaves a count that is too high. ``bounds`` then looks through
-the folder earlier than it must, and writes the right count.
+it has removed them, so a process that is killed in between leaves a count that is too high. ``bounds`` then looks
+through the folder earlier than it must, and writes the right count.
 
-The record has a checksum. One that does not fit, as a power cut may leave it, is no count at all.
+The record has a checksum. A record whose checksum is wrong, as after a power cut, is no count at all.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PWRITE: Callable[[int, bytes, int], int] | None = getattr(os, "pwrite", None)  
 
 
 ANY_TIME = -math.inf, math.inf
-"""The last look may have been whenever."""
+"""The last look may have been at any time."""
 
 
 class Count(NamedTuple):
@@ -76,7 +76,7 @@ def change(folder: Folder, name: str, to: Callable[[Count], Count]) -> Count:
 
 
 def _read(descriptor: int) -> Count | None:
-    """Return what a file says that was just opened."""
+    """Return what a newly opened file says."""
     raw = os.read(descriptor, _LENGTH + 1)
     if len(raw) != _LENGTH or _CHECKSUM.pack(zlib.crc32(raw[: _RECORD.size])) != raw[_RECORD.size :]:
         return None

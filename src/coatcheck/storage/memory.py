@@ -54,7 +54,7 @@ class InMemoryStorage:
         _storages.add(self)
 
     def __copy__(self) -> InMemoryStorage:
-        """Return the storage itself: a copy would share the entries, and count their bytes alone."""
+        """Return the storage itself: a copy would share the entries, and count their bytes by itself."""
         return self
 
     def __deepcopy__(self, memo: object) -> InMemoryStorage:
@@ -81,7 +81,7 @@ class InMemoryStorage:
                 refuse_other_content(key, existing[0].metadata, metadata)
                 self._bytes -= existing[0].size
             self._use(key, entry)
-            self._entries.move_to_end(key)  # its index may have to go for it
+            self._entries.move_to_end(key)  # its index may have to make room for it
             self._bytes += entry.size
             while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
                 _, (oldest, _) = self._entries.popitem(last=False)
@@ -148,7 +148,7 @@ class InMemoryStorage:
         self._bytes = sum(entry.size for entry, _ in self._entries.values())
 
     def _use(self, key: str, entry: Stored) -> None:
-        """Put an entry last and, behind it, its line index: not every reading of a content reads that."""
+        """Put an entry last, and its line index after it: not every read of a content reads the index."""
         now, index = self._clock(), f"{key}{INDEX_SUFFIX}"
         self._entries[key] = (entry, now)
         self._entries.move_to_end(key)

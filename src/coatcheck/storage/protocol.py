@@ -8,7 +8,7 @@ plain or ``async``: the engine awaits what is awaitable and keeps everything els
 Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
 a storage may rely on that and should refuse anything else.
 
-No method shows two things, so a storage sets them as attributes; the default is False:
+Two things that no method shows are attributes, which a storage sets; the default is False:
 
     evicts     It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine then
                checks that a result of several entries is still whole before it shows the model their references.
@@ -101,7 +101,7 @@ class Page:
     """Newest first."""
 
     after: str | None
-    """What gives the next page; None if this is the last one."""
+    """What to pass for the next page; None if this is the last one."""
 
 
 @runtime_checkable
@@ -131,8 +131,8 @@ class NamesReferences(Protocol):
     """Chooses its references itself, as the frameworks' own storages do: ``load`` takes what ``save_named`` returned.
 
     The model sees that reference as it is. Without keys there are no metadata, parts or line indexes, so reading a part
-    loads the whole. Frameworks cut an old result to its first 200 characters. Of a reference they keep up to 110; a
-    longer one may be cut there, and then the model has lost it.
+    loads the whole. Frameworks cut an old result to its first 200 characters. These hold a reference of up to 110; a
+    longer one may be cut, and then the model has lost it.
 
     A storage that says ``takes_file_name = True`` gets a further keyword argument, ``file_name``: the name that the
     tool gave the file, or None. It is for storages that keep a content's type only as the ending of a name.
@@ -183,7 +183,7 @@ class Lists(Protocol):
 
         Other prefixes are: a scope, up to its ``/``; the first digits of scopes, a multiple of 16, for all scopes below
         the first parts of a tuple; and a whole key. A sweep asks once with ``""``, and then with the key of each
-        content that it is about to delete, or whose index, so that should cost little.
+        content that it is about to delete, or whose index it is about to delete, so a whole key should cost little.
         """
         ...
 
@@ -195,8 +195,8 @@ class ListsPages(Protocol):
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> MaybeAwaitable[Page]:
         """Return at most ``limit`` entries that have a key with this ``prefix``, newest first, as ``entries`` does.
 
-        ``after`` is that of the page before; None gives the first one. The cost of the first page has a bound, whatever
-        is stored: best one request. A backend that lists in another order than that of time, as S3 does, sorts what one
+        ``after`` is that of the previous page; None gives the first one. The cost of the first page has a bound,
+        whatever is stored: ideally one request. A backend that does not list by time, such as S3, sorts what one
         request returned: all pages together give every entry, but only those of one request are in order. Entries saved
         between two pages may be on neither.
         """
@@ -229,11 +229,11 @@ class DescribesErrors(Protocol):
     """Says what may be repeated of its backend's errors, where their class and the system's words say too little."""
 
     def describe_error(self, error: Exception) -> str:
-        """Return what takes the place of class and words of an error that another method raised; plain and quick.
+        """Return what takes the place of the class and the words of an error that another method raised.
 
-        It goes into the message of the ``StorageError`` and into logs, as one line of at most 1,000 characters, so it
-        must not quote content. No model sees it. The engine asks only where something failed, and not about a call
-        that had no answer in time.
+        This method is plain, never ``async``, and quick. What it returns goes into the message of the ``StorageError``
+        and into logs, as one line of at most 1,000 characters, so it must not quote content. No model sees it. The
+        engine asks only where something failed, and not about a call that had no answer in time.
         """
         ...
 
@@ -241,7 +241,7 @@ class DescribesErrors(Protocol):
 def newest_first(listed: Iterable[Listed], *, limit: int, after: str | None) -> Page:
     """Return a page of entries that are all at hand, for storages where that costs little.
 
-    The next page begins behind the last entry of this one, not at a number, so it misses nothing when entries go.
+    The next page begins after the last entry of this one, not at a number, so it misses nothing when entries go.
 
     Raises:
         InvalidRequest: ``after`` did not come from a page.

@@ -37,13 +37,13 @@ ATTEMPTS = 5
 """How often a request is tried, with growing pauses; botocore counts, and spends at most some 15 s waiting."""
 
 READ_ATTEMPTS = 3
-"""How often a content is requested if its bytes break off: botocore itself retries only the request."""
+"""How often a content is requested if the transfer breaks off: botocore itself retries only the request."""
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
-"""How long S3 may be silent in one attempt: both together are below the engine's 30 s, so that there is a second one. A
-call that was given up then keeps its thread for up to some six minutes, with all attempts, and longer where bytes
-trickle in: botocore has no limit for the whole."""
+"""How long S3 may be silent in one attempt. Both together are below the engine's 30 s, so that there is a second
+attempt. A call that was given up keeps its thread for up to some six minutes, with all attempts, and longer if bytes
+trickle in: botocore has no limit for the whole call."""
 
 _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
 _KNOWS_NO_CONDITIONS = "NotImplemented"
@@ -54,11 +54,11 @@ _ANSWERED_WITH = {
     "CompleteMultipartUpload": "ETag",
     "ListObjectsV2": "IsTruncated",
 }
-"""What S3's answer always has. Without it a proxy or a login page answered in S3's place: content would count as saved
-that is gone, and a scope as empty that is not."""
+"""What S3's answer always has. If it is missing, a proxy or a login page answered in S3's place: content that is gone
+would count as saved, and a scope that is not empty as empty."""
 
 _FIRST_FAILURE = 300
-"""The HTTP status from which botocore raises an error of its own."""
+"""From this HTTP status on, botocore raises an error of its own."""
 
 _METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
@@ -112,7 +112,7 @@ class S3Storage:
         """
         try:
             with loading:
-                import boto3  # noqa: F401, PLC0415 - only those pay for it who use it
+                import boto3  # noqa: F401, PLC0415 - only those who use it pay for it
         except ImportError as error:
             msg = f"S3Storage needs boto3. Install it with: {install_command('coatcheck[s3]')}"
             raise ImportError(msg) from error
@@ -187,7 +187,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        # A range of no bytes cannot be asked for; HEAD could, but takes a missing bucket for a missing object.
+        # A range of no bytes cannot be asked for. HEAD would do, but it takes a missing bucket for a missing object.
         last = start + max(length, 1) - 1
         try:
             found = self._get(place, Range=f"bytes={start}-{last}")
@@ -228,8 +228,8 @@ class S3Storage:
         """Return a page of the entries that have a key with this ``prefix``, for one request.
 
         S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
-        so a page looks at 1,000 keys only: up to 1,000 entries come newest first; of more, each 1,000 do. ``after``
-        says that there may be more.
+        so a page looks at 1,000 keys only: up to 1,000 entries come newest first; if there are more, each 1,000 of them
+        do. ``after`` says that there may be more.
         """
         start, _, rest = (after or "").partition(" ")
         start = unquote(start)
@@ -248,7 +248,7 @@ class S3Storage:
     def describe_error(self, error: Exception) -> str:
         """Return boto3's words, which name the request and quote no content, and the bucket, which they may lack.
 
-        Not the words of any other error, such as one of a subclass that encrypts.
+        The words of any other error, such as one of a subclass that encrypts, are left out.
         """
         with loading:
             from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see __init__
@@ -283,7 +283,7 @@ class S3Storage:
         with loading:
             from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
 
-        # In parts, but on this thread: callers have threads of their own, and theirs are what is bounded.
+        # In parts, but on this thread: callers have threads of their own, and it is those whose number is bounded.
         config = TransferConfig(
             multipart_threshold=MULTIPART_BYTES, multipart_chunksize=MULTIPART_BYTES, use_threads=False
         )

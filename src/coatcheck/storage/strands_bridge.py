@@ -1,7 +1,7 @@
 """Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
 
-Both are known by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes under
-keys, so a frame around the content has type and metadata. An async method is awaited where the caller is, so one
+Both are recognized by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes
+under keys, so a frame around the content has type and metadata. An async method is awaited where the caller is, so one
 that does blocking work inside ``async def`` blocks there.
 """
 
@@ -67,13 +67,13 @@ class StrandsStorageBridge:
     """A unified storage of Strands as a ``coatcheck.Storage``.
 
     It cannot list by pages: the storage lists all keys at once, and only an entry itself has the time of its save. So
-    listing a scope reads every entry of it, also for its first page.
+    listing a scope reads every entry of it, even for its first page.
     """
 
     def __init__(
         self, storage: UnifiedStorage, *, prefix: str = "offloader/", clock: Callable[[], float] = time.time
     ) -> None:
-        """Put every key behind ``prefix``, which is that of Strands' own offloader; an empty one for none.
+        """Put ``prefix`` before every key; the default is that of Strands' own offloader, and ``""`` means none.
 
         ``clock`` gives the time of a save, in seconds since the epoch.
         """
