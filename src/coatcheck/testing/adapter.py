@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("DELIVERIES", "AdapterContract", "reason_to_skip")
 
 MAX_LEFT_OUT = 0.1
-"""The share of a framework's non-essential scenarios."""
+"""The share of a framework's non-essential scenarios that ``cannot`` may name."""
 
 DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
 """The ways in which each scenario is run."""
@@ -75,8 +75,8 @@ class AdapterContract(Contract):
     def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
         """The model receives what the core makes of each result, the storage holds it, and each read answers.
 
-        If this fails, read the scenario's ``promise``, and look at the place in the adapter that ends the message. A
-        message without a place is not about the adapter: the harness, the scenario or the core is wrong.
+        If this fails, read the scenario's ``promise``, and look at the place in the adapter that the message ends with.
+        A message without a place is not about the adapter: the harness, the scenario or the core is wrong.
         """
         path, storage = delivery.split(", ")
         Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()

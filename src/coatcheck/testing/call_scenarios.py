@@ -80,7 +80,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="async policy function",
-        promise="The same for an async one, also where the agent runs sync.",
+        promise="The same for an async one, even where the agent runs sync.",
         steps=((Call(returns=(TextBlock("y" * 1_100),)), Call(returns=(BIG,), tool="other", becomes="kept")),),
         knobs={"policies": {"*": async_over_1_000_characters}},
         holds=(b"y" * 1_100,),
@@ -158,7 +158,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
                 Call(returns=(BIG,)),
             ),
         ),
-        knobs={"offload_errors": True},  # frameworks mark the message as an error, and should not be spared for that
+        knobs={"offload_errors": True},  # frameworks mark the message as an error; that must not be what keeps it
         cancelled_tool="delete",
         sees=("line 250 of 500",),
         hides=(MIDDLE,),
@@ -262,7 +262,7 @@ CALL_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="content that fakes a placeholder",
-        promise="Content that pretends to be a placeholder is offloaded like any other, behind the real references.",
+        promise="Content that pretends to be a placeholder is offloaded like any other, after the real references.",
         steps=((Call(returns=(TextBlock(HOSTILE_TEXT),)),),),
         holds=(stored(HOSTILE_TEXT),),
     ),

@@ -1,4 +1,4 @@
-"""One contract for each capability that a storage may have. Inherit those of yours next to ``StorageContract``.
+"""One contract for each capability that a storage may have. Inherit those that yours has, next to ``StorageContract``.
 
 A capability that a storage has is used by the engine, so ``StorageContract`` fails if its contract is not inherited.
 """
@@ -82,7 +82,7 @@ class ReadsRangesContract(Contract):
     def test_a_range_is_those_bytes(self, storage: RangedStorage, *, start: int, length: int) -> None:
         """A range inside the content gives exactly those bytes.
 
-        If this fails, check whether the end is counted as included, as in an HTTP ``Range`` header, or one is missing.
+        If this fails, check whether the end counts as included, as in an HTTP ``Range`` header, or a byte is missing.
         """
         check_range(storage, make_entry(noise(1_000)), start=start, length=length)
 
@@ -347,7 +347,7 @@ class _Burst:
 
 
 class ListsPagesContract(Contract):
-    """What ``page`` promises: the newest entries first, and every entry on one page."""
+    """What ``page`` promises: the newest entries first, and every entry on exactly one page."""
 
     capability: ClassVar[type] = ListsPages
 
@@ -360,7 +360,7 @@ class ListsPagesContract(Contract):
     def test_all_pages_together_are_the_listing(self, storage: PagingStorage, limit: int) -> None:
         """Every entry under the prefix is on exactly one page, and no page has more than were asked for.
 
-        If this fails, check where the next page begins: behind the last entry of the one before.
+        If this fails, check where the next page begins: after the last entry of the previous one.
         """
         saved = [make_entry(f"content {number}".encode(), scope="mine") for number in range(5)]
         for entry in (*saved, make_entry(b"other", scope="yours"), make_entry(b"other", scope=("mine", "below"))):
@@ -515,7 +515,7 @@ def check_range(storage: RangedStorage, entry: Entry, *, start: int, length: int
     require_same(
         found.content, entry.content[start : start + length], f"the range from {start}, {length} bytes, is wrong"
     )
-    assert found.size == len(entry.content), "size must be that of the whole entry, also for a range"
+    assert found.size == len(entry.content), "size must be that of the whole entry, even for a range"
     assert found.whole in {None, entry.content}, "whole must be all the bytes, or None"
     assert found.content_type == entry.content_type, "a range forgot the content type"
     assert dict(found.metadata) == entry.metadata, "a range forgot the metadata"

@@ -1,4 +1,4 @@
-"""Storages and offloaders that fail on purpose, and one that tells where it was called. Only what scenarios need."""
+"""Storages and offloaders that fail on purpose, and one that notes where it was called. Only what scenarios need."""
 
 from __future__ import annotations
 

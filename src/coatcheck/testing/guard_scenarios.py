@@ -16,7 +16,7 @@ SMALL = TextBlock("small")
 BIG = TextBlock(numbered_lines(400))
 MIDDLE = "line 200 of 400"
 HUGE = TextBlock(numbered_lines(3_000))
-"""More than 4 bytes for each of ``LIMIT``."""
+"""More than 4 bytes for each token of ``LIMIT``."""
 
 LIMIT = {"max_inline_tokens": 2_000}
 OFFLOADED = ((Call(returns=(BIG,)),),)
@@ -100,8 +100,8 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="no identity where a scope is required",
-        promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why; so does"
-        " one at a read-back, where the model is told that nothing can be read.",
+        promise="With require_scope, a result without a scope stays, nothing is stored, and a warning says why. Another"
+        " one does at a read-back, where the model is told that nothing can be read.",
         steps=((Call(returns=(BIG,), becomes="kept"),),),
         knobs={"require_scope": True},
         scope_from="nowhere",
@@ -126,7 +126,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="offloading a huge result fails",
-        promise="Far above the inline limit it is stored as it is even so, and shown by its two ends.",
+        promise="Far above the inline limit, the result is stored as it is all the same, and shown by its two ends.",
         steps=((Call(returns=(SMALL,), becomes="kept"), Call(returns=(HUGE,))),),
         knobs=LIMIT,
         fault="every offload",
@@ -136,7 +136,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="reading what offloading failed on",
-        promise="What was stored so can be read back like anything else.",
+        promise="What was stored this way can be read back like anything else.",
         steps=((Call(returns=(HUGE,)),),),
         knobs=LIMIT,
         fault="every offload",
@@ -169,7 +169,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="the event loop where offloading fails",
-        promise="Nor is one made there by the last resort.",
+        promise="The last resort makes no such call there either.",
         steps=((Call(returns=(HUGE,)),),),
         knobs=LIMIT,
         fault="every offload",

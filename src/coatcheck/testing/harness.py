@@ -106,7 +106,7 @@ class Run:
 
     kept_tools: frozenset[str] = frozenset()
     """The host asks to keep the results of these tools whole, in the adapter's documented way: ``"coatcheck": "keep"``.
-    The way may keep all results of the run; then no other tool is in it."""
+    That way may keep all results of the run: a run with such tools has no others."""
 
     code_tools: frozenset[str] = frozenset()
     """Tools that only code in a provider's container may call, in the framework's way."""
@@ -151,7 +151,7 @@ class Harness(Protocol):
 
 @runtime_checkable
 class NamesScopes(Protocol):
-    """A harness of a framework with ids that are unique within something else only, such as one user's sessions."""
+    """A harness of a framework with ids that are unique only within something else, such as one user's sessions."""
 
     def scope_of(self, identity: str) -> Scope:
         """Return the scope that the adapter must find for ``Run.identity``. Without this method it is the id itself."""

@@ -1,7 +1,7 @@
 """Where an author looks when a scenario fails: the part of the adapter that the scenario is about.
 
 Each failure of ``AdapterContract`` ends with such a place. The names are those of ``docs/writing-an-adapter.md``. What
-fails is said by ``trial``; only the way to a place belongs here, from a scenario or from what a placeholder has wrong.
+fails is said by ``trial``; only the way to a place belongs here, from a scenario or from a wrong placeholder.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def place_of_references(found: Sequence[str], expected: Sequence[str]) -> str | 
 def pointing_at(place: str | None) -> Iterator[None]:
     """Let an ``AssertionError`` that is raised inside the ``with`` block end with the place to look at.
 
-    One that has a place keeps it: whoever is nearest to what failed knows best. None leaves it to who is farther away.
+    One that has a place keeps it: the block nearest to what failed knows best. None leaves it to the blocks around it.
     """
     try:
         yield

@@ -1,6 +1,6 @@
 """What the retrieval tool answers, as data: by pattern, lines, field and offset, page after page, and at every miss.
 
-To add one, add a value. Each answer is also compared with the core's own, and with the budget.
+To add a scenario, add a value. Each answer is also compared with the core's own, and with the budget.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="read by offset",
-        promise="An offset reads anywhere in a single huge line, also from its end.",
+        promise="An offset reads anywhere in a single huge line, and from its end too.",
         steps=((Call(returns=(TextBlock(long_line(300_000)),)),),),
         reads=(
             Read(arguments={"offset": 150_000}, sees=("<150000>",), hides=("<0>", "<299990>")),

@@ -53,7 +53,7 @@ RESULT_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="tool name of 64 characters",
-        promise="Even after the longest name that providers take, the first 200 characters hold the first reference.",
+        promise="Even after the longest name that providers accept, the first 200 characters hold the first reference.",
         steps=((Call(returns=(BIG,), tool="search_" + "n" * 57),),),
         sees=("search_nnnn",),
         hides=(MIDDLE,),

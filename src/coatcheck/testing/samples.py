@@ -129,7 +129,7 @@ def long_line(characters: int) -> str:
 
 
 def orders(count: int) -> list[dict[str, JsonValue]]:
-    """Return records as an API gives them."""
+    """Return records as an API returns them."""
     return [
         {
             "id": number,

@@ -37,7 +37,7 @@ SCOPE = "conversation-1"
 """The scope of every scenario's first conversation."""
 
 PARTS = ("tenant-7", "conversation-1")
-"""The scope of one that has several parts."""
+"""The scope of a scenario whose scope has several parts."""
 
 IDENTITY = "thread-1"
 """The framework's own identity of the first conversation, where a scenario gives it one."""
@@ -192,8 +192,8 @@ class Scenario:
     """The tool that returns the answer to the user: never offloaded, and never sent to the model."""
 
     cancelled_tool: str | None = None
-    """The tool that the host cancels, with the words that its result contains. Framework and host made the
-    message, and no tool, so the core is not asked about it."""
+    """The tool that the host cancels; what it would return is what the host says instead. The message comes from
+    framework and host, not from a tool, so the core is not asked about it."""
 
     interrupting_tool: str | None = None
     """The tool that stops the agent once before it returns, until the host lets the agent go on."""
@@ -217,7 +217,7 @@ class Scenario:
     """Every content that the storage holds afterwards, without indexes; None where the references say enough."""
 
     fault: Fault = "none"
-    """What the storage fails at."""
+    """What fails, in the storage or in the offloader."""
 
     between: Between = "nothing"
     """What happens before the reads. Anything but nothing makes them a second conversation."""

@@ -94,7 +94,7 @@ class Conversation:
     def offered_in(self, body: dict[str, Any]) -> frozenset[str]:
         """Return the names of the tools in a request."""
         tools = [tool.get("function", tool) for tool in body.get("tools", ())]
-        return frozenset(tool["name"] for tool in tools if "name" in tool)  # one of the provider's has none
+        return frozenset(tool["name"] for tool in tools if "name" in tool)  # a tool of the provider's own has none
 
     def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
         """Return a response with tool calls, or with what the model says."""
@@ -150,7 +150,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.0"  # one request for each connection: clients that nobody closes keep none open
+    protocol_version = "HTTP/1.0"  # one request for each connection: a client that nobody closes leaves none open
     disable_nagle_algorithm = True  # head and body are two writes; together with delayed acknowledgements, 40 ms each
 
     def __init__(self, conversations: dict[str, Conversation], *args: Any) -> None:  # noqa: ANN401 - as the base has it

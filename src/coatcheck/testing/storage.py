@@ -43,7 +43,7 @@ LARGE_BYTES = 5_000_000
 THREADS = 8
 
 LONGEST_HOLD_UP_SECONDS = 0.25
-"""Far more than it takes to start a call, less than a person or a time limit of a framework notices."""
+"""Far more than it takes to start a call, too little for a person or a framework's time limit to notice."""
 
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
@@ -143,7 +143,7 @@ class StorageContract(Contract):
             found = wait_for(storage.load(make_entry(b"never saved").key))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the defect
             pytest.fail(f"load of an unknown key raised {error!r} instead of returning None", pytrace=False)
-        assert found is None, "load of an unknown key returned something else than None"
+        assert found is None, "load of an unknown key returned something other than None"
 
     def test_a_miss_is_not_remembered(self, storage: Storage) -> None:
         """A key that was missing once is found after it is saved.
@@ -216,7 +216,7 @@ class StorageContract(Contract):
 
     @pytest.mark.parametrize("parts", [1, 2, 8])
     def test_keeps_the_scopes_of_tuples_apart(self, storage: Storage, parts: int) -> None:
-        """The key of a tuple scope is longer: it begins as those of the scopes above it, and up to 161 characters long.
+        """The key of a tuple scope is longer, up to 161 characters, and begins like those of the scopes above it.
 
         If this fails, check for a key that is cut, for a column or name that is too short, and for a pattern of keys
         that takes only 16 hex digits before the slash.
@@ -243,7 +243,7 @@ class StorageContract(Contract):
         check_holds(storage, entry, "after the caller changed its own copy: a mutable alias is kept")
 
     def test_many_threads_at_once(self, storage: Storage) -> None:
-        """Parallel tool calls save and load at once, also equal content under one key.
+        """Parallel tool calls save and load at once, even equal content under one key.
 
         If this fails, check for state that is shared without a lock, and for temporary names that are not unique.
         """
@@ -258,7 +258,7 @@ class StorageContract(Contract):
 
     @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=id_of_key)
     def test_a_malformed_key_does_no_harm(self, storage: Storage, key: str) -> None:
-        """A key that no engine makes is refused with ``StorageError``, or is a key like any other; no more happens.
+        """A key that no engine makes is refused with ``StorageError`` or is a key like any other; nothing more happens.
 
         If this fails, check that no part of a key ever becomes a path, a pattern or a query without being checked.
         """

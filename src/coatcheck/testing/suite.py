@@ -51,7 +51,7 @@ def wait_for(value: Awaitable[Result]) -> Result: ...
 @overload
 def wait_for(value: MaybeAwaitable[Result]) -> Result: ...
 def wait_for(value: MaybeAwaitable[Result]) -> Result:
-    """Return ``value``, or, where it is awaitable, what it gives: so one suite tests sync and async alike.
+    """Return ``value``, or what it returns if it is awaitable, so that one suite tests sync and async alike.
 
     Each call has an event loop of its own, as in frameworks that start one for each run: nothing that you keep may
     belong to a loop.
@@ -60,7 +60,7 @@ def wait_for(value: MaybeAwaitable[Result]) -> Result:
 
 
 def require_same(found: bytes, expected: bytes, what: str) -> None:
-    """Fail, naming the first difference, if two byte strings differ: pytest's own would print megabytes."""
+    """Fail, naming the first difference, if two byte strings differ: pytest's own message would print megabytes."""
     if found == expected:
         return
     same = next((at for at, (one, other) in enumerate(zip(found, expected, strict=False)) if one != other), None)
@@ -74,7 +74,7 @@ def require_same(found: bytes, expected: bytes, what: str) -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what an error says, also where saying it fails."""
+    """Return what an error says, even if saying it fails."""
     try:
         return str(error)
     except Exception as again:  # noqa: BLE001 - the error is an adapter's, or its framework's

@@ -72,7 +72,7 @@ class ToyResult(Delivery[Message]):
     is_kept: bool
 
     def look(self) -> Sequence[Batch]:
-        """Return what the core must know of the result, and the scope it belongs to."""
+        """Return what the core must know about the result, and the scope it belongs to."""
         arrival = Arrival(
             content=self.raw,
             convert=tuple,

@@ -100,7 +100,7 @@ class Trial:
         """Play the scenario, and check all that it says.
 
         Raises:
-            AssertionError: the adapter does something else than the scenario says, or than the core does.
+            AssertionError: the adapter does something other than the scenario says, or than the core does.
 
         """
         place = place_of_results(self._scenario, is_async=self._is_async)
@@ -247,7 +247,7 @@ class Trial:
         )
 
     def _check_warnings(self, warnings: Sequence[str]) -> None:
-        """Check that a failing offloader was told of, and not too often."""
+        """Check that warnings name what failed in the offloader, and not too often."""
         if self._scenario.fault in FAULTS_OF_THE_OFFLOADER:
             told = sum(BrokenOnPurpose.__name__ in words for words in warnings)
             most = len(self._scenario.for_core) + len(self._scenario.reads)  # an answer read back is a result too
@@ -261,7 +261,7 @@ class Trial:
             )
 
     def _check_tools(self) -> None:
-        """Check that the adapter changed none of the user's tools; what the framework itself changes, it may."""
+        """Check that the adapter changed none of the user's tools; the framework itself may change them."""
         if not self._scenario.watches_tools:
             return
         assert self._watch.saw_any, "the harness watched no tool: pass every tool that it makes through Run.watch"
@@ -275,7 +275,7 @@ class Trial:
         assert not changed, f"the adapter changed the user's own tools: {sorted(changed)}; change a copy"
 
     def _check_what_tools_returned(self) -> None:
-        """Check that the adapter changed none of it in place; what the framework itself changes, it may."""
+        """Check that the adapter changed none of it in place; the framework itself may."""
         changed = self._results.changes()
         if changed:
             self._results = ResultWatch()
@@ -326,7 +326,7 @@ class Trial:
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
 
     def _check_what_the_core_says(self, outcomes: Sequence[Outcome]) -> None:
-        """Check what the scenario says of the core alone: no adapter can mend what fails here."""
+        """Check what the scenario says about the core alone: no adapter can mend what fails here."""
         for outcome in outcomes:
             if isinstance(outcome, Offloaded):
                 check_early(_text(outcome))
@@ -338,7 +338,7 @@ class Trial:
         check_contains(said, sees=self._scenario.sees, hides=self._scenario.hides, what="the core's own results")
 
     def _check_what_is_seen(self, results: Sequence[Received]) -> None:
-        """Check the same of the results: of their texts it is known by now, of what else they hold it is not."""
+        """Check the same for the results: their texts are known to match by now, what else they hold is not."""
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 
@@ -347,7 +347,7 @@ class Trial:
             check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
 
     def _expected(self) -> list[Outcome]:
-        """Return what the core makes of each result, step by step; what is not for it, it does not get to see."""
+        """Return what the core makes of each result, step by step; it does not see results that are not for it."""
         numbers = iter(range(len(self._scenario.calls)))
         steps = [
             [
@@ -402,7 +402,7 @@ class Trial:
             whole = sorted(content for key, content in found.items() if Key.parse(key).is_content)
             same = whole == sorted(self._scenario.holds)  # outside the assertion, which would print megabytes
             assert same, (
-                f"the storage holds something else than the scenario says, {when}: {[len(one) for one in whole]} bytes"
+                f"the storage holds something other than the scenario says, {when}: {[len(one) for one in whole]} bytes"
             )
         self._check_references(results)
 

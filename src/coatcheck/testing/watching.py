@@ -65,7 +65,7 @@ class _Part:
     def __init__(self, seen: object) -> None:
         self.seen = seen
         self.held: dict[str, _Part] | None = None
-        """What it holds, by the way to it; None if nobody looked."""
+        """What it holds, by the path to it; None if nobody looked."""
         self._value = _value(seen)
 
     def is_still(self, now: object) -> bool:
@@ -176,7 +176,7 @@ def _changed_parts(first: _Part, result: object) -> Iterator[Way]:
 
 
 def _held(value: object) -> dict[str, object]:
-    """Return what a part of a result holds, by the way to it. What cannot be looked at is left out."""
+    """Return what a part of a result holds, by the path to it. What cannot be looked at is left out."""
     held: dict[str, object] = {}
     with suppress(Exception):
         if isinstance(value, dict):
@@ -202,7 +202,7 @@ def _state_of(tool: object) -> dict[str, object]:
 
 
 def _attributes(owner: object) -> dict[str, object]:
-    """Return the attributes of an object. What raises when it is asked for is left out."""
+    """Return the attributes of an object. One that raises when it is read is left out."""
     held: dict[str, object] = {}
     with suppress(Exception):
         held |= owner.__dict__
