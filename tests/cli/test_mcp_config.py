@@ -332,7 +332,7 @@ def test_status_says_that_there_is_nothing(file: Path) -> None:
     ran = run("mcp", "status")
 
     assert (ran.exit_code, ran.stdout) == (0, "")
-    assert ran.stderr == "No server is configured here; in another folder there may be some.\n"
+    assert ran.stderr == "No server is configured here; there may be some in another folder.\n"
 
 
 def test_an_unknown_client_could_not_run(home: Path) -> None:

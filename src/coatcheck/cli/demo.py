@@ -74,7 +74,7 @@ class Demo:
         try:
             facts = case.script.facts_in(case.result)
         except NotFound as error:
-            msg = f"{case.tool_name} gives no {error}: show the demo a file of your own with --input FILE"
+            msg = f"{case.tool_name} returned no {error}: show the demo a file of your own with --input FILE"
             raise CannotRun(msg) from None
         events: list[Event] = []
         started = time.perf_counter()

@@ -62,7 +62,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the differen
 def install(
     options: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[OPTION]", help="Of the hook, such as --max-age=7d; --max-age= drops it."),
+        typer.Argument(metavar="[OPTION]", help="For the hook, such as --max-age=7d; --max-age= drops it."),
     ] = None,
     *,
     project: _Project = False,

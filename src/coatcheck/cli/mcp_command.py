@@ -82,7 +82,7 @@ class _Group(TyperGroup):
             end = typed.index("--") if "--" in typed else len(typed)
             begin = end - len(args)  # options are read up to the first word that is not one
             meant = shlex.join(["coatcheck", "mcp", *typed[:begin], "--", *typed[begin:]])
-            ctx.fail(f"{args[0]!r} is none of {', '.join(self.commands)}. A server's command goes after --: {meant}")
+            ctx.fail(f"{args[0]!r} is not one of {', '.join(self.commands)}. A server's command goes after --: {meant}")
         return super().resolve_command(ctx, args)
 
 

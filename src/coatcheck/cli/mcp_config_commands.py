@@ -248,7 +248,7 @@ def status(
             row = f"{name or '-':<12} {each.server:<{_NAME_COLUMNS}} {'yes' if each.goes_through else 'no':<9}"
             show(f"{row}  {each.source.path} ({each.place.reach})")
     elif not failed:
-        complain("No server is configured here; in another folder there may be some.")
+        complain("No server is configured here; there may be some in another folder.")
     if failed:
         raise typer.Exit(NOT_AS_EXPECTED)
 

@@ -46,7 +46,7 @@ _Transcripts = Annotated[
         metavar="TRANSCRIPT",
         exists=True,
         show_default=False,
-        help="Of OpenAI, Anthropic, LangChain, Haystack, Strands, Claude Code or Codex.",
+        help="From OpenAI, Anthropic, LangChain, Haystack, Strands, Claude Code or Codex.",
     ),
 ]
 _Threshold = Annotated[

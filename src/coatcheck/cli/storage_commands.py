@@ -182,7 +182,7 @@ def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False)
 def sweep(
     *,
     max_age: Annotated[
-        str | None, typer.Option(metavar="30d", help="Delete what was not saved or used since; s, m, h, d, w.")
+        str | None, typer.Option(metavar="30d", help="Delete what was not saved or used for this long; s, m, h, d, w.")
     ] = None,
     max_bytes: Annotated[
         str | None, typer.Option(metavar="50GB", help="Delete the oldest until this much remains; KB to TB.")

@@ -131,7 +131,7 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _number(name: str, value: str) -> int:
-    """Return an amount as people write it; 0 if it is none."""
+    """Return the number in an amount as people write it; 0 if it is not an amount."""
     try:
         if name not in _FORMS:
             return int(value) if value.isascii() and value.isdecimal() else 0

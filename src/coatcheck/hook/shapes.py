@@ -111,7 +111,7 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
     """Return these texts, and what else must go so that at most ``limit`` bytes stay when they are gone.
 
     That is a list or an object as its JSON, or a text that is too small or too well hidden to be among ``texts``. What
-    was within such a value is no longer there by itself. Media do not count: a model pays for them by the piece. In
+    was within such a value no longer leaves by itself. Media do not count: a model pays for them by the piece. In
     ``structuredContent`` they do, since no client shows what is there as media.
     """
     together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MAX_APART

@@ -261,7 +261,7 @@ def _conversation(
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what a recorded request sends besides its messages: the system prompt of its own field, and the tools."""
+    """Return what a recorded request sends besides its messages: the system prompt in its own field, and the tools."""
     system = Words(blocks_of(request.get("system") or request.get("instructions")), is_system=True)
     tools = Words((JsonBlock(request["tools"]),) if request.get("tools") else ())
     return tuple(words for words in (system, tools) if words.blocks)

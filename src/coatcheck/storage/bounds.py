@@ -132,7 +132,7 @@ def make_room(
 ) -> None:
     """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``.
 
-    ``spared`` are the temporary files of this very save: a clock ahead of the file system's would call them leftovers.
+    ``spared`` are this save's own temporary files, which a clock ahead of the file system's takes for leftovers.
     """
     with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
         if bounds.max_scope_bytes is not None:

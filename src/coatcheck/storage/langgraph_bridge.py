@@ -340,7 +340,7 @@ class LangGraphStoreBridge:
             raise CorruptContent(msg) from error
 
     def _items(self, prefix: str) -> Iterator[_Item]:
-        """Yield what may have such a key, each item once."""
+        """Yield the items that may have a key with this ``prefix``, each once."""
         if is_storage_key(prefix):
             yield from filter(None, (self._store.get(*self._place(key)) for key in Key.parse(prefix).family))
             return
