@@ -131,8 +131,6 @@ def reference_of(read: Read, references: Sequence[str]) -> str:
     """Return what the model passes, of the references that it was shown or instead of them."""
     if read.reference is not None and "{}" not in read.reference:
         return read.reference
-    if read.reference is not None and "{}" not in read.reference:
-        return read.reference
     if read.of >= len(references):
         message = f"the model was shown {len(references)} references; the scenario reads the one at {read.of}"
         raise AssertionError(message)
