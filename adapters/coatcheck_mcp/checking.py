@@ -1,7 +1,7 @@
-"""What a right ``coatcheck.toml`` says that would fail here, or change nothing.
+"""What in a valid ``coatcheck.toml`` would fail on this machine, or would have no effect.
 
-The proxy does not refuse such a file: a program may be there later, and another server must not wait for it. So only
-``coatcheck mcp check`` asks.
+The proxy accepts such a file: a program may be installed later, and one broken server must not stop the others. So only
+``coatcheck mcp check`` looks for this.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("find_doubts", "without_secrets")
 
 _HEAD = re.compile(r"[^*?\[]*")
-"""What a pattern begins with before its first wildcard."""
+"""The part of a pattern before its first wildcard."""
 
 _SUSPECT = re.compile(
     r"(?i)key|token|secret|pass(?:w|code|phrase|\b|_)|pwd|auth|credential|bearer|header|cookie|signature"
@@ -36,20 +36,20 @@ _VALUE_OF_NAME = re.compile(_ASSIGNS)
 """As in ``API_KEY=...``, ``{"token": ...`` or ``X-Api-Key: ...``, but not in ``auth-server:1.2``."""
 
 _VALUE_OF_OPTION = re.compile(rf"{_ASSIGNS}|:|\s+(?![-\s])")
-"""As in ``--token:...``, or, in a script that is one word, ``--token ...``."""
+"""As in ``--token:...``, or in ``--token ...`` where a whole script is one word."""
 
 _LOGIN = re.compile(r"(?<=://)[^/?#\s]*@")
 _QUERY = re.compile(r"[?#]")
 """Where the query or the fragment of a URL begins."""
 
 _LONG_WORD = re.compile(r"[A-Za-z0-9]{20,}")
-"""With a digit, it is most likely a token: names have none, or are shorter."""
+"""If it has a digit, it is most likely a token: names have no digits, or are shorter."""
 
 _HIDDEN = "***"
 
 
 def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = os.environ) -> list[str]:
-    """Return what would fail if a proxy started here and now, each with its line and key.
+    """Return everything that would fail if a proxy started here and now, each with its line and key.
 
     Args:
         file: the file.
@@ -62,7 +62,7 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
     raw = load(file, variables=None)
     root = read_tables(raw.path or Path(file))
     named = (text for server in raw.servers.values() for _, text in _filled_in(server))
-    unset = {name: f"${{{name}}}" for text in named for name in VARIABLE.findall(text)}  # they stay as they are
+    unset = {name: f"${{{name}}}" for text in named for name in VARIABLE.findall(text)}  # unset ones stay as they are
     config = load(file, variables={**unset, **variables})
     found: list[str] = []
     for name, table in root.tables("servers").items():
@@ -74,8 +74,8 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
 def without_secrets(words: Collection[str]) -> list[str]:
     """Return words of a command line, or an address, without what looks like a secret.
 
-    These are what follows a suspect name, such as ``--api-key`` or ``API_KEY=``, up to the end of the word; the login,
-    query and fragment of a URL; and long words of letters and digits.
+    It hides what follows a suspect name, such as ``--api-key`` or ``API_KEY=``: the rest of the word, or the next word.
+    It also hides the login, query and fragment of a URL, and long words of letters and digits.
     """
     shown: list[str] = []
     hides = False
@@ -98,12 +98,13 @@ def _without_login(word: str) -> str:
     login, at, host = rest.rpartition("@")
     if ":" not in login:
         return _LOGIN.sub(f"{_HIDDEN}@", word)
-    # What is behind the colon may be a password, with any character in it, or a query: then all else is hidden too.
+    # What follows the colon may be a password with any character in it. A ? or # may also begin a query: then all the
+    # rest is hidden.
     return f"{before}://{_HIDDEN}" if _QUERY.search(login) else f"{before}://{_HIDDEN}{at}{host}"
 
 
 def _without_value(word: str) -> str:
-    """Return a word up to the value of its first suspect name. The time it takes grows no faster than the word."""
+    """Return a word without the value of its first suspect name and all after it, in time linear in its length."""
     for name in _NAME.finditer(word):
         value = (_VALUE_OF_OPTION if name[0].startswith("-") else _VALUE_OF_NAME).match(word, name.end())
         if value and value.end() < len(word) and _SUSPECT.search(name[0]):
@@ -150,13 +151,13 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
     if folder := missing_folder(server.cwd):
         yield table.complaint("cwd", f"must be a folder: {folder}")
     if folder and os.path.dirname(server.command) and not os.path.isabs(server.command):  # noqa: PTH117, PTH120 - as in missing_program
-        return  # it is looked for in that folder
+        return  # it would be looked for in that folder
     if wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
         yield table.complaint("command", f"cannot start: {wrong}")
 
 
 def _of_patterns(config: Config, root: Table) -> Iterator[str]:
-    """Yield the patterns that begin with the name of no server. In a file without servers, ``--name`` may say it."""
+    """Yield what is wrong with patterns for unknown servers. If the file has none, ``--name`` may name the server."""
     for pattern, table in root.tables("tools").items() if config.servers else ():
         head = _HEAD.match(pattern)
         server, dot, _ = (head[0] if head else "").partition(".")

@@ -1,4 +1,4 @@
-"""The client of the proxy: what it says about itself, and how it is told something.
+"""The client of the proxy: what it says about itself, and how notifications reach it.
 
 It outlives the sessions with the server: a server that ended and was started again finds the same client.
 """
@@ -35,22 +35,22 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
 """The notification that announces a changed list, by the capability of the list."""
 
 ANY_CAPABILITIES: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
-"""What a client is told of a server that is not up yet. What it asks then waits, and gets the server's own answer."""
+"""What a client is told while the server is not up yet. Its requests then wait, and get the server's own answers."""
 
 MAX_EARLY, MAX_EARLY_BYTES = 100, 2**20
-"""What a server may say before its client is ready, which the protocol hardly lets it. The client knows no list yet,
-so it misses no change of one."""
+"""How many notifications of a server, and bytes of them, are kept until its client is ready. The protocol allows hardly
+any. The rest is dropped: the client has no lists yet, so it misses no change to one."""
 
 
 _TASKS = "io.modelcontextprotocol/tasks"
-"""What the modern protocol calls them, among its extensions."""
+"""The name of tasks among the extensions of the modern protocol."""
 
 
 def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
-    """Return capabilities but for those whose messages the proxy does not forward.
+    """Return capabilities without those whose messages the proxy does not forward.
 
-    These are tasks, which are requests of their own, and all that is experimental: its messages are in no version of
-    the protocol, and whoever is told of it would send them, or wait for them.
+    These are tasks, which have requests of their own, and everything experimental. No version of the protocol has
+    messages for the latter, and a peer that is told of them would send such messages, or wait for them.
     """
     kept = {name: value for name, value in capabilities.items() if name not in {"tasks", "experimental"}}
     extensions = kept.get("extensions")
@@ -86,16 +86,16 @@ class Client:
         self.version = who.version
         self.capabilities = passed_on(who.capabilities)
         self.front: ServerSession | None = None
-        """The latest session with it. Over HTTP, a modern client has another one with each request."""
+        """The latest session with it. Over HTTP, each request of a modern client has a session of its own."""
 
         self.ready = anyio.Event()
-        """Set once its handshake is over: from then on it may be told and asked something."""
+        """Set once its handshake is over: from then on it may get notifications and requests."""
 
         self.log_level: str | None = None
-        """What it wants to hear, if it has said that once for all; a server that starts later is told."""
+        """The log level that it set for the whole session, if any; a server that starts later is told."""
 
         self.subscribed: dict[str | None, set[str]] = {}
-        """The resources that it wants to hear of, by what errors call their server."""
+        """The resources that it subscribed to, by the ``label`` of their server's ``Link``."""
 
         self.listened = Counter[str]()
         """How many of its streams are about a resource. A client of the handshake has none."""
@@ -107,7 +107,7 @@ class Client:
         """Serves ``subscriptions/listen`` of modern clients."""
 
     async def get_ready(self, front: ServerSession) -> None:
-        """Take the client's word that its handshake is over, and tell it what came before."""
+        """Note that the client's handshake is over, and send it the notifications that came before."""
         self.front = front
         self.ready.set()
         early, self._early = self._early, []
@@ -115,7 +115,7 @@ class Client:
             await front.send_notification(message)  # type: ignore[arg-type]
 
     async def tell(self, message: Notification) -> None:
-        """Tell the client something that belongs to no request: on the stream that it opened, or in its session."""
+        """Send the client a notification that belongs to no request, on the stream that it opened or in its session."""
         data = message.model_dump(mode="json", by_alias=True, exclude_none=True)
         event = event_from_wire(data["method"], data.get("params"))
         if event is not None:

@@ -1,7 +1,7 @@
 """``coatcheck.toml``: the settings, policies and servers of people who do not program, read and checked.
 
-Only the file belongs here. What a setting means, coatcheck decides; what runs a server, the proxy. The proxy, the
-hook and ``coatcheck mcp check`` all read the file through ``load``.
+Only the file belongs here. What a setting means is up to coatcheck; how a server runs is up to the proxy. The proxy,
+the hook and ``coatcheck mcp check`` all read the file through ``load``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DEFAULT_STORAGE = "~/.coatcheck/mcp"
 """A folder of its own: the limits below delete what is old there, and must not reach what people put elsewhere."""
 
 START_SECONDS = 60.0
-"""As long as a person waits, and a package takes to come from an index. Many clients give up after that too."""
+"""About as long as a person waits, and as a package takes to download. Many clients give up after that too."""
 
 WEEK = 7 * 86_400.0
 TWO_GIGABYTES = 2_000_000_000
@@ -63,8 +63,8 @@ KNOBS = (
     "show_path",
     "list_arguments",
 )
-"""The fields of ``Settings`` that a file may set. A counter is Python; one call at a time has no step; threads and
-queues are for programs that serve many."""
+"""The fields of ``Settings`` that a file may set. The others do not fit: a counter is Python code, steps need several
+calls at once, and threads and queues are for programs that serve many."""
 
 KEYS = (
     "storage",
@@ -89,14 +89,15 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 UNLIMITED = "unlimited"
 
 _MAX_MISTAKES = 20
-"""As many as a screen shows. The file is read again for each."""
+"""As many as fit on a screen. The file is checked again after each."""
 
 _EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "start_timeout": "90s"}
 _QUOTED = re.compile(r"true|false|[0-9_]+")
-"""What TOML would read as another value without the quotes."""
+"""What TOML would read as a boolean or a number without the quotes."""
 
 _SERVER_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_SERVER}}}")
-"""The names of its tools begin with it, and the protocol allows these characters. A dot ends it in patterns."""
+"""The names of the server's tools begin with it, so it has only characters that the protocol allows. It has no dot,
+because a dot ends it in patterns."""
 
 VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
 """A variable of the environment in ``env``, ``url`` and ``headers``."""
@@ -141,7 +142,7 @@ class Config:
     """Who may read back. None: the proxy chooses, by server and folder, or by who is logged in."""
 
     max_age_seconds: float | None = WEEK
-    """Contents that were not used for so long are deleted. None: they stay. For the proxy, see ``stored_in``."""
+    """Contents that were not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
 
     max_bytes: int | None = TWO_GIGABYTES
     """Of the whole storage; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
@@ -153,7 +154,7 @@ class Config:
     """When the model is offered the retrieval tool."""
 
     start_seconds: float = START_SECONDS
-    """How long a server may take until it has answered its first question."""
+    """How long a server may take to answer its first request."""
 
     settings: Settings = field(default_factory=Settings)
     """Those of the offloader, without policies: pass ``rule_of`` with each call."""
@@ -165,13 +166,13 @@ class Config:
     """The servers by name."""
 
     given: frozenset[str] = field(default=frozenset(), compare=False)
-    """The keys that the file has, perhaps with the default."""
+    """The keys that the file sets, even if only to the default."""
 
     def stored_in(self, storage: str | None) -> Config:
-        """Return what holds if ``storage`` goes before that of the file; None: nobody named another one.
+        """Return what holds if ``storage`` overrides that of the file; None: nobody named another one.
 
-        The default limits hold in the proxy's own folder only, however that is named: any other may hold what others
-        stored, so only the limits hold that the file sets.
+        The default limits apply only to the proxy's own folder, however that is named. Any other storage may hold what
+        others stored, so there only the limits that the file sets apply.
         """
         found = replace(self, storage=self.storage if storage is None else storage)
         if _is_own(found.storage):
@@ -185,8 +186,8 @@ class Config:
     def rule_of(self, tool: str, *, server: str | None = None) -> ToolRule | None:
         """Return the rule of a tool; None: ``settings`` decide.
 
-        A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. The exact
-        name goes first, then the longest pattern.
+        A pattern is compared with the tool's name and, if ``server`` is given, with ``SERVER.TOOL``. An exact name
+        wins, then the longest pattern.
         """
         return self.rule_of_any(self.names_of(tool, server=server))
 
@@ -227,8 +228,8 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
             it is, for a caller that starts nothing.
 
     Raises:
-        InvalidRequest: the file cannot be read, or something in it is wrong. The message names file, line and key of
-            each mistake, on a line of its own, in the order of the file; of the first 20.
+        InvalidRequest: the file cannot be read, or something in it is wrong. The message has a line for each of the
+            first 20 mistakes, with its file, line and key, in the order of the file.
 
     """
     if path is None:
@@ -307,7 +308,7 @@ def _settings(root: Table) -> Settings:
         if key in given:
             what = what.replace("True or False", "true or false")
             root.refuse(key, f"{what}{_unquoted(given[key])}")
-        cause = next(name for name in given if name in what)  # it has its default, which another field rules out
+        cause = next(name for name in given if name in what)  # ``key`` has its default, which another field rules out
         root.refuse(cause, f"needs another key next to it: {key} {what}")
 
 
@@ -319,7 +320,7 @@ def _storage(root: Table) -> str:
 
 
 def _is_own(storage: str) -> bool:
-    """Return whether a storage is the folder that proxies have for themselves."""
+    """Return whether a storage is the proxy's own folder."""
     own, other = (os.path.realpath(os.path.expanduser(each)) for each in (DEFAULT_STORAGE, storage))  # noqa: PTH111 - as above
     return own == other
 
@@ -362,7 +363,7 @@ def _offer_tool(root: Table) -> OfferTool:
 
 
 def _unquoted(value: object) -> str:
-    """Return what to do about a value that is right but for its quotes; nothing for any other."""
+    """Return advice for a value whose only fault is its quotes; for any other, an empty string."""
     return "; write it without the quotes" if isinstance(value, str) and _QUOTED.fullmatch(value) else ""
 
 
@@ -389,7 +390,7 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
 
 
 def fault_in_header(value: str) -> str:
-    """Return what keeps a value from being sent as a header, or ""; never the value, which may be a secret."""
+    """Return why a value cannot be sent as a header, or "". Never names the value, which may be a secret."""
     is_sent = value.isascii() and value.isprintable()
     return "" if is_sent else "holds a line end, another control character or a letter that is not ASCII"
 
@@ -409,7 +410,7 @@ def _filled_in(table: Table, key: str, text: str, *, variables: Mapping[str, str
     """Return a value of ``key`` with its variables filled in, unless there are no ``variables``.
 
     Raises:
-        Mistake: a variable is not set. In a header, one is empty, or the whole cannot be sent.
+        Mistake: a variable is not set; or, in a header, a variable is empty or the value cannot be sent.
 
     """
     if variables is None:
@@ -421,7 +422,7 @@ def _filled_in(table: Table, key: str, text: str, *, variables: Mapping[str, str
         return VARIABLE.sub(lambda found: variables[found[1]], text)
     if blank := [variable for variable in named if not variables[variable].strip()]:
         table.refuse(key, f"names the variable {blank[0]}, which is empty; give it a value where the proxy starts")
-    value = VARIABLE.sub(lambda found: variables[found[1]].strip(), text)  # a token from a file has a line end
+    value = VARIABLE.sub(lambda found: variables[found[1]].strip(), text)  # a token from a file may end in a line break
     if fault := fault_in_header(value):
         table.refuse(key, fault)
     return value
@@ -458,7 +459,7 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
 
 
 def _fault_of(address: str) -> str | None:
-    """Return what an address must be and is not; None where a variable that nobody filled in hides it."""
+    """Return which rule an address breaks; None if it breaks none, or if an unfilled variable hides that."""
     if re.match(r"https?://[^/]", address) is None and VARIABLE.match(address) is None:
         return "must begin with http:// or https:// and a host"
     try:

@@ -1,9 +1,9 @@
 """The two conversions: the result of a tool call into content blocks, and blocks into such a result.
 
-A result is a mapping, as the protocol has it: ``content``, a list of parts; ``structuredContent``; ``isError``;
-``_meta``. Structured content that says the same as the texts is not a block of its own, so that it is stored once.
-Resource links and parts that are not understood pass through, the same object. Where a server hides more than that in
-them, the whole result is one JSON value.
+A result is a mapping, as in the protocol: ``content``, a list of parts; ``structuredContent``; ``isError``; ``_meta``.
+Structured content that says the same as the texts is not a block of its own, so that it is stored once. Resource links
+and unknown parts pass through as the same objects. If too much of a result is in no block, the whole result becomes one
+JSON value.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _CONTENT = frozenset({"content", "structuredContent"})
 _TEXT_ONLY = {"type", "text"}
 _MANY_PARTS = 1_000
 _MUCH_JSON = 50_000
-"""Characters, some half a millisecond to make or to measure."""
+"""Characters. To write or to measure this much JSON takes about half a millisecond."""
 
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 """Types that models take as they are, at a price that does not depend on the length of the base64."""
 
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, in order; structured content that the texts do not say comes last."""
+    """Convert a result, in order; structured content that the texts do not repeat comes last."""
     blocks = blocks_of_items(result.get("content") or ())
     structured = result.get("structuredContent")
     if structured is not None and not _is_said(structured, blocks):
@@ -57,10 +57,10 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert nothing but texts, what is said about them, and structured content into text; for the last resort."""
+    """Convert only texts, what is said about them, and structured content, all into text: the last resort."""
     blocks = blocks_of_items(result.get("content") or (), media=False)
     structured, is_said = result.get("structuredContent"), False
-    with suppress(Exception):  # it may be what failed before
+    with suppress(Exception):  # this may be what failed in ``blocks_of``
         is_said = structured is not None and _is_said(structured, blocks)
     if structured is not None and not is_said:
         blocks.append(JsonBlock(structured))
@@ -68,19 +68,19 @@ def plain_blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def _is_said(structured: object, blocks: Sequence[Block]) -> bool:
-    """Return whether the texts say what is structured: it would count twice."""
+    """Return whether the texts repeat the structured content, which would then count twice."""
     return find_copy(structured, [block.text for block in blocks if isinstance(block, TextBlock)]) is not None
 
 
 def is_large(result: Result) -> bool:
-    """Return whether a look at a result may take longer than an event loop should wait."""
+    """Return whether looking at a result may block the event loop for too long."""
     structured = result.get("structuredContent")
     is_long = len(result.get("content") or ()) > _MANY_PARTS
     return is_long or (structured is not None and _size_of(structured, up_to=_MUCH_JSON) > _MUCH_JSON)
 
 
 def texts_of(result: Result) -> list[str] | None:
-    """Return what a result without media says, structured content as JSON; None for any other, or a large one."""
+    """Return the texts of a result without media, structured content as JSON; None for any other, or a large one."""
     texts = [part.get("text") if part.get("type") == "text" else None for part in result.get("content") or ()]
     if is_large(result) or not all(isinstance(text, str) for text in texts):
         return None
@@ -89,15 +89,16 @@ def texts_of(result: Result) -> list[str] | None:
 
 
 def side_size(result: Result, *, up_to: int) -> int:
-    """Return about how long the JSON is of what is not text, medium or structured content; not counted ``up_to``.
+    """Return about how long the JSON of all but text, media and structured content is; counting stops above ``up_to``.
 
-    Those are links, annotations and ``_meta``. JSON itself would be made in one step, and no other thread gets a turn.
+    That is links, annotations and ``_meta``. The JSON itself would be made in one step in which no other thread gets a
+    turn.
     """
     size = _size_of([{key: value for key, value in result.items() if key not in _CONTENT}], up_to=up_to)
     for part in result.get("content") or ():
         if size > up_to:
             break
-        if part.keys() != _TEXT_ONLY:  # what most parts are
+        if part.keys() != _TEXT_ONLY:  # most parts have only these
             size += _size_of(McpItem.parse(part).said, up_to=up_to - size)
     return size
 
@@ -126,7 +127,7 @@ def _size_of(value: object, *, up_to: int) -> int:
 
 
 def file_size(result: Result) -> int:
-    """Return how long the base64 is of files that no model takes as a medium: a client has only their text to show."""
+    """Return the length of the base64 of files that no model takes as media: a client can show only their text."""
     size = 0
     for part in result.get("content") or ():
         item = McpItem.parse(part)
@@ -137,12 +138,12 @@ def file_size(result: Result) -> int:
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result into one JSON value, as it came: for one that is too large in what no block holds."""
+    """Convert a result, as it came, into one JSON value: for a result of which too much is in no block."""
     return (JsonBlock(dict(result)),)
 
 
 def kept_of(result: Result, *, whole: bool) -> dict[str, Any]:
-    """Return what stays of a result next to other content; of one that left ``whole``, whether it is an error."""
+    """Return what stays of a result beside its new content; if it left ``whole``, only whether it is an error."""
     return {key: value for key, value in result.items() if (key == "isError" if whole else key != "structuredContent")}
 
 
@@ -159,7 +160,7 @@ def rewrite(kept: Result, outcome: Offloaded | Truncated) -> dict[str, Any]:
 def offloaded_references(result: object) -> tuple[str, ...]:
     """For clients: the references in a tool result that was offloaded on its way; empty where nothing was stored.
 
-    Takes a result as a mapping, as the ``mcp`` package has it (``CallToolResult``), or as FastMCP's client has it.
+    Takes a mapping, the ``mcp`` package's ``CallToolResult``, or the result of a call with FastMCP's client.
     """
     meta = result.get("_meta") if isinstance(result, Mapping) else getattr(result, "meta", None)
     return references_in(meta.get(MARK)) if isinstance(meta, Mapping) else ()

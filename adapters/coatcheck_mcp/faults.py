@@ -1,6 +1,6 @@
 """What the mcp package hides: lines that it cannot parse, errors in groups, and whether a session has ended.
 
-It drops such a line, and whoever waits for an answer in it would wait without end.
+It drops such a line, so a caller whose answer is in it would wait forever.
 """
 
 from __future__ import annotations
@@ -44,14 +44,15 @@ __all__ = (
 )
 
 _WHY = 200
-"""Characters of the parser's reason."""
+"""Characters of the parser's reason that are quoted."""
 
 _NAME_OF_MESSAGE = 2
-"""Steps to a name on the top level of a message: the kind of message that it is not, and the name."""
+"""Steps to a key on the top level of a message in an error's location: the kind of message that was tried, and the
+key."""
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a task group's group of errors, and in the groups in that; another error as it is."""
+    """Yield the errors in a task group's exception group, and in the groups within that; any other error as it is."""
     grouped = getattr(error, "exceptions", ())  # Python 3.10 has no name for groups
     for each in grouped:
         yield from leaves(each)
@@ -60,7 +61,7 @@ def leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the first error in a group, which says nothing itself; another error as it is."""
+    """Return the first error in a group, since the group itself says nothing; any other error as it is."""
     return next(leaves(error))
 
 
@@ -68,32 +69,32 @@ _NO_FILES = os.strerror(errno.EMFILE)
 
 
 def said_by(error: BaseException) -> str:
-    """Return what an error of this process says, and what to do about one that says nothing of it."""
+    """Return the message of an error in this process, with advice if too many files are open."""
     said = str(error) or type(error).__name__
     return f"{said}; let coatcheck have more files open (`ulimit -n`)" if _NO_FILES in said else said
 
 
 _CLOSED = "Connection closed"
-"""What the mcp package says of streams that are gone."""
+"""What the mcp package says when its streams are gone."""
 
 NO_SESSION = "coatcheck: the server no longer knows the session"
-"""What ``http_answers`` says of a server at a URL that was restarted, or has forgotten an idle client."""
+"""What ``http_answers`` says when a server at a URL was restarted, or has forgotten an idle client."""
 
 LOST_SESSION = f"{NO_SESSION}, and may have done what it was asked"
-"""What it says where the server has looked at the request before it said so."""
+"""What it says when the server had looked at the request before it said so."""
 
 _TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+) byte limit\.")
-"""What it says of an answer over HTTP that has more than it was told to take."""
+"""What the mcp package says of an answer over HTTP that is longer than the limit that it was given."""
 
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
-"""What it says of an answer over HTTP that broke off. It says nothing of other calls: those go on."""
+"""What the mcp package says of an answer over HTTP that broke off. Other calls are not affected: they go on."""
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
-    """Return whether an answer is the mcp package's word that the session has ended; ``is_gone``: the streams have.
+    """Return whether an error means that the session has ended; ``is_gone``: the streams have ended.
 
-    Neither the code nor the words are a proof: servers may use the code for errors of their own, and one that is itself
-    a client of another server passes on what the mcp package says of that one.
+    Neither the code nor the message is proof: servers may use the code for errors of their own, and a server that is
+    itself a client of another one passes on what the mcp package says of that one.
     """
     return error.code == CONNECTION_CLOSED and (
         (is_gone and error.message == _CLOSED) or error.message in {NO_SESSION, LOST_SESSION}
@@ -101,7 +102,7 @@ def is_end(error: MCPError, *, is_gone: bool) -> bool:
 
 
 def in_our_words(error: MCPError) -> MCPError:
-    """Return an error that came for a request, as the client is told it."""
+    """Return the error of a request in the words that the client gets."""
     if error.code != CONNECTION_CLOSED:
         return error
     if too_long := _TOO_LONG.fullmatch(error.message):
@@ -111,10 +112,10 @@ def in_our_words(error: MCPError) -> MCPError:
 
 
 def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
-    """Return the messages of a line that is none itself, each read when it is asked for; else the fault alone.
+    """Return the messages in a line that is not one itself, each parsed when it is asked for; else the fault alone.
 
-    A batch, which one version of the protocol has, holds several; one of them that cannot be read is a fault again, and
-    what is no object is nothing. A line may begin with a byte order mark, and a text that was cut within an emoji has
+    A batch, which one version of the protocol has, holds several messages. One that cannot be read is a fault again,
+    and what is not an object is dropped. A line may begin with a byte order mark. Text that was cut within an emoji has
     half a surrogate pair, which becomes U+FFFD.
     """
     if not isinstance(fault, ValidationError):
@@ -128,12 +129,13 @@ def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
             return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
         except ValidationError as still:
             line = _input(still)
-    # What is no object goes here, at once: to step over it later would hold up the loop, or take a step for each.
+    # What is not an object is dropped here, all at once: skipping it later would block the loop, or take a step for
+    # each.
     return _each([each for each in line if isinstance(each, dict)]) if isinstance(line, list) else [fault]
 
 
 def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
-    """Return what could not be read: the line, or what it holds if that is JSON; None if only a part of it is odd."""
+    """Return what could not be read: the line, or its value if it is JSON; None if only a part of it is wrong."""
     error = fault.errors(include_url=False)[0]
     return error["input"] if len(error["loc"]) < _NAME_OF_MESSAGE else None
 
@@ -147,7 +149,7 @@ def _each(batch: Sequence[Any]) -> Iterator[SessionMessage | Exception]:
 
 
 def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
-    """Return an error for the request that a line answers, or that it is if it ``asks``; None if there is none."""
+    """Return an error for the request that a line answers or, if it ``asks``, is; None if no request can be told."""
     if not isinstance(fault, ValidationError):
         return None
     errors: Sequence[Any] = fault.errors(include_url=False)
@@ -167,7 +169,7 @@ def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
 
 
 def _id_of(errors: Sequence[Any], *, asks: bool) -> int | str | None:
-    """Return the id of what was JSON, as ``id_in`` does. Each kind of message that it is not lacks a name in it."""
+    """Return the id of a line of JSON, as ``id_in`` does. The errors name a key that each kind of message misses."""
     wholes = [each["input"] for each in errors if each["type"] == "missing" and len(each["loc"]) == _NAME_OF_MESSAGE]
     match wholes:
         case [{"id": int() | str() as identifier, **others}, *_] if not isinstance(identifier, bool):

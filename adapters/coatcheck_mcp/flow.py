@@ -1,7 +1,8 @@
 """Back-pressure: what one side sends while the other one does not read must not pile up in this process.
 
-The mcp package starts a task for every message that arrives, and each task holds its message until it is written. So a
-client that does not read would let a server that talks fill the memory. Here reading waits until enough was written.
+The mcp package starts a task for every message that arrives, and each task holds its message until it is written. So
+while a client does not read, a talkative server could fill the memory. Here, reading waits until enough has been
+written.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class _Closing:
 class CountedWrites(_Closing):
     """A stream to write to; the gate counts the answers that wait there.
 
-    Requests are not: a server that answers one after the other may be busy with writing, so reading must go on.
+    Requests are not counted: a server that handles one at a time may be busy writing, so reading must go on.
     """
 
     def __init__(self, stream: WriteStream[Any], gate: Gate) -> None:
@@ -106,19 +107,19 @@ class PacedReads(_Closing):
         Args:
             stream: where messages come from.
             gate: counts what waits.
-            answers: where a client is told that its request cannot be read. None: the stream is a server's, so that a
-                line that cannot be read is an answer, and becomes an error for whoever waits for it.
-            on_end: is told that nothing more will come, before whoever reads is.
+            answers: where a client is told that its request cannot be read. None: the stream is a server's, so a line
+                that cannot be read is an answer, and becomes an error for the caller that waits for it.
+            on_end: called when nothing more will come, before the reader learns of it.
 
         """
         super().__init__(stream)
         self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
         self._parts: Iterator[Any] = iter(())
-        """What the line holds that came last and is none itself; each is read when it is received."""
+        """What is left of the latest line that was not a message itself; each part is parsed when it is received."""
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the mcp package looks for it on some streams
-        """The context of who sent the last message; None where the stream has none."""
+        """The context of the last message's sender; None if the stream has none."""
         return getattr(self._stream, "last_context", None)
 
     async def receive(self) -> Any:  # noqa: ANN401 - the mcp package's messages
@@ -129,12 +130,12 @@ class PacedReads(_Closing):
             if not isinstance(item, Exception):
                 break
             self._parts = iter(messages_in(item))
-        else:  # one of many, each of which takes far longer than its bytes: others must get their turn
+        else:  # one of many, each far slower than its size suggests: other tasks must get their turn
             await anyio.lowlevel.checkpoint()
         if isinstance(item, Exception):
             return await self._answered(item)
         if isinstance(getattr(item, "message", None), JSONRPCNotification):
-            # The task of the one before has begun by now, so that the gate has counted it.
+            # This lets the previous message's task begin, so that the gate counts it.
             await anyio.lowlevel.checkpoint()
         return item
 

@@ -1,6 +1,6 @@
 """The hook: one result of a tool call, on its way from an MCP server to the client.
 
-The middleware for FastMCP servers and the proxy both end here. The guard is in ``coatcheck.adapting``; no server runs
+The middleware for FastMCP servers and the proxy both come here. The guard is in ``coatcheck.adapting``; no server runs
 inside it.
 """
 
@@ -39,10 +39,10 @@ DECLARED_SIZE = "anthropic/maxResultSizeChars"
 """What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""
 
 MAX_DECLARED = 500_000
-"""Characters. Claude Code reads the mark up to this; more would let a server undo the user's limit."""
+"""Characters. Claude Code respects the mark up to this; more would let a server undo the user's limit."""
 
 CHARACTERS_PER_TOKEN = 4
-"""The usual estimate. What no block holds is not counted in tokens, because next to nothing is there, as a rule."""
+"""The usual estimate. What no block holds is not counted in tokens, because there is usually next to nothing of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,10 +63,10 @@ class Call:
     """The scope that the user chose; an error where nobody can know whom a result is for."""
 
     identity: Scope | None = None
-    """Whom the transport knows, where the user chose no scope."""
+    """The scope of the client that the transport knows, for when the user chose none."""
 
     policy: Policy | None = None
-    """What the user said about this tool elsewhere than in the offloader's policies."""
+    """The user's policy for this tool, if it comes from elsewhere than the offloader's policies."""
 
     retrieval_tool: str
     """The name under which the client has the retrieval tool."""
@@ -85,7 +85,7 @@ class _Delivery(Delivery[Result]):
     def look(self) -> Sequence[Batch]:
         call, error = self.call, bool(self.raw.get("isError"))
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
-        # Links and annotations are for the client, which may show them to the model: they too end at the hard limit.
+        # Links and annotations are for the client, which may show them to the model: the hard limit holds for them too.
         whole = is_too_large_beside(self.raw, self.offloader)
         keep = self.offloader.keep_if_small
         if not whole and policy is None and texts and keep(texts, tool_name=call.tool_name, is_error=error):
@@ -136,12 +136,12 @@ async def offload_result(result: Result, call: Call, offloader: Offloader) -> Re
 
 
 def _hard_limit(offloader: Offloader) -> int:
-    """Return how many characters that nobody counts in tokens any conversation may take."""
+    """Return the most characters that any conversation may take of what nobody counts in tokens."""
     return CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
 
 
 def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
-    """Return whether so many characters, which nobody counts in tokens, are too many for any conversation."""
+    """Return whether this many characters, which nobody counts in tokens, are too many for any conversation."""
     return characters > _hard_limit(offloader)
 
 
@@ -151,7 +151,7 @@ def is_too_large_beside(result: Result, offloader: Offloader) -> bool:
 
 
 def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None) -> bool:
-    """Return whether results of a tool may leave, so that it must advertise no output schema.
+    """Return whether results of a tool may leave, in which case it must not advertise an output schema.
 
     A client that validates against the schema would refuse a result without structured content.
     """

@@ -1,4 +1,4 @@
-"""Answers over HTTP in words that the ``mcp`` package passes on: of an error, it says only that there was one."""
+"""Answers over HTTP in words that the ``mcp`` package passes on. By itself, it says only that there was an error."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ("error_answer", "message_in", "understandable")
 _FORBIDDEN = 403
 _NO_ENTRY = frozenset({401, _FORBIDDEN})
 _NOT_FOUND = 404
-"""To a request of a session, the protocol's word that the server no longer knows that session; from some servers, an
-error of the request itself, with its id."""
+"""In answer to a request of a session, this is how the protocol says that the server no longer knows the session. Some
+servers send it for an error of the request itself, with the request's id."""
 
 _OK = 200
 
 _SESSION_LOST = frozenset({_NOT_FOUND, 400})
-"""The second is the word of others, among them all that follow the examples of the TypeScript SDK; they say why."""
+"""Other servers send 400, among them all that follow the examples of the TypeScript SDK; their answers say why."""
 
 _QUOTED = 200
-"""Characters of the words of a server that lets nobody in."""
+"""Characters that are quoted of what a server says when it refuses access."""
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -41,7 +41,7 @@ _UNKNOWN_SESSION = re.compile(
 async def understandable(
     request: httpx2.Request, response: httpx2.Response, *, passed: Collection[str]
 ) -> httpx2.Response:
-    """Return the response, or one in its place that says more to the mcp package; ``passed``: the user's headers."""
+    """Return the response, or one that tells the mcp package more; ``passed``: the names of the user's headers."""
     status = response.status_code
     # A login is a form, not JSON.
     if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
@@ -87,7 +87,7 @@ def _quoted(response: httpx2.Response, body: bytes) -> str:
 
 
 def message_in(request: httpx2.Request) -> dict[str, Any] | None:
-    """Return the message of the protocol that a request carries; None if it is another one, such as a login."""
+    """Return the protocol's message that a request carries; None if the request is something else, such as a login."""
     message = json.loads(request.content) if request.method == "POST" and _is_json(request) else None
     return message if isinstance(message, dict) and "jsonrpc" in message else None
 
@@ -97,10 +97,10 @@ def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
 
 
 async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Response:
-    """Return the answer to a request with the id of that request.
+    """Return the answer to a request, with that request's id.
 
-    The mcp package gives it to what comes as a stream of events. What comes as JSON with another one, such as the
-    ``null`` of servers that could not read the request, it gives to nobody, and the client would wait without end.
+    The mcp package puts that id on answers that come as a stream of events. It drops an answer that comes as JSON with
+    another id, such as the ``null`` of servers that could not read the request, and the client would wait forever.
     """
     identifier = json.loads(asked).get("id")
     if identifier is None:
@@ -115,7 +115,7 @@ async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Respons
 
 
 def _with_id(body: bytes, identifier: int | str) -> bytes:
-    if str(id_in(body)) == str(identifier):  # may be large
+    if str(id_in(body)) == str(identifier):  # without parsing: it may be large
         return body
     try:
         said = json.loads(body)
@@ -125,7 +125,7 @@ def _with_id(body: bytes, identifier: int | str) -> bytes:
         return body
     if "method" in said or not {"result", "error"} & said.keys():
         return error_answer(
-            identifier, INTERNAL_ERROR, "coatcheck cannot read the server's answer: it is none to the request"
+            identifier, INTERNAL_ERROR, "coatcheck cannot read the server's answer: it is not an answer to the request"
         )
     return json.dumps({**said, "id": identifier}).encode()
 
@@ -136,7 +136,7 @@ def error_answer(identifier: int | str | None, code: int, said: str) -> bytes:
 
 
 def _is_answer(body: bytes, message: Mapping[str, Any]) -> bool:
-    """Return whether the body of an error has the id of the request, so that the server has looked at that."""
+    """Return whether the body of an error has the request's id: then the server has looked at the request."""
     said, identifier = _parsed(body), message.get("id")
     return isinstance(said, dict) and identifier is not None and said.get("id") == identifier
 
@@ -165,5 +165,5 @@ async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Re
 
 
 def _headers_for(response: httpx2.Response) -> dict[str, str]:
-    """Return the headers for an error in place of a response; from the first one, OAuth reads what is wanted."""
+    """Return the headers for an error in place of a response; OAuth reads from the first what the server wants."""
     return {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}

@@ -1,6 +1,6 @@
 """Requests over HTTP, with answers that say why something failed. The ``mcp`` package's client says only that it did.
 
-Also the stream on which a server speaks on its own is kept open here: that client gives it up after two failures.
+The stream on which a server speaks on its own is kept open here too: that client gives it up after two failures.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ CONNECT_SECONDS = 30.0
 
 _OK = 200
 _ACCEPTED = 202
-"""The answer to a message that is no request."""
+"""The answer to a message that is not a request."""
 
 _NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
-"""What a server, or what stands before it, says for a while. The first: it does not know yet that a stream was cut."""
+"""Temporary errors of a server, or of what stands before it. 409: it does not know yet that a stream was cut."""
 
 _LONGEST_PAUSE = 60.0
-"""Seconds between two tries to open a stream again on which the server tells of changes."""
+"""Seconds between two tries to reopen a stream on which the server reports changes."""
 
 _EVENTS = "text/event-stream"
 _LAST_EVENT = "last-event-id"
@@ -42,10 +42,10 @@ _OPENING = frozenset({"initialize", "server/discover", "notifications/initialize
 """Messages without which there is no session. Nothing else waits while they are sent."""
 
 _TAKEN_SECONDS = 2.0
-"""How long a server may take to say that it has a notification; the mcp package sends nothing else meanwhile."""
+"""How long a server may take to accept a notification; the mcp package sends nothing else meanwhile."""
 
 _failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
-"""Set in the task that listens to the server, once it has tried to: how often in a row the server was not heard."""
+"""Set in the task that listens to the server, once it has tried to: how many tries in a row have failed."""
 
 
 class HttpTransport(LimitedTransport):
@@ -57,9 +57,9 @@ class HttpTransport(LimitedTransport):
         self._passed = passed
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; raises ``httpx2.ConnectError`` that names the reason and the address."""
-        await request.aread()  # of one that follows a redirect, the content is a stream
-        # Only requests that carry on with the answer to a call name an event before their task has listened.
+        """Send a request; a ``httpx2.ConnectError`` names the reason and the address."""
+        await request.aread()  # after a redirect, the content is a stream
+        # A request that names an event before its task has listened only resumes the answer to a call.
         asks_to_listen = request.method == "GET" and _EVENTS in request.headers.get("accept", "")
         if asks_to_listen and (_failed.get() is not None or _LAST_EVENT not in request.headers):
             return await self._listen(request)
@@ -71,9 +71,9 @@ class HttpTransport(LimitedTransport):
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
         """Open the stream of what the server says on its own.
 
-        The mcp package opens it again where it ends, but after two errors gives up for good, and says nothing. So
-        neither a cut nor what a server says for a while is one: the stream ends, and each failure makes the pause
-        longer. Other statuses say that it has no such stream.
+        The mcp package reopens the stream when it ends, but after two errors it gives up for good, and says nothing. So
+        a cut or a temporary error is not passed on as one: the stream just ends, and each failure makes the pause
+        longer. Any other status means that the server has no such stream.
         """
         failed = _failed.get() or 0
         if failed:
@@ -118,12 +118,12 @@ def _is_notification(message: Mapping[str, Any] | None) -> bool:
 
 
 def pause_after(failed: int) -> float:
-    """Return the seconds to wait before the next try, after so many in a row have ``failed``."""
+    """Return the seconds to wait before the next try, after ``failed`` failures in a row."""
     return min(2.0 ** min(failed, 10) - 1, _LONGEST_PAUSE)
 
 
 class _UntilCut(httpx2.AsyncByteStream):
-    """A stream whose cut, or silence, is its end."""
+    """A stream that ends when it is cut, or falls silent."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -146,7 +146,7 @@ def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
 
 
 def _unanswered(message: Mapping[str, Any], why: str) -> httpx2.Response:
-    """Return a response in place of one that did not come: an exception would end the calls of all others too."""
+    """Return a response in place of one that did not come: an exception would end all other calls too."""
     if "method" in message and "id" in message:
         content = error_answer(message["id"], INTERNAL_ERROR, why)
         return httpx2.Response(_OK, headers={"content-type": "application/json"}, content=content)

@@ -1,7 +1,7 @@
-"""The id in a line that is too long or too broken to be parsed, so that whoever waits for it is told.
+"""The id in a line that is too long or too broken to be parsed, so that the caller that waits for it is told.
 
-Only the names on the top level of the line count, since a text within may say anything. They are looked for in both
-ends of the line, in the last one backwards.
+Only the keys on the top level of the line count, since a nested text may say anything. They are looked for at both ends
+of the line; the last end is read backwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EDGE = 4096
 _OTHER = rb"|[{}\[\],:]|[^\s{}\[\],:\"]+)\s*"
 _TOKEN = re.compile(rb'\s*("[^"\\]*(?:\\.[^"\\]*)*"' + _OTHER, re.DOTALL)
 _ESCAPED = rb"\\(?:\\\\)*(?!\\)"
-"""An odd number of backslashes: what they follow, read backwards, is no end of a text."""
+"""An odd number of backslashes. Read backwards, they follow a quote that is escaped, so it does not end the text."""
 
 _TOKEN_BACKWARDS = re.compile(
     rb'\s*("[^"]*(?:"(?=' + _ESCAPED + rb')[^"]*)*"(?!' + _ESCAPED + rb")" + _OTHER, re.DOTALL
@@ -34,9 +34,9 @@ _ID = re.compile(rb'-?\d{1,18}|".*"', re.DOTALL)
 
 
 def id_in(line: bytes, *, asks: bool = False) -> int | str | None:
-    """Return the id of the request that a line answers, or that it is if it ``asks``.
+    """Return the id of the request that a line answers or, if it ``asks``, is.
 
-    None if no id is to be seen, or not that the line is such a one.
+    None if its ends do not show an id, or that the line is an answer (with ``asks``: a request).
     """
     first = _top_level(_tokens(line[:EDGE], _TOKEN), opening=b"{[", closing=b"}]")
     last = _top_level(_tokens(line[-EDGE:][::-1], _TOKEN_BACKWARDS), opening=b"}]", closing=b"{[")
@@ -55,7 +55,7 @@ def id_in(line: bytes, *, asks: bool = False) -> int | str | None:
 
 
 def _tokens(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """Yield what JSON consists of, up to the first byte that belongs to none."""
+    """Yield the tokens of JSON, up to the first byte that belongs to none."""
     found = pattern.match(text)
     while found is not None:
         yield found[1]
@@ -63,7 +63,7 @@ def _tokens(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
 
 
 def _top_level(tokens: Iterator[bytes], *, opening: bytes, closing: bytes) -> list[bytes]:
-    """Return the tokens of an object; each list or object within is one."""
+    """Return the tokens of an object; each list or object within it counts as one."""
     found: list[bytes] = []
     depth = 0
     for token in tokens:
@@ -79,7 +79,7 @@ def _top_level(tokens: Iterator[bytes], *, opening: bytes, closing: bytes) -> li
 
 
 def _members(tokens: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names of an object of which a part is there, each with its value; that is empty where it is not."""
+    """Yield the keys of a partial object, each with its value; a value that is missing or cut is empty."""
     for at, token in enumerate(tokens):
         if token == b":" and at > 1 and tokens[at - 2] in b"{,":
             is_whole = len(tokens) > at + 2 and tokens[at + 2] in b",}"

@@ -1,8 +1,8 @@
 """The largest message that the proxy takes from a server: anything longer is refused before it is parsed.
 
 The mcp package's transport for stdio reads lines through a text codec and has no limit of its own; a line of 100 MB
-takes it a minute, because it joins what came so far with every piece. A codec is the one place where it lets others in.
-This one hands over whole lines only, and a JSON-RPC error in place of a line that is too long.
+takes it a minute, because it joins each piece to all that came before. The codec is the one place where it can be
+extended. The codec here hands over only whole lines, and a JSON-RPC error in place of a line that is too long.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = (
 )
 
 MAX_MESSAGE_BYTES = 64 * 2**20
-"""Twice a result of 20 MB as JSON, with room for escapes. The mcp package alone takes five copies of what it parses."""
+"""Twice a result of 20 MB as JSON, with room for escapes. The mcp package alone makes five copies of what it parses."""
 
 _PIECE = 4096
-"""Bytes that are unpacked at once."""
+"""Bytes that are decompressed at once."""
 
 FIRST_ERROR = 400
 """The lowest status of an error."""
@@ -42,7 +42,7 @@ _NAME = "coatcheck_lines_"
 
 _HIGH = rb"\\u[dD][89abAB][\da-fA-F]{2}"
 _OPEN = re.compile(rb"(?:" + _HIGH + rb")?(\\(?:u[\da-fA-F]{0,3})?)\Z|" + _HIGH + rb"\Z")
-"""The end of a piece within an escape, or within a pair."""
+"""The end of a piece that cuts an escape, or a pair of surrogates."""
 
 _PAIR = 12
 """Bytes of a pair of surrogates, each escaped."""
@@ -59,7 +59,7 @@ def refusal(max_bytes: int) -> str:
 
 
 def broken_off(why: object) -> str:
-    """Return what the client is told about an answer over HTTP of which only a part came, or nothing."""
+    """Return what the client is told about an answer over HTTP that came only in part, or not at all."""
     said = str(why) or type(why).__name__
     return f"the answer broke off, so nobody knows whether the server did what it was asked: {said}"
 
@@ -91,7 +91,7 @@ class _Lines(codecs.IncrementalDecoder):
         self._size = 0
 
     def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override] # noqa: FBT001, FBT002 - codecs'
-        """Return the lines that end in ``data``; what follows the last one waits for its end."""
+        """Return the lines that end in ``data``; the rest waits for its end."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -103,7 +103,7 @@ class _Lines(codecs.IncrementalDecoder):
     def _take(self, piece: bytes) -> None:
         self._size += len(piece)
         self._pieces.append(piece)
-        if self._size > self._max_bytes and len(self._pieces) > 1:  # only both ends are of any use now
+        if self._size > self._max_bytes and len(self._pieces) > 1:  # only its two ends are of any use now
             held = b"".join(self._pieces)
             self._pieces = [held[:EDGE], held[EDGE:][-EDGE:]]
 
@@ -124,23 +124,23 @@ class _Lines(codecs.IncrementalDecoder):
 
 
 _DIRECT = ("127.0.0.1", "localhost", "::1")
-"""This machine: no proxy of the environment reaches it, whatever ``NO_PROXY`` says."""
+"""This machine. It is reached without a proxy of the environment, whatever ``NO_PROXY`` says."""
 
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-"""A call holds a connection until it is answered, and must not wait here for another one's: then nothing could be
-given up either. ``turns`` limits how many run."""
+"""Connections have no limit here: each call holds one until it is answered, and if a call had to wait for another's, so
+would a cancellation. ``turns`` limits how many calls run."""
 
 _PROXIED = frozenset({"http", "https", "all"})
 """Schemes for which the environment may name a proxy."""
 
 
 def _wrong_proxy() -> str:
-    """Return what is wrong with a proxy of the environment, for which httpx2 makes no client; empty if nothing is."""
+    """Return why httpx2 would make no client for a proxy that the environment names; empty if it would."""
     for scheme, address in getproxies().items():
         if scheme not in _PROXIED:
             continue
         try:
-            # It is asked for nothing, so the certificates, which take most of the time, are not read.
+            # Nothing is sent, so the certificates, which take most of the time, need not be read.
             httpx2.AsyncHTTPTransport(proxy=address if "://" in address else f"http://{address}", verify=False)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             why = error if isinstance(error, ImportError) else "it must be like http://host:3128"
@@ -149,17 +149,17 @@ def _wrong_proxy() -> str:
 
 
 def _is_direct(host: str) -> bool:
-    """Return whether no proxy of the environment stands before a host."""
+    """Return whether a host is reached without a proxy of the environment."""
     return host in _DIRECT or bool(proxy_bypass(host))
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
     """The limit for answers over HTTP; the mcp package limits the events of streams itself.
 
-    It sends through a client of its own: only those look for the proxies of the environment.
+    It sends through a client of its own, because only clients look for the environment's proxies.
 
-    What a server compressed counts as what it becomes. Answers that the mcp package could not read for a text that was
-    cut come as on stdio: half a surrogate pair, or a byte that is no UTF-8, is U+FFFD.
+    A compressed answer counts at its full size. Text that was cut is mended as on stdio, because the mcp package could
+    not read it: half a surrogate pair, or a byte that is not UTF-8, becomes U+FFFD.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -172,7 +172,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         """Send a request; reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
         if self._wrong and not _is_direct(request.url.host):
             raise httpx2.ConnectError(self._wrong, request=request)
-        # Who asks has said how to log in; for this client, a user in the URL would go before that.
+        # The caller has set the login already; this client would prefer a user in the URL to it.
         response = await self._client.send(request, stream=True, auth=httpx2.Auth())
         kind, status = response.headers.get("content-type", "").lower(), response.status_code
         has_events = kind.startswith("text/event-stream") and status < FIRST_ERROR
@@ -182,8 +182,8 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         return response
 
     def proxy_before(self, url: httpx2.URL) -> str:
-        """Return the address of the proxy of the environment through which a URL is reached; empty if there is none."""
-        # Only the client knows: it reads NO_PROXY in another way than Python does.
+        """Return the address of the environment's proxy through which a URL is reached; empty if there is none."""
+        # Only the client knows: it reads NO_PROXY differently from Python.
         if self._client._transport_for_url(url) is self._client._transport:  # noqa: SLF001 - shown nowhere else
             return ""
         proxies = getproxies()
@@ -195,7 +195,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bits(httpx2.AsyncByteStream):
-    """Hands over little at once: 64 kB, compressed, may be as many megabytes."""
+    """Hands over a little at a time: 64 kB, compressed, may be as many megabytes."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -212,8 +212,8 @@ class _Bits(httpx2.AsyncByteStream):
 class _PlainStream(httpx2.AsyncByteStream):
     """The body of a response, no longer compressed, and mended; up to a limit if there is one.
 
-    What is wrong with it is a ``httpx2.StreamError``: of all errors, the one that the mcp package tells the call that
-    waits, and nobody else. Any other one ends all calls.
+    What is wrong with it is raised as ``httpx2.StreamError``, the only error that the mcp package passes to just the
+    call that waits. Any other error ends all calls.
     """
 
     def __init__(self, response: httpx2.Response, max_bytes: int | None) -> None:
@@ -236,14 +236,14 @@ class _PlainStream(httpx2.AsyncByteStream):
 
 
 class _Mender:
-    """Mends JSON that comes in pieces, without a look at each of its characters where nothing is wrong."""
+    """Mends JSON that comes in pieces, without looking at each character where nothing is wrong."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._held = b""
 
     def mend(self, piece: bytes, *, final: bool = False) -> bytes:
-        """Return what can be told of ``piece`` and what was held before."""
+        """Return what is complete of ``piece`` and of what was held before."""
         if not piece.isascii() or self._decoder.getstate()[0] or final:
             piece = self._decoder.decode(piece, final).encode()
         data = self._held + piece
@@ -253,7 +253,7 @@ class _Mender:
 
 
 def _whole_up_to(data: bytes) -> int:
-    """Return where to cut so that neither an escape nor a pair of them is cut."""
+    """Return where ``data`` can end without cutting an escape or a pair of them."""
     found = _OPEN.search(data, max(0, len(data) - _PAIR))
     if found is None:
         return len(data)

@@ -18,19 +18,20 @@ __all__ = ("Login",)
 
 
 class Login(OAuth):
-    """A login that works without a browser on this machine, or with one that runs until it is closed."""
+    """A login that works without a browser on this machine, or with a browser that blocks until it is closed."""
 
     def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401 - FastMCP's
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Using in-memory token storage")  # the page says so
+            warnings.filterwarnings("ignore", message="Using in-memory token storage")  # the documentation says so
             super().__init__(url, **options)
 
     async def redirect_handler(self, authorization_url: str) -> None:
-        """Open a browser, and say the address on stderr, whole, on one line.
+        """Open a browser, and write the whole address to stderr, on one line.
 
-        FastMCP's own waits for the browser before it listens for what that sends back. So a browser that does not
-        return at once, such as one in a terminal, never logs in. FastMCP asks the address once before, to find out
-        whether the server still knows the client; there is nothing of before here, because tokens stay in memory.
+        FastMCP's own handler waits for the browser before it listens for what the browser sends back. So a browser that
+        does not return at once, such as one in a terminal, never logs in. FastMCP's handler also requests the address
+        once beforehand, to find out whether the server still knows the client. That is not needed here: nothing is left
+        from an earlier start, because tokens stay in memory.
         """
         logger.info("to log in, a browser opens %s", authorization_url)
         threading.Thread(target=webbrowser.open, args=[authorization_url], daemon=True).start()

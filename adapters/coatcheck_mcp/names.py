@@ -1,6 +1,6 @@
 """The names that clients see when one proxy serves several servers: ``SERVER_TOOL``, and the same for prompts.
 
-An underscore, because models' providers allow letters, digits, ``_`` and ``-`` in the name of a tool, and nothing else.
+It is an underscore because model providers allow only letters, digits, ``_`` and ``-`` in the name of a tool.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ("LONGEST_SERVER", "LONGEST_TOOL", "find_clash", "full_name", "shown_n
 _BETWEEN = "_"
 
 LONGEST_TOOL = 64
-"""Characters. Several models' providers refuse a request with a longer name, and all its tools with it."""
+"""Characters. Several model providers refuse a whole request if one of its tools has a longer name."""
 
 _DIGEST = 8
 
@@ -32,7 +32,8 @@ def full_name(server: str, name: str) -> str:
 
 
 def shown_name(server: str, name: str) -> str:
-    """Return the name under which clients see a tool: the full one, cut to 64 characters, the last of them a digest."""
+    """Return the name under which clients see a tool: the full one, or, above 64 characters, a cut one with a
+    digest."""
     full = full_name(server, name)
     if len(full) <= LONGEST_TOOL:
         return full
@@ -41,7 +42,7 @@ def shown_name(server: str, name: str) -> str:
 
 
 def split_name(shown: object, servers: Iterable[str]) -> tuple[str, str] | None:
-    """Return the server and its own name for what clients see; None if no server's name begins it."""
+    """Return the server of a name that clients see, and its own name there; None if it begins with no server's name."""
     for server in servers:
         if isinstance(shown, str) and shown.startswith(server + _BETWEEN):
             return server, shown.removeprefix(server + _BETWEEN)
@@ -49,7 +50,7 @@ def split_name(shown: object, servers: Iterable[str]) -> tuple[str, str] | None:
 
 
 def find_clash(servers: Iterable[str]) -> tuple[str, str] | None:
-    """Return a server and what its name begins: another server's name, or the retrieval tool's; None if all are clear.
+    """Return a server whose name begins another server's or the retrieval tool's, and that name; None if none does.
 
     With servers ``a`` and ``a_b``, nobody could tell which of them ``a_b_c`` belongs to.
     """

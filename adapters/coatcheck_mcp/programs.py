@@ -43,5 +43,5 @@ def missing_program(command: str, *, cwd: str | os.PathLike[str] | None, variabl
         return f'{command!r} is one word: the program is "{program}" alone, and its arguments are words too: {words}'
     if is_path:
         return f"{place} is not executable" if place.is_file() else f"there is no program {place}"
-    # Not what PATH holds: clients get this message too.
+    # Without what PATH holds: clients get this message too.
     return f"there is no such command as {command} in the folders of PATH; write its absolute path, or correct PATH"

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
 __all__ = ("turn",)
 
 _SHARE = 4
-"""One server gets one part in so many of the files, so that one that hangs leaves the others theirs. Of that, all but
-calls get one part in so many: calls may take long, and wait for lists that say more about them."""
+"""One server gets the files divided by this, so that a server that hangs leaves the others their share. Of its share,
+everything but calls gets one part in this many: calls may take long, and wait for lists that say more about them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
 _turns: RunVar[dict[object, tuple[_Turn, _Turn]]] = RunVar("coatcheck_mcp_turns")
-"""What calls of tools hold, and what all else does, for each server: of all its sessions together. Under None, what the
-requests to all servers hold."""
+"""The turns of each server, shared by all its sessions: those for tool calls, and those for everything else. Under
+None: the turns that the requests to all servers share."""
 
 
 @asynccontextmanager
 async def turn(server: object, method: str) -> AsyncIterator[None]:
-    """Hold what a request to a server holds until it is answered.
+    """Wait for a turn, and hold it until a request to a server is answered.
 
     Args:
-        server: is the same in all sessions with it.
-        method: of the request. A ``ping`` waits for nothing: it is there to see whether anybody answers.
+        server: what is the same in all sessions with the server.
+        method: the request's. A ``ping`` waits for nothing: it only finds out whether anybody answers.
 
     """
     if method == "ping":
@@ -59,7 +59,7 @@ def _new_turns(share: int) -> tuple[_Turn, _Turn]:
 
 def _files() -> int | None:
     """Return how many files this process may have open; None: any number."""
-    if sys.platform == "win32":  # where connections are no files
+    if sys.platform == "win32":  # where connections are not files
         return None
     import resource  # noqa: PLC0415 - not on Windows
 
