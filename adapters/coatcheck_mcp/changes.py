@@ -214,7 +214,7 @@ class Changes:
     def _remove(self, uris: Collection[str], refused: MCPError) -> None:
         self._wanted.difference_update(uris)
         for uri in sorted(uris):
-            logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
+            logger.warning("changes of the resource %s will not be reported: %s", uri, refused)
 
     async def _subscribe_again(self, uris: Collection[str]) -> None:
         """Listen again to resources for which nobody waits: to all at once or, if refused, one by one."""

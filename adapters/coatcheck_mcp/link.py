@@ -1,8 +1,9 @@
 """One client's session with the server behind the proxy: requests go up, everything that the server starts goes down.
 
 Requests are forwarded as they are, on the sessions of the ``mcp`` package. FastMCP's own proxy was rejected for this:
-it makes components of what it lists and answers of what the client said, so sampling arrives as text only, completion
-and list changes not at all, the server is told capabilities that the client lacks, and clients share one session.
+it rebuilds lists as its own components, and what the client said as its own answers. So sampling arrives as text only,
+completion and list changes do not arrive at all, the server is told of capabilities that the client lacks, and clients
+share one session.
 """
 
 from __future__ import annotations
@@ -42,38 +43,38 @@ if TYPE_CHECKING:
 __all__ = ("Link", "SessionForgotten")
 
 _MAX_PAGES = 1_000
-"""Of a list; a server that never ends it must not hang a call."""
+"""Pages of a list. A server whose list never ends must not hang a call."""
 
 TOOLS_SECONDS = 10.0
-"""How long a call waits for the list of tools, which only says more about it."""
+"""How long a call waits for the list of tools, which it can do without."""
 
 MAX_UNREAD = 64
-"""What a server says and its client has not read yet. Above this the server is not read either, so it waits."""
+"""Messages of a server that its client has not read yet. At this many, the server is not read either, so it waits."""
 
 UNREAD_SECONDS = 5.0
 """How long a log message waits for a client over HTTP that shares its session with others, before it is dropped."""
 
 FORGOTTEN_SECONDS = 5.0
-"""How long requests that were sent along with one that the server no longer knew the session of may take until they are
-refused too, and can be sent again."""
+"""After the server has said that it no longer knows the session: how long to wait for it to refuse the other requests
+in flight too, so that they can be sent again."""
 
 MAX_IN_FLIGHT = 10_000
-"""Requests that one client has with one server. Each takes some kilobytes until it is answered."""
+"""Unanswered requests of one client to one server. Each takes some kilobytes."""
 
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
 )
-"""What a modern client says with each request about its connection with us. The session says it upstream."""
+"""What a modern client says with each request about its connection with us. Upstream, the session says its own."""
 
 _ANY: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
 
 _Request = types.Request[dict[str, Any], str]
-"""Any request, its parameters as they came."""
+"""Any request, with its parameters as they came."""
 
 
 class SessionForgotten(MCPError):
-    """The server refused a request without a look at it, for it no longer knows the session: it can be sent again."""
+    """The server refused a request unseen, because it no longer knows the session: the request can be sent again."""
 
 
 class Link:
@@ -85,7 +86,7 @@ class Link:
         Args:
             upstream: the server behind the proxy.
             client: whom the session is for.
-            label: what errors call the server; None: as it calls itself.
+            label: the server's name in errors; None: the name that it gives itself.
 
         """
         self._upstream = upstream
@@ -94,14 +95,14 @@ class Link:
         self._name = label or upstream.name
         self._session: Session | None = None
         self.was_up = False
-        """Whether the server has started once."""
+        """Whether the server has been up."""
 
         self._connecting = anyio.CancelScope()
         self._closing = anyio.Event()
-        """Set once we close the connection, or the server has: nothing is to be sent any more."""
+        """Set once we close the connection, or the server has closed it: nothing more may be sent."""
 
         self._is_ours = False
-        """Whether we were the first to end it."""
+        """Whether we ended it, and not the server."""
 
         self._ended = anyio.Event()
         self._is_forgotten = False
@@ -126,7 +127,7 @@ class Link:
         """Hold the connection open until ``close``. It is up when ``task_status`` is told.
 
         Raises:
-            MCPError: the server did not start, or answered nothing that can be understood.
+            MCPError: the server did not start, or gave no answer that can be understood.
 
         """
         failure: Exception | None = None
@@ -136,7 +137,7 @@ class Link:
                     self._upstream.connect() as (reads, writes),
                     self._session_on(reads, writes) as session,
                 ):
-                    # Inside, because a task group wraps what passes it.
+                    # Inside, because a task group wraps exceptions that pass it.
                     try:
                         await self._connect(session)
                         task_status.started()
@@ -144,7 +145,7 @@ class Link:
                     except Exception as error:  # noqa: BLE001 - told to the client below
                         failure = error
                     finally:
-                        self._closing.set()  # before the requests that wait hear of it
+                        self._closing.set()  # before the waiting requests learn of it
         except Exception as error:  # noqa: BLE001 - as above
             failure = failure or error
         finally:
@@ -173,24 +174,24 @@ class Link:
         self.was_up = True
 
     def close(self) -> None:
-        """End the connection, also one that is not up yet; ``run`` returns once the process is gone."""
+        """End the connection, even one that is not up yet; ``run`` returns once the process is gone."""
         self._is_ours |= not self.closed
         self._closing.set()
         if not self.was_up:
             self._connecting.cancel()
 
     async def aclose(self) -> None:
-        """End the connection, and wait until the process is gone; it has eight seconds at most."""
+        """End the connection, and wait until the process is gone, which takes eight seconds at most."""
         self.close()
         await self._ended.wait()
 
     @property
     def closed(self) -> bool:
-        """Whether the connection has ended, or is about to: the server may have done so by itself."""
+        """Whether the connection has ended, or is about to. The server may have ended it."""
         return self._closing.is_set()
 
     def _is_gone(self) -> bool:
-        """Whether the server does not hear us, or we do not hear it."""
+        """Whether the server no longer hears us, or we no longer hear it."""
         return self.closed or any(stream.ended for stream in self._streams or ())
 
     def _end(self, *, unsent: bool) -> MCPError:
@@ -216,11 +217,11 @@ class Link:
 
     @property
     def server_name(self) -> str:
-        """The server's own name, where it says one; else what people know it by."""
+        """The ``label``; else the server's own name, if it says one; else the name that people know it by."""
         return self._name
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
-        """Return the answer to ``initialize`` or ``server/discover``: our protocol version, and else the server's."""
+        """Return the answer to ``initialize`` or ``server/discover``: the server's, except for the protocol version."""
         capabilities = {"tools": {}, **self.capabilities()}
         described = {**answer, "capabilities": capabilities, "instructions": self.instructions}
         info = self.session.server_info
@@ -233,7 +234,7 @@ class Link:
         return {name: value for name, value in described.items() if value is not None}
 
     def capabilities(self) -> dict[str, Any]:
-        """Return those of the server that the proxy can pass on."""
+        """Return the server's capabilities that the proxy can pass on."""
         offered = self.session.server_capabilities
         said = {} if offered is None else offered.model_dump(mode="json", by_alias=True, exclude_none=True)
         return passed_on(said)
@@ -244,13 +245,13 @@ class Link:
         return self.session.instructions
 
     def suits(self, version: str) -> bool:
-        """Return whether a client of a protocol version knows all that the server may say."""
+        """Return whether a client of a protocol version understands all that the server may say."""
         own = None if self._session is None else self._session.protocol_version
         within_one_era = (own in MODERN_PROTOCOL_VERSIONS) == (version in MODERN_PROTOCOL_VERSIONS)
         return own is not None and own <= version and within_one_era
 
     def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> Session:
-        # Of a server that ends while nobody waits, a request would hear only after it was sent there.
+        # With ``on_end``, a request need not be sent first to learn that the server ended while nobody waited.
         self._streams = PacedReads(reads, self._unread, on_end=self._closing.set), CountedWrites(writes, self._unread)
         return Session(
             *self._streams,
@@ -262,7 +263,7 @@ class Link:
         )
 
     async def _repeat_log_level(self) -> None:
-        """Tell a server that starts late, or again, what the client wants to hear."""
+        """Tell a server that starts late, or again, which log level the client set."""
         if self._client.log_level is not None and not self.session.is_modern and self.has("logging"):
             with suppress(MCPError):
                 await self.request("logging/setLevel", {"level": self._client.log_level})
@@ -286,10 +287,10 @@ class Link:
 
         Args:
             ctx: the request.
-            params: other parameters than the client's.
+            params: parameters in place of the client's.
 
         Raises:
-            MCPError: the server's own error, or that it has ended, or that it answered what the protocol forbids.
+            MCPError: the server's own error; or the server has ended, or answered what the protocol forbids.
 
         """
         if len(self._in_flight) >= MAX_IN_FLIGHT:
@@ -325,7 +326,7 @@ class Link:
         on_progress = partial(self._report, ctx.session) if ctx is not None and wants_progress else None
         request = _Request(method=method, params=sent)
         try:
-            # While the session is opened, the time that it may take runs.
+            # No turns while the session opens, because its time limit is running.
             takes_turns = self._upstream.takes_turns and self.was_up
             async with turn(self._upstream, method) if takes_turns else nullcontext():
                 result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
@@ -347,7 +348,7 @@ class Link:
             await self.session.send_notification(notification)
 
     async def subscribe(self, uris: Collection[str]) -> None:
-        """Ask the server to tell when resources change.
+        """Ask the server to report changes of these resources.
 
         Raises:
             MCPError: it refuses.
@@ -356,7 +357,7 @@ class Link:
         await self._subscriptions.subscribe(uris)
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
-        """Ask the server to tell no more of resources that no stream of the client is about."""
+        """Ask the server to stop reporting those of these resources that no stream of the client is about."""
         await self._subscriptions.unsubscribe(uris)
 
     async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
@@ -383,7 +384,7 @@ class Link:
         return found
 
     async def _known_tools(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the server's tools as far as they are known in time: a call needs no list."""
+        """Return the server's tools, or none if the list does not come in time: a call can do without it."""
         try:
             with anyio.fail_after(TOOLS_SECONDS):
                 return await self.tools()
@@ -400,7 +401,7 @@ class Link:
         return (await self._known_tools()).get(name, {}).get("_meta") or {}
 
     def full_name(self, shown: str) -> str:
-        """Return the name of a tool that clients see: its own."""
+        """Return the full name of a tool that clients see: the same, since there is one server."""
         return shown
 
     async def taken_names(self) -> Collection[str]:
@@ -426,7 +427,7 @@ class Link:
         return offered is not None and getattr(offered, capability, None) is not None
 
     async def _answer_across_eras(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any] | None:
-        """Return the answer to what a client of the handshake may ask, and a modern server no longer knows."""
+        """Answer a request that a client of the handshake may send, and a modern server no longer knows; else None."""
         if not self.session.is_modern:
             return None
         params = ctx.params or {}
@@ -451,7 +452,7 @@ class Link:
             await front.report_progress(*progress)
 
     async def _hear(self, message: object) -> None:
-        """Pass on what came in the session, but for what is on a stream of changes: ``Changes`` has that too."""
+        """Pass on what came in the session, except what came on a stream of changes: ``Changes`` passes that on."""
         params = message.params if isinstance(message, types.Notification) else None
         if SUBSCRIPTION_ID_META_KEY not in (getattr(params, "meta", None) or {}):
             await self._relay(message)
@@ -470,7 +471,7 @@ class Link:
             self.resource_changes += 1
         latest = self._latest()
         if isinstance(message, types.LoggingMessageNotification) and latest is not None:
-            # A modern client says with each request what it wants to hear while that runs.
+            # A modern client sets the log level with each request, for as long as that runs.
             if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
                 with anyio.move_on_after(UNREAD_SECONDS if self._client.modern else None):
                     await latest.session.send_notification(message, latest.request_id)
@@ -478,7 +479,7 @@ class Link:
         await self._client.tell(message)
 
     def _latest(self) -> ServerRequestContext[Any, Any] | None:
-        """Return the client's request that came last and still runs: most likely what the server speaks about."""
+        """Return the client's latest request that still runs: most likely the one that the server speaks about."""
         return next(reversed(self._in_flight.values()), None)
 
 

@@ -46,13 +46,13 @@ _CONTENT = TypeAdapter(list[mcp_types.ContentBlock])
 _OUTSIDE = object()
 
 _inside: ContextVar[object] = ContextVar("coatcheck_mcp_inside", default=_OUTSIDE)
-"""The request that is already inside an ``OffloadMiddleware``. What a tool or a transform gets when it calls another
-tool is for code, and of two servers, one mounted in the other, the outer one offloads. Tasks that a tool starts have
-it too, such as another server: so it counts for this request alone."""
+"""The request that is already inside an ``OffloadMiddleware``. When a tool or a transform calls another tool, the
+result is for code, so it stays. When one server is mounted in another, only the outer one offloads. Tasks that a tool
+starts, such as another server, inherit this variable, so it counts for this request alone."""
 
 
 def _request() -> object:
-    """Return what no other request has; None where code calls the server without one."""
+    """Return what identifies the request; None where code calls the server without one."""
     request = fastmcp_request_ctx.get()
     return None if request is None or request.session is None else (request.session, request.request_id)
 
@@ -76,8 +76,8 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     Tools with the policy ``Never()`` pass unchanged. All others advertise no output schema, and a result that left has
     no structured content. Put it last in the list of middleware, so that no other one changes what the tools
     returned before it is stored; only one that caches results goes after it, or it would answer with references that
-    have expired. A server that is mounted in another may have it too; the retrieval tool is then in the namespace of
-    that server.
+    have expired. A server that is mounted in another may have it too; its retrieval tool is then in the namespace of
+    the mount.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         self._folder = working_folder()
         self._warn = WarnOnce(logger)
         self._taken: Collection[str] = ()
-        """The names of the retrieval tool that tools of the server's own have."""
+        """The names for the retrieval tool that the server's own tools already have."""
 
     async def on_list_tools(
         self,
@@ -163,9 +163,9 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         except (MCPError, ToolError) as error:
             if not exceeds_hard_limit(len(str(error)), self.offloader):
                 raise
-            result = ToolResult(content=str(error), is_error=True)  # what the client would get, and which can leave
+            result = ToolResult(content=str(error), is_error=True)  # as the client would get it; this one can leave
         if not isinstance(result, ToolResult) or isinstance(result, InputRequiredToolResult):
-            return result  # the word that a task has begun, or a question to the client
+            return result  # a notice that a task has begun, or a question to the client
         scope, identity = self._scope_of(context, ctx)
         call = Call(
             tool_name=message.name,
@@ -181,7 +181,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         return result if sent is raw else _result(sent)
 
     def get_injected_tool(self, name: str) -> Tool | None:
-        """Return the retrieval tool to a server in which this one is mounted: it looks a tool up before it calls it."""
+        """Return the retrieval tool for a server that mounts this one: it looks a tool up before it calls it."""
         if not is_retrieval_name(name) or name in self._taken or _is_inside():
             return None
         return _tool(name).model_copy(update={"auth": self._is_ours})
@@ -189,21 +189,21 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     async def _is_ours(self, looked_up: AuthContext) -> bool:
         """Return whether the server has no tool of its own that has the name.
 
-        FastMCP takes an injected tool before one of the server's own, so a middleware that asks who may call that would
-        judge ours, which everybody may.
+        FastMCP prefers an injected tool to the server's own. So a middleware that checks who may call the server's tool
+        would check ours instead, which everybody may call.
         """
         name = looked_up.component.name
         with _entered():
             if await get_server().get_tool(name) is None:
                 return True
-        self._taken = {*self._taken, name}  # from now on, it is not even asked for ours
+        self._taken = {*self._taken, name}  # from now on, ours is not offered under this name
         return False
 
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
         with _entered():  # so that only tools of the server's own are found
-            # Where there is none, the server's own ``get_tool`` lists all tools too, and a mounted proxy asks its
-            # server for them each time.
+            # For an unknown name, the server's own ``get_tool`` would list all tools too, and a mounted proxy would ask
+            # its server for them each time.
             while await Provider.get_tool(server, free_name(taken)) is not None:
                 taken.append(free_name(taken))
         self._taken = taken
@@ -212,7 +212,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         return free_name(taken)
 
     def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> tuple[Scope | Exception | None, Scope | None]:
-        """Return the scope that the user chose, or an error, and whom the transport knows."""
+        """Return the scope that the user chose, or an error; and the client's scope as the transport knows it."""
         try:
             given = resolve_scope(self._scope, context)
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it

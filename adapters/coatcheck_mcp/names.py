@@ -32,8 +32,7 @@ def full_name(server: str, name: str) -> str:
 
 
 def shown_name(server: str, name: str) -> str:
-    """Return the name under which clients see a tool: the full one, or, above 64 characters, a cut one with a
-    digest."""
+    """Return the name under which clients see a tool: the full one; one above 64 characters is cut, with a digest."""
     full = full_name(server, name)
     if len(full) <= LONGEST_TOOL:
         return full

@@ -1,8 +1,8 @@
 """The proxy: an MCP server for clients, in front of any other MCP server.
 
-It forwards everything, looks at the results of ``tools/call``, and adds one tool. Which session with the server belongs
-to which client is decided here; what passes through one is in ``link``, and what several servers are to a client in
-``several``.
+It forwards everything, looks at the results of ``tools/call``, and adds one tool. This module decides which session
+with the server belongs to which client. ``link`` has what passes through a session, and ``several`` makes several
+servers look like one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _FORWARDED = (
 """Requests that pass as they are."""
 
 _OF_TASKS = ("tasks/cancel", "tasks/get", "tasks/list", "tasks/result", "tasks/update")
-"""Requests that are refused: what a task returns would come in later, past every check."""
+"""Requests that are refused: a task's result would come later, and bypass every check."""
 
 DISCOVER_SECONDS = 6.0
 """Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
@@ -81,20 +81,22 @@ TELL_SECONDS = 5.0
 """How long a result waits until all clients are told of the retrieval tool."""
 
 LEAVE_SECONDS = 5.0
-"""How long a server of the handshake may take to hear that a stream of changes has ended."""
+"""How long unsubscribing from a server of the handshake may take after a stream of changes has ended."""
 
 LISTING_SECONDS = 5.0
 """How long the list of tools waits for the storage to say whether it holds anything."""
 
 LEFT_SECONDS = 30.0
-"""How long a server may go on starting for a client that has left: who pipes ``initialize`` in gets its answer if the
-server is up by then. Once it is up, what is still asked ends at once."""
+"""How long a server may go on starting for a client that has left: a script that pipes ``initialize`` in gets its
+answer if the server is up by then. Once it is up, all other requests end at once."""
 
 MAX_AHEAD = 64
-"""Messages of a client that are read before they are handled. Behind more of them, nobody sees that the client left."""
+"""Messages of a client that are read before they are handled. If more are waiting, nobody notices that the client
+left."""
 
 MAX_UNREAD = 1_000
-"""Answers that a client on pipes has not read yet. More than clients ask at once, which first write and then read."""
+"""Answers that a client on pipes has not read yet. Clients that write all their requests before they read send
+fewer."""
 
 _MAX_LINKS = 16
 """Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
@@ -112,14 +114,14 @@ class _Seat(Starting[Link | Several]):
 
     client: Client
     requests: int = field(default=0, init=False)
-    """Those of the client that have no answer yet."""
+    """How many of the client's requests have no answer yet."""
 
 
 class Proxy:
-    """An MCP server in front of another one: what it forwards is the same, but for tool results that leave.
+    """An MCP server in front of another one: it passes everything on as it is, except tool results that leave.
 
     Each client gets a session of its own with the server; a server that is started as a command runs once for each.
-    Several servers are one to a client: their tools and prompts have the server's name before their own.
+    To a client, several servers look like one: their tools and prompts have the server's name before their own.
     """
 
     def __init__(
@@ -143,12 +145,12 @@ class Proxy:
             storage: where content goes: a storage, or a ready ``Offloader``.
             scope: who may read back. None: the ambient scope, else the identity.
             identity_of: returns the scope of a server's clients by the server's name. None: a digest of that name and
-                the working directory, so that references live across restarts and projects do not mix.
+                the working directory, so that references survive restarts and projects do not mix.
             policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
-            on_tools: is told the names of all tools, once, when they are known: as ``policy_of`` gets them.
+            on_tools: called once with the names of all tools, as ``policy_of`` gets them, when they are known.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            offer_tool: whether the retrieval tool is always listed, or ``"when needed"``: from the first content in the
-                scope on. Clients are told of the change. It answers calls in any case.
+            offer_tool: when the retrieval tool is listed: ``"always"``, or ``"when needed"``, which is from the first
+                content in the scope on. Clients are told of the change. It answers calls in any case.
             **options: of ``Offloader``.
 
         Raises:
@@ -169,7 +171,7 @@ class Proxy:
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()
         self._reads_back: tuple[str, Scope | None] | None = None
-        """The name of the retrieval tool and the identity of who calls it, once a server was up."""
+        """The retrieval tool's name and the identity of those who call it; None until a server was up."""
 
         self._warn = WarnOnce(logger)
         self._seats: dict[Hashable, _Seat] = {}
@@ -178,7 +180,7 @@ class Proxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FrontServer[Any]]:
-        """Keep the sessions with the server while the block runs; at its end they are closed, and processes gone."""
+        """Keep the sessions with the server while the block runs. At its end, close them and end the processes."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks
             try:
@@ -198,7 +200,7 @@ class Proxy:
         return [seat.link for seat in self._seats.values() if seat.link is not None]
 
     async def serve_stdio(self) -> None:
-        """Serve the one client on stdin and stdout, until it leaves, also with answers unread."""
+        """Serve the one client on stdin and stdout, until it leaves, even with answers unread."""
         try:
             async with self.running(), stdio_server() as streams:
                 await self.serve_streams(*streams)
@@ -221,7 +223,7 @@ class Proxy:
             tasks.cancel_scope.cancel()
 
     def _build(self) -> FrontServer[Any]:
-        # A modern client is told for how long a list holds; a server of the handshake does not say, so it does not.
+        # A modern client is told how long it may keep a list. A server of the handshake does not say, so: not at all.
         hints = {method: CacheHint() for method in get_args(CacheableMethod)}
         front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
@@ -302,7 +304,7 @@ class Proxy:
     # What the client asks.
 
     async def _negotiate(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Answer the first question of a client as the server behind us does, on top of what ``mcp`` answers."""
+        """Answer a client's first request as the server behind us does, on top of what ``mcp`` answers."""
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
@@ -316,9 +318,9 @@ class Proxy:
     async def _answer_whole(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer with the keys that the server sent, in its order.
 
-        The mcp package makes each answer anew from its own model: keys in another order, ``1`` as ``1.0``, unknown
-        fields gone. It must where the server speaks a later version than the client, or another era. And it writes into
-        ``_meta`` that the answer is from us, next to ``server/discover``, which has the server's name.
+        The mcp package rebuilds each answer from its own model: keys in another order, ``1`` as ``1.0``, unknown fields
+        gone. That is needed only if the server speaks a later version than the client, or belongs to another era. It
+        also writes into ``_meta`` that the answer is from us, although ``server/discover`` names the server.
         """
         found: list[Result] = []
         token = _answered.set(found)
@@ -335,10 +337,10 @@ class Proxy:
         return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
-        """Return the client's session with the server; None if it is not up while the client waits for an answer.
+        """Return the client's session with the server; None if it is not up while the client waits for this answer.
 
-        Also if it did not start: a client takes an error for a server of the handshake, and then hears only that this
-        connection has none. The next request is told why.
+        None, too, if the server did not start: a client would take an error as the sign of a server of the handshake,
+        and then learn only that this connection has no handshake. The next request is told why.
         """
         connected, found = anyio.Event(), list[Link | Several]()
 
@@ -347,7 +349,7 @@ class Proxy:
                 found.append(await self._link(ctx))
             connected.set()
 
-        self._running_tasks.start_soon(connect)  # where it goes on after the answer
+        self._running_tasks.start_soon(connect)  # in a task that goes on after the answer
         with anyio.move_on_after(DISCOVER_SECONDS):
             await connected.wait()
         return found[0] if found else None
@@ -374,7 +376,7 @@ class Proxy:
             return await client.serve_events(ctx, params)
         finally:
             client.listened -= Counter(uris)  # also drops those that nobody listens to
-            with anyio.move_on_after(LEAVE_SECONDS, shield=True):  # ends as a rule by being cancelled
+            with anyio.move_on_after(LEAVE_SECONDS, shield=True):  # it usually ends by cancellation
                 await (seat.link or link).unsubscribe(uris)
 
     async def _list_tools(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
@@ -395,12 +397,12 @@ class Proxy:
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> Result:
         known = self._reads_back
         if known and params.name == known[0] and not self._seat(ctx).is_connected:
-            return await self._read_back(params, *known)  # which needs no server, and may not wait for one
+            return await self._read_back(params, *known)  # which needs no server, and must not wait for one
         try:
             link = await self._link(ctx)
             retrieval_tool = self._retrieval_name(await link.taken_names())
         except MCPError:
-            # Of a server that was never up, nobody knows whether it has a tool of that name too: so not sooner.
+            # Not sooner: until a server was up, nobody knows whether it has a tool of that name too.
             known = known or (None if self._scope is None else (RETRIEVAL_TOOL, None))
             if known is None or params.name != known[0]:
                 raise
@@ -448,7 +450,7 @@ class Proxy:
     # Whether the retrieval tool is in the list.
 
     async def _is_offered(self, identity: Scope | None) -> bool:
-        """Return whether there is anything to read back, now or once before in this process."""
+        """Return whether there is anything to read back, now or earlier in this process."""
         if not self._offers_late or identity in self._offered_to:
             return True
         try:
@@ -467,7 +469,7 @@ class Proxy:
         return is_needed
 
     async def _offer(self, identity: Scope | None) -> None:
-        """List the tool from now on, and tell all clients, before the first result that they need it for."""
+        """List the tool from now on, and tell all clients, before the first result for which they need it."""
         self._offered_to.add(identity)
         # All at once: a client that no longer reads must not hold up the result of another one.
         with anyio.move_on_after(TELL_SECONDS):
@@ -487,9 +489,10 @@ class Proxy:
 
 
 async def _read_ahead(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], serving: anyio.CancelScope) -> None:
-    """Pass on what a client sends, and end what serves it ``LEFT_SECONDS`` after it left.
+    """Pass on what a client sends; ``LEFT_SECONDS`` after the client has left, stop serving it.
 
-    Nothing else would notice while a server starts: the package ``mcp`` handles ``initialize`` before it reads on.
+    While a server starts, nothing else would notice that the client left: the ``mcp`` package handles ``initialize``
+    before it reads on.
     """
     async with into, reads:
         async for item in reads:
@@ -510,9 +513,9 @@ def _complete(handler: Callable[[Context, Any], Awaitable[Result]]) -> Callable[
 
 
 async def _send_again(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Handle a request anew, once, if the server refused it for a session that it no longer knows.
+    """Handle a request once more if the server refused it because it no longer knows the session.
 
-    Of what a handler sends, only the last may change anything, so that nothing is done twice.
+    Only the last message that a handler sends may change anything, so nothing is done twice.
     """
     try:
         return await call_next(ctx)
@@ -522,12 +525,12 @@ async def _send_again(ctx: Context, call_next: CallNext) -> HandlerResult:
 
 
 async def _refuse_tasks(_: Context, __: types.RequestParams) -> dict[str, Any]:
-    msg = "coatcheck does not pass on tasks: their results would come past it. Call the tool without a task"
+    msg = "coatcheck does not pass on tasks: their results would bypass it. Call the tool without a task"
     raise MCPError(code=types.METHOD_NOT_FOUND, message=msg)
 
 
 def _without_task(ctx: Context) -> Context:
-    """Return a call that asks for no task: without the capability, the protocol wants it answered like any other."""
+    """Return a call that asks for no task: where tasks are not offered, the protocol has it answered like any other."""
     if "task" not in (ctx.params or {}):
         return ctx
     return replace(ctx, params={name: value for name, value in (ctx.params or {}).items() if name != "task"})
@@ -573,5 +576,5 @@ def _identify(ctx: Context) -> Identified:
 
 
 def _connection_of(ctx: Context) -> Connection:
-    """Return what lives as long as the client's connection. ``mcp`` shows it nowhere; FastMCP reads it here too."""
+    """Return what lives as long as the client's connection. ``mcp`` does not expose it; FastMCP reads it here too."""
     return ctx.session._connection  # noqa: SLF001 - see above

@@ -1,4 +1,4 @@
-"""What the server asks while it works: the model of the client to write, its person to answer, its folders."""
+"""What the server asks the client while it works: its model to write, its user to answer, its folders."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ ROOTS_SECONDS = 10.0
 """Roots need no person to answer."""
 
 ASK_SECONDS = 300.0
-"""For what a server asks while no request of the client runs, and from the end of the request that ran: over HTTP, a
-client may not be listening then, and one that gave the request up may have closed its dialog."""
+"""The limit for a question that comes while no request of the client runs, and for one that came during a request, from
+the end of that request. Over HTTP, a client may not be listening then, and a client that cancelled the request may have
+closed its dialog."""
 
 MAX_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
@@ -52,10 +53,13 @@ class Questions:
         self._latest = latest
         self._notify = notify
         self._asked: dict[anyio.CancelScope, ServerRequestContext[Any, Any] | None] = {}
-        """What is not answered yet: what ends it, and the client's request on whose stream it went."""
+        """Unanswered questions: the scope that ends each, and the client's request on whose stream it went."""
 
     def left(self, ctx: ServerRequestContext[Any, Any]) -> None:
-        """Take notice that a request of the client has ended. What was asked meanwhile may be about another one."""
+        """Note that a request of the client has ended.
+
+        Questions asked during it go on for a while: they may be about another request.
+        """
         for scope, asked_in in self._asked.items():
             if asked_in is ctx:
                 scope.deadline = anyio.current_time() + ASK_SECONDS
@@ -70,7 +74,7 @@ class Questions:
     async def elicitation(
         self, ctx: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Ask the client's person."""
+        """Ask the client's user."""
         return await self._ask("elicitation", types.ElicitRequest(params=params), types.ElicitResult, ctx)
 
     async def roots(self, ctx: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
@@ -100,7 +104,9 @@ class Questions:
                 )
             finally:
                 del self._asked[scope]
-        return _refused("the client behind coatcheck did not answer, and has ended what it was asked for")
+        return _refused(
+            "the client behind coatcheck did not answer, and the request during which it was asked has ended"
+        )
 
     async def _ask_client(
         self,

@@ -20,11 +20,11 @@ __all__ = ("CLASH", "answer_call", "definition", "free_name", "is_retrieval_name
 PREFIX = "coatcheck_"
 
 CLASH = "the server has a tool named %r too, so the tool to read back is %r"
-"""What whoever runs the server is warned of."""
+"""The warning to whoever runs the server."""
 
 
 def free_name(taken: Collection[str]) -> str:
-    """Return the name of the retrieval tool next to tools of these names: prefixed while one of them has it."""
+    """Return the name of the retrieval tool next to tools of these names: prefixed until none of them has it."""
     name = RETRIEVAL_TOOL
     while name in taken:
         name = PREFIX + name
@@ -42,7 +42,7 @@ def definition(name: str) -> dict[str, Any]:
         "name": name,
         "description": RETRIEVAL_DESCRIPTION,
         "inputSchema": retrieval_schema(),
-        # Clients ask people before a tool that changes something.
+        # Clients ask their users before they call a tool that changes something.
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
     }
 

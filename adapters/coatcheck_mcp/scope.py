@@ -23,9 +23,9 @@ __all__ = ("folder_scope", "no_scope", "subject_scope", "working_folder")
 
 
 def working_folder() -> str:
-    """Return the working directory; if it was deleted, the path that it had, as far as the shell has said it.
+    """Return the working directory; if it was deleted, the path that the shell left in ``PWD``, if any.
 
-    Ask for it once, at the start: a tool may change it, and its scope must not change with it.
+    Call this once, at the start: a tool may change the directory, and the scope must not change with it.
     """
     try:
         return os.getcwd()  # noqa: PTH109 - as a str
@@ -47,9 +47,9 @@ def folder_scope(server: str, folder: str | Path) -> str:
 
 
 def subject_scope(token: AccessToken) -> tuple[str, str, str] | None:
-    """Return the scope of whom a token authenticates: client, issuer and subject. None: it names no subject.
+    """Return the scope of the user that a token authenticates: client, issuer and subject. None: it names no subject.
 
-    Without a subject, all users of a client would be one. Verifiers put it into the claims alone, too.
+    Without a subject, all users of a client would share one scope. Some verifiers put the subject into the claims only.
     """
     client, issuer, subject = principal_components(token)
     subject = subject or str((token.claims or {}).get("sub") or "")
@@ -57,7 +57,7 @@ def subject_scope(token: AccessToken) -> tuple[str, str, str] | None:
 
 
 def no_scope() -> InvalidRequest:
-    """Return the error for a client over HTTP whom nobody knows."""
+    """Return the error for a client over HTTP that nobody can identify."""
     return InvalidRequest(
         "nobody can tell the clients of this server apart, so nothing is stored: pass scope=... to OffloadMiddleware,"
         " or add authentication to the server, with tokens that name a subject (sub)"

@@ -35,9 +35,9 @@ PATH = "/mcp"
 """Where clients expect it."""
 
 IDLE_SECONDS = 600.0
-"""How long a session lasts without a request and without an open stream, as of a client that died: its server's process
-runs all the while. The reference clients keep a stream open, and so are never idle. Those without one begin anew, which
-costs the start of a server; the mcp package's half hour let dozens of processes pile up."""
+"""How long a session lasts without a request and without an open stream, such as after its client died: its server's
+process runs all the while. The reference clients keep a stream open, so they are never idle. Clients without one start
+a new session, which costs the start of a server. The mcp package's half hour let dozens of processes pile up."""
 
 _CLIENT = "coatcheck"
 """Whom the token stands for: whoever has it."""
@@ -54,12 +54,12 @@ async def serve_stdio(proxy: Proxy) -> None:
 async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> None:
     """Serve clients on a port of this machine, until the process is told to end.
 
-    The port is opened by the caller: uvicorn ends the process with a traceback where it is taken.
+    The caller opens the port: if it is taken, uvicorn ends the process with a traceback.
     """
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
     class Server(uvicorn.Server):
-        """Leaves signals to ``_end_when_told``: uvicorn ends the process with them before the servers' have ended."""
+        """Leaves signals to ``_end_when_told``: uvicorn would end this process before those of the servers."""
 
         def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
             return nullcontext()
@@ -74,10 +74,10 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
     """Return the application behind the port."""
-    # Those that the mcp package takes for loopback, and without a port, as clients write them where it is 80.
+    # The names that the mcp package takes for loopback; also without a port, as clients write them if it is 80.
     names = [f"{name}{end}" for name in (LOOPBACK, "localhost", "[::1]") for end in ("", ":*")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
-    # The mcp package wants the address of who issues tokens. Ours come from the command line.
+    # The mcp package wants the address of the tokens' issuer. Our token has none: the caller passes it in.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{LOOPBACK}:{port}"), resource_server_url=None)
     return proxy.front.streamable_http_app(
         streamable_http_path=PATH,

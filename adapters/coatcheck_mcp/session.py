@@ -31,7 +31,7 @@ _BACK = frozenset({"sampling", "elicitation", "roots"})
 
 
 class Session(ClientSession):
-    """A session on behalf of one client; results are left to it."""
+    """A session on behalf of one client; checking results is left to the client."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Session(ClientSession):
         return self.protocol_version in MODERN_PROTOCOL_VERSIONS
 
     async def negotiate(self, *, is_gone: Callable[[], bool]) -> None:
-        """Speak as the client does, if the server can: only within one era can a server ask its client back.
+        """Speak the client's era if the server can: only within one era can a server ask its client something.
 
         Args:
-            is_gone: whether the server does not hear us any more, so that no other way needs to be tried.
+            is_gone: whether the server no longer hears us, so that no other way needs to be tried.
 
         Raises:
             MCPError: the server refused every way.
@@ -63,7 +63,7 @@ class Session(ClientSession):
 
         """
         own = self._client.version
-        versions = dict.fromkeys((own, LATEST_HANDSHAKE_VERSION))  # a strict server refuses what is older than itself
+        versions = dict.fromkeys((own, LATEST_HANDSHAKE_VERSION))  # a strict server refuses versions older than its own
         ways: list[Callable[[], Awaitable[None]]] = [partial(self._shake_hands, version) for version in versions]
         ways.insert(0 if self._client.modern else len(ways), self._discover)
         refusals: list[MCPError] = []

@@ -1,8 +1,7 @@
 """One client's sessions with several servers, as if they were one server.
 
 Lists are joined; a tool or a prompt has its server's name before its own; a request goes to the one server that it is
-for. What a server asks or tells comes through its own session. A server that is not there takes nothing away but what
-is its own.
+for. What a server asks or tells comes through its own session. A missing server takes away only what is its own.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ WAIT_SECONDS = 20.0
 """How long the others wait for a server that starts. Clients give a server half a minute or more to answer."""
 
 LIST_SECONDS = 20.0
-"""How long a list waits for a server that is up, and so does what else is asked of all servers."""
+"""How long a list, or any other request to all servers, waits for a server that is up."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -86,7 +85,7 @@ class Several:
 
         self._owners_as_of: object = None
         self._cut: dict[str, tuple[_Member, str]] = {}
-        """The tools whose names are too long for clients, by the names that they have there."""
+        """The tools whose names are too long, by the names under which clients see them."""
 
         self._linked: dict[str, str] = {}
         self._names: list[str] | None = None
@@ -122,13 +121,13 @@ class Several:
 
     @property
     def closed(self) -> bool:
-        """Whether all has ended, or is about to. Servers that ended are started again one by one."""
+        """Whether everything has ended, or is about to. Servers that ended are started again one by one."""
         return self._closed.is_set()
 
     async def _start(self, member: _Member) -> None:
         try:
             await self._link(member)
-        except MCPError:  # told by the session
+        except MCPError:  # the session has logged why
             words = "the MCP server %s is missing from all lists until a call of its tools starts it"
             logger.warning(words, member.name)
         finally:
@@ -196,12 +195,12 @@ class Several:
         return shown
 
     def _is_whole(self, listed: Collection[tuple[str, Mapping[str, Any]]]) -> bool:
-        """Return whether no server is missing in a list of tools, but those that have none."""
+        """Return whether a list of tools has every server, except those that have no tools."""
         bare = {name for name, link in self._up().items() if not link.closed and not link.has("tools")}
         return self._members.keys() == bare | {name for name, _ in listed}
 
     def full_name(self, shown: str) -> str:
-        """Return the name of a tool that clients see, with nothing cut away."""
+        """Return the full name of a tool that clients see, with nothing cut away."""
         member, own = self._cut.get(shown, (None, shown))
         return full_name(member.name, own) if member is not None else shown
 
@@ -213,12 +212,12 @@ class Several:
 
         """
         if len(name) == LONGEST_TOOL and name not in self._cut:
-            await self._shown_tools()  # the client knows it from a list of another time, or of another proxy
+            await self._shown_tools()  # the client knows it from an earlier list, or from another proxy
         member, own = self._find(name)
         return await (await self._link(member)).tool_meta(own)
 
     async def taken_names(self) -> Collection[str]:
-        """Return the names that the retrieval tool cannot have: no server's name begins it."""
+        """Return the names that the retrieval tool cannot have: none, since no server's name begins it."""
         return ()
 
     async def all_names(self) -> Collection[str] | None:
@@ -226,7 +225,7 @@ class Several:
         return self._names
 
     async def _list(self, method: str, capability: str, key: str) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return what the servers list that are up, each with its server's name; in the order of the servers."""
+        """Return what the servers that are up list, each item with its server's name, in the order of the servers."""
 
         async def ask(member: _Member) -> Collection[Mapping[str, Any]]:
             try:
@@ -247,12 +246,12 @@ class Several:
         *,
         is_enough: Callable[[Mapping[str, AnswerT | MCPError]], bool] = lambda _: False,
     ) -> dict[str, AnswerT | MCPError]:
-        """Ask servers at once, so that one that says nothing holds up no other, and return what each has answered.
+        """Ask servers concurrently, so that a silent one holds up no other, and return the answer of each.
 
         Args:
             names: the servers.
             method: what they are asked.
-            ask: asks one. What it refuses is its answer, and so is that it took more than ``LIST_SECONDS``.
+            ask: asks one. An error is its answer if it refuses, or takes more than ``LIST_SECONDS``.
             is_enough: whether the answers so far will do.
 
         """
@@ -287,16 +286,16 @@ class Several:
         except MCPError:
             if not (link.closed and again):
                 raise
-        # It had ended, which only a question shows. Now it is started again.
+        # It had ended, which only a request shows. Now it is started again.
         return await self._list_one(member, method, capability, key, again=False)
 
     # What the client asks.
 
     async def forward(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
-        """Answer a request of the client, by the one server that it is for, or by all.
+        """Forward a request of the client to the one server that it is for, or to all.
 
         Raises:
-            MCPError: the server's own error, or that it is not there, or that nobody knows which one is meant.
+            MCPError: the server's own error; or the server is not there, or nobody knows which one is meant.
 
         """
         params = dict(ctx.params or {})
@@ -320,14 +319,14 @@ class Several:
         await self._at_once(up, notification.method, lambda member: up[member.name].notify(notification))
 
     async def subscribe(self, uris: Collection[str]) -> None:
-        """Ask the servers to tell when resources change."""
+        """Ask the servers to report changes of these resources."""
         owners = {uri: await self._owner_of(uri) for uri in uris}
         async with anyio.create_task_group() as tasks:
             for uri, owner in owners.items():
                 tasks.start_soon(self._subscribe, uri, self._members if owner is None else [owner])
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
-        """Ask the servers to tell no more of resources that no stream of the client is about."""
+        """Ask the servers to stop reporting those of these resources that no stream of the client is about."""
         links = {name: member.link for name, member in self._members.items() if member.link is not None}
         await self._at_once(links, "resources/unsubscribe", lambda member: links[member.name].unsubscribe(uris))
 
@@ -338,13 +337,13 @@ class Several:
         answers = await self._at_once(names, "resources/subscribe", ask)
         refused = [answer for answer in answers.values() if isinstance(answer, MCPError)]
         if len(refused) == len(names):
-            logger.warning("changes of the resource %s will not be heard of: %s", uri, refused[-1])
+            logger.warning("changes of the resource %s will not be reported: %s", uri, refused[-1])
 
     def _find(self, shown: object) -> tuple[_Member, str]:
         """Return the server that a name belongs to, and the name that it has there.
 
         Raises:
-            MCPError: no server's name begins it.
+            MCPError: it begins with no server's name.
 
         """
         if isinstance(shown, str) and shown in self._cut:
@@ -389,7 +388,7 @@ class Several:
     async def _forward_to_owner(
         self, ctx: ServerRequestContext[Any, Any], uri: object, capability: str
     ) -> dict[str, Any]:
-        """Forward what is about a resource: to its server; if nobody lists it, to all."""
+        """Forward a request about a resource to its server; if no server is known for it, to all."""
         owner = await self._owner_of(uri)
         if owner is not None:
             return await (await self._link(self._members[owner])).forward(ctx)
@@ -399,7 +398,7 @@ class Several:
             return await link.forward(ctx) if link.has(capability) else None
 
         names = list(self._up())
-        is_read = ctx.method not in {"resources/subscribe", "resources/unsubscribe"}  # those are for all who know it
+        is_read = ctx.method not in {"resources/subscribe", "resources/unsubscribe"}  # those go to all that know it
         answers = await self._at_once(
             names, ctx.method, ask, is_enough=lambda answers: is_read and _first(names, answers) is not None
         )
@@ -412,11 +411,11 @@ class Several:
         return answer
 
     async def _owner_of(self, uri: object) -> str | None:
-        """Return the server of a resource: who lists it, who has a template for it, or whose result mentioned it."""
+        """Return the server that lists a resource, has a template for it, or linked to it in a result; else None."""
         if not isinstance(uri, str):
             return None
         as_of = [(link, link.resource_changes) for link in self._up().values()]
-        if as_of != self._owners_as_of:  # the client need not have asked for them
+        if as_of != self._owners_as_of:  # the client may never have asked for the lists
             async with anyio.create_task_group() as tasks:
                 for method in ("resources/list", "resources/templates/list"):
                     tasks.start_soon(self._joined, method)
@@ -433,9 +432,9 @@ class Several:
 def _first(
     names: Iterable[str], answers: Mapping[str, dict[str, Any] | MCPError | None]
 ) -> dict[str, Any] | SessionForgotten | None:
-    """Return what the first server answers that refuses nothing, or must be asked again; None: not known yet, or none.
+    """Return the first answer that is not a refusal, or that must be asked for again; None: not known yet, or none.
 
-    The order is that of the file, whoever is faster: people put the server that they trust first.
+    First in the order of the file, not the fastest: people put the server that they trust first.
     """
     for name in names:
         if name not in answers:

@@ -1,4 +1,4 @@
-"""One start at a time of what a session leads to, and one failure for all who waited for it."""
+"""Starts a session once for all who wait for it: if the start fails, they all get the same error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Starting(Generic[SessionT]):
         """Return the session; connect if there is none, or it was lost.
 
         Args:
-            connect: starts a session. It sets ``link`` before the session is up, so that it can be closed by then.
+            connect: starts a session. It sets ``link`` before the session is up, so that the session can be closed
+                while it starts.
 
         Raises:
             MCPError: the server did not start, for this request or for the one that it waited for.

@@ -1,8 +1,8 @@
-"""The end of a server on stdio: its process's, whoever else holds its output, and that of what it has started.
+"""When a server on stdio has ended: when its process has, whoever else holds its output. Its children are ended too.
 
-The mcp package takes a server for alive while its output is open, so also while only a child of it holds that. But a
-process that ended well before anything was said has only launched the server, which is that child: then its output
-counts.
+The mcp package takes a server for alive while its output is open, even if only a child of it holds that. But a process
+that exits with code 0 well before the first message has only launched the server, and the server is that child: then
+the output counts.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 __all__ = ("until_exit",)
 
 SILENT_SECONDS = 1.0
-"""How long no message must have come since the process ended; what was left in the pipe has come by then."""
+"""How long no message must have come since the process ended. By then, what was left in the pipe has been read."""
 
 _BEFORE_SECONDS = 0.1
-"""How long before a message the process must have ended to be a launcher. One that has answered and ended at once is
-seen to have ended before its answer is read, so a sooner first message leaves that in doubt, until the next one."""
+"""How long before the first message the process must have ended to count as a launcher. A server that answers and ends
+at once is seen to end before its answer is read. So if the first message comes sooner, the next one decides."""
 
 _LAST_SECONDS = 10.0
-"""How long its output is waited for in all, if what it has started goes on with messages there."""
+"""How long its output is read at most, if what it has started keeps sending messages there."""
 
 _KILL_SECONDS = 2.0
 """How long what a server has started may take to end itself; as long as the mcp package gives the server."""
@@ -41,9 +41,9 @@ _KILL_SECONDS = 2.0
 
 @asynccontextmanager
 async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> AsyncIterator[TransportStreams]:
-    """Connect a client of the mcp package's for stdio; nothing more comes once the process has ended and all is read.
+    """Connect a stdio client of the mcp package; its stream ends once the process has ended and all has been read.
 
-    At the end, whatever is left of the server's process group is killed, where there are groups.
+    At the end, whatever is left of the server's process group is killed, on systems that have groups.
     """
     process = None
     try:
@@ -61,9 +61,10 @@ async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> A
 
 
 def _process_of(client: object) -> Any:  # noqa: ANN401 - the mcp package's own type of each system
-    """Return the process that a connected client of the mcp package's has started; None if it cannot be found.
+    """Return the process that a connected client of the mcp package has started; None if it cannot be found.
 
-    The mcp package shows it nowhere: it is a variable of the generator. None leaves all as the mcp package does it.
+    The mcp package does not expose it: it is a local variable of the generator. With None, all works as in the mcp
+    package.
     """
     frame = getattr(getattr(client, "gen", None), "ag_frame", None)
     return None if frame is None else frame.f_locals.get("process")

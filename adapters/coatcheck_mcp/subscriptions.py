@@ -98,7 +98,7 @@ class Subscriptions:
         except MCPError as refused:
             if not self._link.closed:  # or the next link subscribes to it
                 self._wanted.discard(uri)
-                logger.warning("changes of the resource %s will not be heard of: %s", uri, refused)
+                logger.warning("changes of the resource %s will not be reported: %s", uri, refused)
             return
         # It may have changed between the two sessions.
         await self._tell(ResourceUpdatedNotification(params=ResourceUpdatedNotificationParams(uri=uri)))

@@ -72,7 +72,7 @@ class Table:
         raise Mistake(self.complaint(key, what), line=_line_of(self.text, keys), keys=keys, what=what) from None
 
     def without(self, keys: tuple[str, ...]) -> Table:
-        """Return the table but for what ``keys`` lead to from here."""
+        """Return the table without what ``keys`` lead to from here."""
         key, *deeper = keys
         if deeper:
             inner = Table(self.file, self.text, (*self.keys, key), self.values[key]).without(tuple(deeper))
@@ -80,13 +80,13 @@ class Table:
         return replace(self, values={name: value for name, value in self.values.items() if name != key})
 
     def complaint(self, key: str | None, what: str) -> str:
-        """Return what is wrong with a key, or with the table itself if ``key`` is None, behind file, line and key."""
+        """Return file, line and key, and what is wrong with the key, or with the table itself if ``key`` is None."""
         keys = self.keys if key is None else (*self.keys, key)
         name = f"[{dotted(keys)}]" if key is None else dotted(keys)
         return f"{self.file}:{_line_of(self.text, keys)}: {name} {what}"
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
-        """Refuse a key that nobody reads: a slip of the pen would change nothing, and nobody would be told.
+        """Refuse a key that nobody reads: a typo would have no effect, and nobody would notice.
 
         Raises:
             InvalidRequest: there is such a key.
@@ -236,8 +236,8 @@ def _read(file: Path) -> str:
 def _line_of(text: str, keys: tuple[str, ...]) -> int:
     """Return the line on which a key is set, or a table begins.
 
-    The parser gives no lines, so it is asked: the first lines of a file are a file themselves, unless they end within a
-    value. So the line of a key is the first one with which it is there.
+    The parser does not give lines, so parse the first lines of the file, more or fewer: they are a file themselves,
+    unless they end within a value. The line of a key is the last of the fewest lines that have it.
     """
     lines = text.split("\n")
 

@@ -35,12 +35,12 @@ Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]
 
 _LOGIN_SECONDS = 120.0
 _READ_SECONDS = 300.0
-"""As the mcp package's own client waits."""
+"""As long as the mcp package's own client waits."""
 
 _LAST_PORT = 65_535
 
 TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
-"""Has the token of this proxy's own port. A server that had it could call all others behind the proxy."""
+"""Holds the token of this proxy's own port. A server that had it could call all others behind the proxy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +48,19 @@ class Upstream:
     """A server that the proxy can connect to, as often as it has clients."""
 
     name: str
-    """What people are told, and what the scope is made of where the server does not say its name."""
+    """The name that people are told. The scope is made of it too, if the server does not say its own."""
 
     connect: Connect
     """Opens a connection, and starts the process where there is one."""
 
     start_seconds: float = START_SECONDS
-    """How long the server may take until it has answered its first question."""
+    """How long the server may take to answer its first request."""
 
     takes_turns: bool = False
     """Whether each request to it holds a connection until it is answered, so that only some may run at once.
 
-    Over HTTP, what is no request holds up all that follows until the server has taken it, but a notification, such as
-    that a call is given up, for about two seconds at most."""
+    Over HTTP, a message that is not a request holds up all that follow until the server has accepted it; a
+    notification, such as a cancellation, for about two seconds at most."""
 
 
 def command_upstream(
@@ -113,13 +113,13 @@ def url_upstream(
     Args:
         url: where it is.
         headers: sent with each request, such as ``Authorization``.
-        oauth: log in with FastMCP's OAuth client, which opens a browser where it must.
+        oauth: log in with FastMCP's OAuth client, which opens a browser if it must.
         max_bytes: the longest message that is taken from it.
-        start_seconds: how long it may take until it has answered its first question; at least two minutes with
-            ``oauth``, for the person who logs in.
+        start_seconds: how long it may take to answer its first request; at least two minutes with ``oauth``, for the
+            person who logs in.
 
     Raises:
-        ValueError: it is no address of such a server.
+        ValueError: it is not the address of such a server.
 
     """
     if not _is_address(url):

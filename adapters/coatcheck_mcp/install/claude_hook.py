@@ -27,9 +27,9 @@ _BLANKS = " \t\r\n"
 
 
 def with_hook(text: str, *, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the text of a settings file with these entries by their events, or their commands in those of ours there.
+    """Return the text of a settings file with these entries, by event; an entry of ours there only gets the command.
 
-    All else in an entry of ours is the user's own: matcher, timeout, and what the client may add.
+    Everything else in an entry of ours is the user's own: matcher, timeout, and what the client may add.
 
     Raises:
         InvalidRequest: it is not a settings file that this understands, or has the hook twice; the message says why.
@@ -136,7 +136,7 @@ def _parts(container: Value) -> list[tuple[int, int]]:
 
 
 def _holds_more(text: str, container: Value, index: int) -> bool:
-    """Return whether a container has more than one of its parts: another, or a comment."""
+    """Return whether a container holds more than this part: another one, or a comment."""
     parts = _parts(container)
     start, end = parts[index]
     around = text[container.start + 1 : start] + text[end : container.end - 1]
@@ -144,7 +144,7 @@ def _holds_more(text: str, container: Value, index: int) -> bool:
 
 
 def _was_empty(container: Value) -> bool:
-    """Return whether a container was there, empty, before ``with_hook``: only then nothing is before its first part."""
+    """Return whether a container was there, empty, before ``with_hook``: only then nothing precedes its first part."""
     return _parts(container)[0][0] == container.start + 1
 
 

@@ -1,4 +1,4 @@
-"""Where each client keeps its servers: the files, the keys within them, and which one counts if several have a name.
+"""Where each client keeps its servers: the files, the keys within them, and which one counts if a name is in several.
 
 Only places belong here. Each is from the client's own documentation; those of macOS and Windows were never run there.
 """
@@ -40,7 +40,7 @@ class Place:
     path: Path
     keys: tuple[str, ...]
     reach: str
-    """For whom it holds: local, project or user."""
+    """Where it applies: local, project or user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ class Client:
     """As its makers write it: ``Claude Code``."""
 
     places: Callable[[Machine], Iterator[Place]]
-    """Yields its places; of two that hold for the same folders, the one that counts goes first."""
+    """Yields its places; of two that hold for the same folders, the one that counts comes first."""
 
     tables: tuple[str, ...]
     """The keys of the table of servers, in a file that the user names."""
 
     ranked: bool = False
-    """Whether its documentation says which place counts if several have a name."""
+    """Whether its documentation says which place counts if several have a server of the same name."""
 
     def places_in(self, file: Path, machine: Machine) -> list[Place]:
         """Return the places in a file that the user names."""

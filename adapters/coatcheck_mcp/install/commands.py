@@ -44,7 +44,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file would hold: nothing else if there was nothing to do."""
+    """What a file would hold; what it holds already if there is nothing to do."""
 
     found: Found
     text: str
@@ -81,7 +81,7 @@ def clients_of(file: Path, machine: Machine) -> list[str]:
 def find_servers(
     client: str | None, machine: Machine, *, server: str | None = None, file: Path | None = None
 ) -> list[Found]:
-    """Return the servers of a client, or those of one name; of two with one name, the one that counts goes first.
+    """Return the servers of a client, or those of one name; of two with one name, the one that counts comes first.
 
     Args:
         client: its name; None: any, if a file is named.
@@ -127,8 +127,8 @@ def install(
         file: the only file to look into.
 
     Raises:
-        InvalidRequest: there is no such server, more than one and the client does not say which counts, or the entry or
-            its file is not understood.
+        InvalidRequest: there is no such server, or more than one and the client does not say which counts; or the entry
+            or its file is not understood.
 
     """
     found = find_servers(client, machine, server=server, file=file)
@@ -140,7 +140,7 @@ def uninstall(client: str, server: str, machine: Machine, *, file: Path | None =
     """Return what takes ``coatcheck mcp`` away from a server; nothing, if it is not there.
 
     Raises:
-        InvalidRequest: as for ``install``, or the entry is none that ``install`` makes.
+        InvalidRequest: as for ``install``, or the entry is not one that ``install`` makes.
 
     """
     found = find_servers(client, machine, server=server, file=file)

@@ -1,8 +1,9 @@
 """One server's entry: the edits that put ``coatcheck mcp`` in front of it, and those that take it away.
 
-The file itself holds all that is needed to take it away, to the byte: the old command, or the old address, becomes an
+The file itself holds all that is needed to take it away, byte for byte: the old command, or the old address, becomes an
 argument as it was written, and the new arguments go before the old ones. So it works on another machine too, and for
-whoever shares the file. A record next to it was rejected: it is lost, or it is wrong once somebody edits the entry.
+whoever shares the file. A record next to the file was rejected: it gets lost, or is wrong once somebody edits the
+entry.
 
 Only text and values belong here; which file an entry is in, ``clients`` and ``commands`` know.
 """
@@ -30,11 +31,11 @@ __all__ = ("HEADER_PREFIX", "is_wrapped", "unwrap", "wrap")
 
 HEADER_PREFIX = "COATCHECK_HEADER_"
 """Begins a variable of the proxy that holds the value of a header; the rest is the header's name, with _ for -. The
-arguments name the variable alone, because every program on the machine can read arguments."""
+arguments name only the variable, because every program on the machine can read arguments."""
 
 _RUN = ("-m", "coatcheck", "mcp")
 _SAFE = frozenset({"-E", "-P"})
-"""What ``program`` has before them, or had once; Python 3.10 has no ``-P``."""
+"""What ``program`` puts before them, or once did; Python 3.10 has no ``-P``."""
 
 _VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 """The options that ``install`` writes; each is followed by its value."""
@@ -55,7 +56,7 @@ _Edit = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class _Front:
-    """What the arguments of an entry say that goes through coatcheck."""
+    """What the arguments say in an entry that goes through coatcheck."""
 
     to: Literal["--", "--url"]
     args: Member
@@ -90,7 +91,7 @@ def unwrap(text: str, entry: Value) -> str:
     """Return the text with an entry as it was before ``wrap``.
 
     Raises:
-        InvalidRequest: it was not ``wrap`` that made it so; the message says what is different.
+        InvalidRequest: ``wrap`` did not make it so; the message says what is different.
 
     """
     front = _front_of(entry)
@@ -150,12 +151,11 @@ _NO_ARGS = ', "args": [ '
 words directly follow the bracket."""
 
 _TYPES_OF_ADDRESSES = {'"http"': _ARGS, '"streamable-http"': _NO_ARGS}
-"""Both are words for the same. What is written for each tells which one was there, while nobody
-lays it out anew."""
+"""Both words mean the same. What is written for each tells which one was there, as long as nobody reformats it."""
 
 
 def _own_args(text: str, command: Member, front: _Front) -> _Edit:
-    """Return the edit that takes the arguments of ours away, and their array if it is ours, but no comment."""
+    """Return the edit that removes our arguments, and their array if it is ours, but no comment."""
     array, old = front.args.value, _behind(front)
     words = (array.items or ())[: front.behind + 1]
     start, kept = words[0].start, comments(*(text[word.end : after.start] for word, after in pairwise(words)))
@@ -165,7 +165,7 @@ def _own_args(text: str, command: Member, front: _Front) -> _Edit:
     comma = skip(text, old.end)
     if not text.startswith(",", comma):
         return start, old.end, kept
-    if is_last or start > array.start + 1:  # somebody laid it out anew
+    if is_last or start > array.start + 1:  # somebody reformatted it
         end = skip(text, comma + 1)
         return start, end, kept + comments(text[old.end : end])
     end = comma + (2 if text.startswith(" ", comma + 1) else 1)
@@ -211,7 +211,7 @@ def _variables_for(entry: Value, headers: Member) -> dict[str, str]:
     if members and entry.member("env") is not None:
         _refuse("it has both headers and env")
     if wrong := [member.name for member in members if _HEADER.fullmatch(member.key.raw) is None]:
-        _refuse(f"the header {wrong[0]!r} has other characters than letters, digits and -")
+        _refuse(f"the header {wrong[0]!r} has characters other than letters, digits and -")
     return {member.name: f"{HEADER_PREFIX}{member.name.replace('-', '_')}" for member in members}
 
 
@@ -220,7 +220,7 @@ def _url_again(text: str, entry: Value, command: Member, front: _Front) -> Itera
     yield command.key.start, command.key.end, '"url"'
     if text[command.value.end : front.args.key.start] == ", ":
         yield command.value.start, front.args.value.end, raw
-    else:  # somebody laid it out anew
+    else:  # somebody reformatted it
         yield command.value.start, command.value.end, raw
         yield _without(text, entry, front.args)
     if kind is not None:
@@ -243,7 +243,7 @@ def _headers_again(entry: Value) -> Iterator[_Edit]:
 
 
 def _without(text: str, entry: Value, member: Member) -> _Edit:
-    """Return the edit that takes a member away, with one of the commas around it, and leaves the comments there."""
+    """Return the edit that removes a member and one of the commas around it, and leaves the comments there."""
     after = skip(text, member.value.end)
     if text.startswith(",", after):
         end = skip(text, after + 1)
@@ -257,7 +257,7 @@ def _without(text: str, entry: Value, member: Member) -> _Edit:
 
 
 def _interpreter() -> str:
-    """Return the running interpreter, as it was called: behind a link may be one that lacks coatcheck."""
+    """Return the running interpreter, as it was called: the target of a link may lack coatcheck."""
     if not sys.executable:
         msg = "this Python does not say which program it is, so no client could start it; use another one"
         raise InvalidRequest(msg)
@@ -290,7 +290,7 @@ def _front_of(entry: Value) -> _Front | None:
         if word not in _VALUED or (word == "--header" and f": ${HEADER_PREFIX}" not in words[at + 1]):
             break
         at += 2
-    _refuse("its args are others than install writes")
+    _refuse("its args are not those that install writes")
 
 
 def _behind(front: _Front) -> Value:

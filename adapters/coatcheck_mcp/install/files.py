@@ -47,7 +47,7 @@ def read(path: Path) -> Source | None:
 
     """
     try:
-        if stat.S_ISFIFO(path.stat().st_mode):  # to open it would wait for a writer
+        if stat.S_ISFIFO(path.stat().st_mode):  # opening it would wait for a writer
             msg = f"{path} is not a regular file"
             raise InvalidRequest(msg)
         with path.open("rb") as file:
@@ -77,7 +77,7 @@ def create(path: Path, text: str) -> None:
     """Write a file that was not there, and the folders that it needs; only the user may read them.
 
     Raises:
-        InvalidRequest: somebody made the file meanwhile, or the disk refused. No part of it is there then.
+        InvalidRequest: somebody made the file meanwhile, or the disk refused. Then no part of the file is there.
 
     """
     temporary = path.with_name(f".coatcheck-{os.urandom(8).hex()}")
@@ -107,7 +107,8 @@ def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
             ``.coatcheck/backups`` in the user's home.
 
     Raises:
-        InvalidRequest: the file changed since it was read, is read-only, or the disk refused. It is as it was then.
+        InvalidRequest: the file changed since it was read, is read-only, or the disk refused. The file is then as it
+            was.
 
     """
     target = Path(os.path.realpath(source.path))
@@ -142,7 +143,7 @@ def _keep(source: Source, folder: Path) -> Path:
     backup = folder / ".".join((source.path.name.lstrip("."), *digests))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _temporary(backup, source.text.encode()):
-        pass  # nobody gives it away, nor waits for the disk
+        pass  # no owner to copy, and no need to wait for the disk
     return backup
 
 
@@ -169,7 +170,7 @@ def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> 
     with _temporary(target, data) as number:
         _copy_owner(number, was)
         os.fsync(number)
-        _refuse_changed(source, target)  # the last look; whoever writes within this instant is not seen
+        _refuse_changed(source, target)  # the last check; a write right after it goes unnoticed
     _sync_folder(target.parent)
 
 

@@ -1,7 +1,7 @@
 """JSON with comments as values that know where in the text they are, so that one of them can be edited in place.
 
-Only reading belongs here. The packages that edit such files in place are either of no wide use or bring a native parser
-that refuses the trailing commas that editors allow; what an entry needs of one is this page.
+Only reading belongs here. The packages that edit such files in place either have few users or bring a native parser
+that refuses the trailing commas that editors allow. What an entry needs of one fits into this file.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Value:
     """The text of a string, a number or a word; empty for the others."""
 
     members: tuple[Member, ...] | None = None
-    """Those of an object, in order; None for what is none."""
+    """The members of an object, in order; None for any other value."""
 
     items: tuple[Value, ...] | None = None
-    """Those of an array, in order; None for what is none."""
+    """The items of an array, in order; None for any other value."""
 
     @property
     def string(self) -> str | None:
-        """The string; None for what is none."""
+        """The string; None for any other value."""
         return json.loads(self.raw) if self.raw.startswith('"') else None
 
     @property
     def strings(self) -> list[str] | None:
-        """The items of an array of strings; None for what is none."""
+        """The items of an array of strings; None for any other value."""
         found = [item.string for item in self.items or ()]
         strings = [text for text in found if text is not None]
         return strings if self.items is not None and len(strings) == len(found) else None
@@ -53,7 +53,7 @@ class Value:
         """Return the member of an object; None if it has none of that name.
 
         Raises:
-            InvalidRequest: the name is there twice; clients differ in which one they take.
+            InvalidRequest: the name is there more than once; clients differ in which one they take.
 
         """
         found = [member for member in self.members or () if member.name == name]
@@ -88,13 +88,13 @@ def parse(text: str) -> Value:
 
 
 def skip(text: str, at: int) -> int:
-    """Return where the next token begins: behind blanks, line ends and comments."""
+    """Return where the next token begins: after blanks, line ends and comments."""
     found = _SKIPPED.match(text, at)
     return found.end() if found else at
 
 
 def comments(*gaps: str) -> str:
-    """Return what is around a part that goes, without its commas; nothing if that is blanks alone."""
+    """Return what is around a removed part, without its commas; nothing if only blanks are left."""
     left = ""
     for gap in gaps:
         comma = skip(gap, 0)
@@ -145,7 +145,7 @@ class _Scanner:
         return Value(start, at + 1, items=tuple(items))
 
     def _after(self, value: Value, closing: str) -> int:
-        """Return where the next token begins: behind a comma, or at the closing bracket."""
+        """Return where the next token begins: after a comma, or at the closing bracket."""
         at = skip(self.text, value.end)
         if self.text.startswith(",", at):
             return skip(self.text, at + 1)

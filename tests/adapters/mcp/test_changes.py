@@ -200,8 +200,8 @@ async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_s
                 while await anext(aiter(events)) != change:
                     pass
     assert ResourceUpdated(uri=OTHER) not in heard
-    (said,) = [record.getMessage() for record in caplog.records if "will not be heard of" in record.getMessage()]
-    assert said == f"changes of the resource {OTHER} will not be heard of: there is no {OTHER}"
+    (said,) = [record.getMessage() for record in caplog.records if "will not be reported" in record.getMessage()]
+    assert said == f"changes of the resource {OTHER} will not be reported: there is no {OTHER}"
 
 
 async def test_the_lists_are_listened_to_also_after_the_only_resource_was_refused(

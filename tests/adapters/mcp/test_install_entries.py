@@ -169,7 +169,7 @@ def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
         ('{"url": "u", "headers": []}', "its headers are not an object of strings"),
         ('{"url": "u", "headers": {"A": 1}}', "its headers are not an object of strings"),
         ('{"url": "u", "headers": {"A": "1"}, "env": {}}', "it has both headers and env"),
-        ('{"url": "u", "headers": {"A_B": "1"}}', "the header 'A_B' has other characters"),
+        ('{"url": "u", "headers": {"A_B": "1"}}', "the header 'A_B' has characters other"),
     ],
 )
 def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
@@ -183,11 +183,11 @@ def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
     ("entry", "why"),
     [
         ('{"command": "x"}', "does not go through coatcheck"),
-        ('{"command": "p", "args": ["-m", "coatcheck", "mcp"]}', "its args are others than install writes"),
-        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--"]}', "its args are others"),
-        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--http", "1", "--", "x"]}', "its args are others"),
-        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--url", "u", "x"]}', "its args are others"),
-        ('{"command": "coatcheck", "args": ["mcp", "--header", "A: b", "--url", "u"]}', "its args are others"),
+        ('{"command": "p", "args": ["-m", "coatcheck", "mcp"]}', "its args are not those that install writes"),
+        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--"]}', "its args are not those"),
+        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--http", "1", "--", "x"]}', "its args are not those"),
+        ('{"command": "p", "args": ["-m", "coatcheck", "mcp", "--url", "u", "x"]}', "its args are not those"),
+        ('{"command": "coatcheck", "args": ["mcp", "--header", "A: b", "--url", "u"]}', "its args are not those"),
         (
             '{"args": ["mcp", "--url", "u"], "env": {"COATCHECK_HEADER_A": "", "B": ""}, "command": "coatcheck"}',
             "its env has variables next to the headers",
