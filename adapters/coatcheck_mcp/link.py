@@ -487,7 +487,7 @@ def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPErr
     cause = None if error is None else innermost(error)
     match cause:
         case None:
-            why = "it is about to end itself"
+            why = "its connection was closed before it was up"
         case TimeoutError():
             why = f"it did not answer within {seconds:g} seconds; start_timeout in a coatcheck.toml gives it longer"
         case MCPError() if is_end(cause, is_gone=True):

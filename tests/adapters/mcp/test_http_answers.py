@@ -139,7 +139,7 @@ REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not unde
         (REFUSED, "not understood"),
         (FINE.replace(ID, "999"), "fine"),
         (FINE.replace(ID, '"@ID@"'), "fine"),
-        ('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}', "it is not an answer to the"),
+        ('{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}', "is not an answer"),
         ('{"jsonrpc":"2.0"}', "it is not an answer to the request"),
         ("[1]", "validation error"),
         ("[" * 5_000, "Invalid JSON"),
