@@ -50,7 +50,7 @@ def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return capabilities without those whose messages the proxy does not forward.
 
     These are tasks, which have requests of their own, and everything experimental. No version of the protocol has
-    messages for the latter, and a peer that is told of them would send such messages, or wait for them.
+    messages for the latter, and a peer that is told of it would send such messages, or wait for them.
     """
     kept = {name: value for name, value in capabilities.items() if name not in {"tasks", "experimental"}}
     extensions = kept.get("extensions")

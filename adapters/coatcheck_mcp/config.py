@@ -42,7 +42,7 @@ __all__ = (
 )
 
 ToolRule: TypeAlias = Always | Never | OverTokens
-"""What a table of a tool says about its results."""
+"""What a table ``[tools."PATTERN"]`` says about results."""
 
 DEFAULT_STORAGE = "~/.coatcheck/mcp"
 """A folder of its own: the limits below delete what is old there, and must not reach what people put elsewhere."""
@@ -139,7 +139,7 @@ class Config:
     """A folder, or the URL of a storage. A folder that is relative in the file is absolute here."""
 
     scope: Scope | None = None
-    """Who may read back. None: the proxy chooses, by server and folder, or by who is logged in."""
+    """Who may read back. None: the proxy chooses, by server and folder."""
 
     max_age_seconds: float | None = WEEK
     """Contents that were not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
@@ -295,7 +295,7 @@ def _matches(names: Collection[str], pattern: str) -> bool:
 
 
 def _from(folder: Path, path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path that one in a file means: relative to the file's folder, or to a user's with ``~``."""
+    """Return the absolute path of one in a file: relative to the file's folder or, with ``~``, to a user's."""
     return folder / os.path.expanduser(path)  # noqa: PTH111 - that of Path raises for an unknown ``~user``
 
 

@@ -54,7 +54,7 @@ class Subscriptions:
                     tasks.start_soon(self._request_again, uri)
 
     def close(self) -> None:
-        """Let nobody wait for the server any more."""
+        """Release everybody who waits for the server."""
         self._changes.close()
 
     async def subscribe(self, uris: Collection[str]) -> None:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 __all__ = ("turn",)
 
 _SHARE = 4
-"""One server gets the files divided by this, so that a server that hangs leaves the others their share. Of its share,
-everything but calls gets one part in this many: calls may take long, and wait for lists that say more about them."""
+"""One server gets one part in this many of the files, so that a server that hangs leaves the others their share. Of its
+share, everything but calls gets one part in this many: calls may take long, and wait for lists that say more about
+them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
