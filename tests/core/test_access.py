@@ -68,7 +68,7 @@ def test_what_a_storage_says_of_itself_is_believed(tmp_path: Path) -> None:
     assert list(local.values()) == [False, True, True, False, True]
 
 
-def test_a_storage_that_says_nothing_sensible_has_the_defaults() -> None:
+def test_a_storage_that_says_nothing_sensible_gets_the_defaults() -> None:
     access = StorageAccess(Mock(spec_set=["save", "load", "evicts", "is_local"]))
 
     assert not access.evicts
@@ -107,7 +107,7 @@ def test_only_a_storage_that_takes_file_names_gets_them(*, takes: bool) -> None:
     assert seen == ([{"file_name": "report.pdf"}] if takes else [{}])
 
 
-def test_what_a_storage_cannot_do_is_refused_by_the_name_of_what_it_lacks() -> None:
+def test_a_call_that_a_storage_cannot_serve_names_the_capability_it_lacks() -> None:
     access = StorageAccess(DictStorage())
 
     with pytest.raises(InvalidRequest, match=r"DictStorage cannot do this: it lacks coatcheck\.Lists"):

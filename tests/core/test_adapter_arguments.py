@@ -18,14 +18,14 @@ NO_STEPS = "this adapter sees one call at a time"
 
 
 @pytest.mark.parametrize("options", [{"max_step_tokens": 9_000}, {"settings": Settings(max_step_tokens=9_000)}])
-def test_a_budget_of_a_step_is_refused_where_steps_are_not_seen(options: dict[str, object]) -> None:
+def test_a_step_budget_is_refused_where_the_framework_shows_no_steps(options: dict[str, object]) -> None:
     with pytest.raises(InvalidRequest, match=f"max_step_tokens would do nothing here: {NO_STEPS}"):
         make_offloader(InMemoryStorage(), options, no_steps=NO_STEPS)
 
     assert make_offloader(InMemoryStorage(), options).settings.max_step_tokens == 9_000
 
 
-def test_a_ready_offloader_keeps_such_a_budget_and_a_warning_says_what_it_does_not_do(
+def test_a_ready_offloader_keeps_its_step_budget_and_a_warning_says_that_it_does_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     shared = Offloader(max_step_tokens=9_000)
@@ -37,7 +37,7 @@ def test_a_ready_offloader_keeps_such_a_budget_and_a_warning_says_what_it_does_n
 
 
 @pytest.mark.parametrize("given", [{"confirm": lambda _: True}, {"measured_tokens": lambda: 9}])
-def test_what_is_asked_about_one_result_is_refused_where_a_whole_step_is_decided_about(given: dict[str, Any]) -> None:
+def test_questions_about_one_result_are_refused_where_a_whole_step_is_decided(given: dict[str, Any]) -> None:
     arrival = Arrival(content="text", convert=plain_blocks, tool_name="t", **given)
     calls = Batch(arrivals=[arrival], offloader=Offloader()).convert()
 
@@ -69,7 +69,7 @@ def adapter(tool: object, *, scope: object = None, **options: object) -> Offload
         (Offloader, "sstorage", "storage"),
     ],
 )
-def test_a_misspelled_argument_of_the_adapters_own_is_answered_with_that(
+def test_a_misspelled_argument_of_an_adapter_is_answered_with_the_right_one(
     make: Callable[..., object], name: str, nearest: str
 ) -> None:
     with pytest.raises(TypeError, match=rf"^(A|a|Offl)\w+ has no argument '{name}'\. Did you mean '{nearest}'\? "):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_framework_that_is_not_installed_is_named_with_what_installs_it() -> None:
+def test_a_missing_framework_is_named_with_the_command_that_installs_it() -> None:
     said = r"^coatcheck_x needs no_such_framework, which is not installed\. Install it with: pip install .*\[x\]"
 
     with pytest.raises(ImportError, match=said):
@@ -21,7 +21,7 @@ def test_a_framework_that_is_not_installed_is_named_with_what_installs_it() -> N
 
 
 @pytest.mark.parametrize("broken", ["import no_such_module", "from sys import no_such_name"])
-def test_one_that_is_there_and_cannot_be_imported_is_told_with_the_cause(
+def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where a user's own script has the framework's name."""

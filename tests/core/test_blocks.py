@@ -36,7 +36,7 @@ def test_json_text_reads_back_as_the_very_same_value(value: JsonValue) -> None:
     "value",
     [math.nan, [1, math.inf, None], {"n": -math.inf}, 2**64, -(2**70), "\ud800", {"\udfff": 1}, {1: "int key"}, (1, 2)],
 )
-def test_what_orjson_would_change_is_kept(value: JsonValue) -> None:
+def test_a_value_that_orjson_would_change_is_kept(value: JsonValue) -> None:
     assert _same(json.loads(json_text(value)), value)
 
 
@@ -57,7 +57,7 @@ def test_a_value_with_null_in_it_is_not_parsed_again(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("value", [object(), {"when": {1, 2}}, b"bytes", [complex(1)]])
-def test_what_is_no_json_is_refused(value: JsonValue) -> None:
+def test_a_value_that_is_not_json_is_refused(value: JsonValue) -> None:
     with pytest.raises(InvalidRequest, match="JSON"):
         json_text(value)
 

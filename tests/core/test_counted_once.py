@@ -79,7 +79,7 @@ def test_a_cut_at_a_line_or_a_word_never_exceeds_its_limit(text: str, limit: int
 
 @pytest.mark.parametrize("joined", ["a\u0301", "\r\n", "\U0001f469\u200d\U0001f467"])
 @pytest.mark.parametrize("shift", range(4))
-def test_a_cut_parts_no_character_from_what_is_joined_to_it_where_most_text_fits(joined: str, shift: int) -> None:
+def test_a_cut_splits_no_joined_characters_where_most_of_the_text_fits(joined: str, shift: int) -> None:
     text = "a" * (396 + shift) + joined * 100
     head = CountedOnce(ByteCounter()).head(text, 100)  # which takes 400 characters at most
 
@@ -87,7 +87,7 @@ def test_a_cut_parts_no_character_from_what_is_joined_to_it_where_most_text_fits
     assert len(head) >= 396
 
 
-def test_a_counter_of_the_host_is_asked_for_the_whole_text() -> None:
+def test_a_hosts_counter_is_asked_for_the_whole_text() -> None:
     assert CountedOnce(Words()).count("one\ntwo\nthree") == 4
     assert CountedOnce(Words()).count_parts("one\n", "two") == 3
 
@@ -125,7 +125,7 @@ def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str,
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("text", ["!AAA" * 5_000_000, "\u6c49\u5b57" * 5_000_000], ids=["base64", "Chinese"])
-def test_the_head_of_a_line_without_blanks_costs_a_look_at_its_beginning(text: str) -> None:
+def test_the_head_of_a_line_without_blanks_costs_little_more_than_finding_the_line(text: str) -> None:
     def seconds(work: Callable[[], object]) -> float:
         started = time.process_time()
         work()
@@ -138,7 +138,7 @@ def test_the_head_of_a_line_without_blanks_costs_a_look_at_its_beginning(text: s
 
 
 @pytest.mark.no_cover
-def test_the_head_of_a_long_line_of_words_takes_no_copy_of_it() -> None:
+def test_the_head_of_a_long_line_of_words_is_cut_without_copying_the_line() -> None:
     text = "1 served request; 2 served request; " * 100_000
     counted = CountedOnce(TIKTOKEN)
     TIKTOKEN.warm_up()
@@ -195,7 +195,7 @@ def test_rows_of_other_lengths_are_not_taken_for_rows_of_the_table() -> None:
     assert shown.split("\n")[0].endswith("the header is line 1; lines 1-401 not searched for odd ones")
 
 
-def test_an_odd_row_is_found_among_rows_in_quotes() -> None:
+def test_an_odd_row_is_found_among_quoted_rows() -> None:
     rows = [f'{number},"Doe, {number}",open' for number in range(400)]
     text = "\n".join(["id,name,state", *rows[:200], '200,"Roe, Jo",closed', "201,Poe,open", *rows[202:]])
     shown = preview_delimited(Previewed(text=text, content_type="text/csv", lines=401), 300, TIKTOKEN)

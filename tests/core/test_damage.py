@@ -43,7 +43,7 @@ def damage_of(storage: object, listed: Listed) -> CoatcheckError | None:
 
 
 @pytest.mark.parametrize("size", [0, 1, 999, 1_000, 1_001, 2_000])
-def test_what_was_saved_is_well_at_every_size(size: int, storage: DictStorage) -> None:
+def test_saved_content_of_every_size_is_intact(size: int, storage: DictStorage) -> None:
     listed = save(storage, make_entry(CONTENT[:size]))
 
     assert damage_of(storage, listed) is None
@@ -85,7 +85,7 @@ def test_another_type_or_digest_is_found(storage: DictStorage) -> None:
     assert isinstance(damage_of(storage, listed), CorruptContent)
 
 
-def test_what_was_saved_under_another_key_is_found(storage: DictStorage) -> None:
+def test_content_saved_under_another_key_is_found(storage: DictStorage) -> None:
     listed = save(storage, replace(make_entry(CONTENT), key=make_entry(b"other").key))
 
     assert isinstance(damage_of(storage, listed), CorruptContent)
@@ -100,7 +100,7 @@ def test_an_index_of_lines_is_checked_by_its_own_digest(storage: DictStorage) ->
     assert isinstance(damage_of(storage, listed), CorruptContent)
 
 
-def test_what_is_still_being_written_is_no_damage(storage: DictStorage) -> None:
+def test_content_that_is_still_being_written_is_not_damaged(storage: DictStorage) -> None:
     listed = save(storage, replace(make_entry(CONTENT), key=f"{make_entry(b'other').key}-unfinished"))
 
     assert damage_of(storage, listed) is None
@@ -132,19 +132,19 @@ class _Listing(DictStorage):
         return super().load(key)
 
 
-def test_what_went_since_it_was_listed_is_no_damage() -> None:
+def test_an_entry_deleted_since_it_was_listed_is_not_damage() -> None:
     index = Listed(key=f"{make_entry(CONTENT).key}-lines", size=1, modified=0)
 
     assert damage_of(_Listing(index), Listed(key=make_entry(CONTENT).key, size=1, modified=0)) is None
 
 
-def test_what_is_listed_and_cannot_be_loaded_is_damage() -> None:
+def test_an_entry_that_is_listed_but_cannot_be_loaded_is_damage() -> None:
     listed = Listed(key=make_entry(CONTENT).key, size=1, modified=0)
 
     assert isinstance(damage_of(_Listing(listed), listed), CorruptContent)
 
 
-def test_what_is_saved_while_it_is_looked_at_is_well() -> None:
+def test_an_entry_saved_while_it_is_checked_is_intact() -> None:
     entry = make_entry(CONTENT)
     storage = _Listing(Listed(key=entry.key, size=1, modified=0))
     looking = damage(StorageAccess(storage), storage.listed[0], keys={entry.key})
@@ -173,7 +173,7 @@ def test_an_index_of_lines_without_its_content_is_found() -> None:
 
 
 @pytest.mark.parametrize("there", [("", "-lines"), ()], ids=["its content was saved", "both were deleted"])
-def test_an_index_whose_content_came_or_which_went_meanwhile_is_no_damage(there: tuple[str, ...]) -> None:
+def test_an_index_is_not_damage_if_its_content_was_saved_or_both_were_deleted_meanwhile(there: tuple[str, ...]) -> None:
     content = make_entry(CONTENT).key
     storage = _Listing(*(Listed(key=content + suffix, size=1, modified=0) for suffix in there))
     listed = Listed(key=f"{content}-lines", size=1, modified=0)
@@ -181,13 +181,13 @@ def test_an_index_whose_content_came_or_which_went_meanwhile_is_no_damage(there:
     assert run(damage(StorageAccess(storage), listed, keys={listed.key})) is None
 
 
-def test_a_listing_that_fails_over_an_index_is_no_end() -> None:
+def test_a_listing_that_fails_during_the_check_of_an_index_is_reported_and_not_raised() -> None:
     listed = Listed(key=f"{make_entry(CONTENT).key}-lines", size=1, modified=0)
 
     assert isinstance(run(damage(StorageAccess(_Listing(fails=True)), listed, keys={listed.key})), StorageError)
 
 
-def test_a_storage_that_fails_on_one_entry_is_no_end() -> None:
+def test_a_storage_that_fails_on_one_entry_is_reported_and_not_raised() -> None:
     storage = _Listing(fails=True)
     listed = save(storage, make_entry(CONTENT))
 

@@ -69,11 +69,11 @@ async def test_what_one_listing_misses_the_next_finds() -> None:
     assert storage.listings == 6, "where nothing is, one look is enough"
 
 
-def test_what_goes_with_the_last_pass_is_no_failure() -> None:
+def test_what_the_last_pass_deletes_is_not_a_failure() -> None:
     assert filled(PagedStorage(most=20), results=100).delete_scope("mine") == 100
 
 
-def test_what_is_left_after_five_passes_is_told_with_its_number() -> None:
+def test_the_number_of_entries_left_after_five_passes_is_reported() -> None:
     storage = PagedStorage(most=20)
     offloader = filled(storage, results=113)
 
@@ -83,7 +83,7 @@ def test_what_is_left_after_five_passes_is_told_with_its_number() -> None:
     assert offloader.delete_scope("mine") == 13
 
 
-def test_a_storage_that_deletes_nothing_is_told() -> None:
+def test_a_storage_that_deletes_nothing_is_reported() -> None:
     with pytest.raises(StorageError, match="may still be readable: 7, after 5 passes"):
         filled(KeepingStorage(most=100), results=7).delete_scope("mine")
 

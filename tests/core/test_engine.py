@@ -217,7 +217,7 @@ def test_the_placeholder_is_made_after_all_saves_and_recorded_last(
         ([IMAGE] * 9, 9),
     ],
 )
-def test_a_save_that_fails_keeps_the_result_and_ends_the_road(blocks: list[Block], failing: int) -> None:
+def test_a_save_that_fails_keeps_the_result_and_ends_the_operation(blocks: list[Block], failing: int) -> None:
     events: list[Event] = []
     driver = Driver(failing=failing)
     outcome = driver.drive(_engine(on_event=events.append)._engine.offload(_request(blocks)))
@@ -243,7 +243,7 @@ def test_a_result_too_large_to_keep_is_cut_when_it_cannot_be_stored(*, missing: 
 
 
 @pytest.mark.parametrize("blocks", [[INDEXED], [LARGE, IMAGE]])
-def test_what_was_evicted_while_the_rest_was_saved_keeps_the_result(blocks: list[Block]) -> None:
+def test_an_entry_evicted_while_the_rest_is_saved_keeps_the_result(blocks: list[Block]) -> None:
     driver = Driver(missing=True)
     outcome = _offload(driver, blocks, evicts=True)
 
@@ -253,7 +253,7 @@ def test_what_was_evicted_while_the_rest_was_saved_keeps_the_result(blocks: list
 
 
 @pytest.mark.parametrize(("asks", "outcome"), [("policy", Offloaded), ("measured", Offloaded), ("confirm", Offloaded)])
-def test_a_callable_of_the_host_that_fails_does_not_stop_the_road(asks: str, outcome: type) -> None:
+def test_a_callable_of_the_host_that_fails_does_not_stop_the_operation(asks: str, outcome: type) -> None:
     events: list[Event] = []
     driver = Driver(failing=0)
     operation = _engine(on_event=events.append)._engine.offload(_request([LARGE], asks=asks))

@@ -39,7 +39,7 @@ PATIENCE = 60.0
 # Listeners.
 
 
-def test_every_listener_is_told_in_turn_also_after_one_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_listener_is_told_in_turn_even_after_one_that_raises(caplog: pytest.LogCaptureFixture) -> None:
     told: list[str] = []
 
     def broken(_: Event) -> None:
@@ -74,7 +74,7 @@ OF_EVERY_KIND = {"milliseconds", "queued_milliseconds"}
 """The fields that are filled where an event is made, so that no kind can lack them."""
 
 
-def test_what_the_engine_may_tell_are_fields_of_the_event() -> None:
+def test_everything_that_the_engine_may_report_is_a_field_of_the_event() -> None:
     names = {field.name for field in fields(Event)} - {"kind", *OF_EVERY_KIND}
 
     common = {field.name for field in fields(About)}
@@ -125,7 +125,7 @@ class _Broken(logging.Handler):
 
 
 @pytest.mark.parametrize("way", ["offload", "kept", "failed", "last resort", "listener", "no scope"])
-def test_a_handler_of_the_log_that_raises_takes_nothing_down(
+def test_a_log_handler_that_raises_takes_nothing_down(
     way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def listener(_: object) -> NoReturn:
@@ -147,12 +147,12 @@ def test_a_handler_of_the_log_that_raises_takes_nothing_down(
     assert offloader.stats().results == 1
 
 
-def test_what_cannot_be_called_among_the_listeners_is_refused() -> None:
+def test_a_listener_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="on_event must be a callable or a sequence of callables"):
         Offloader(on_event=[print, "print"])  # type: ignore[list-item]
 
 
-def test_a_listener_that_nobody_would_await_is_refused() -> None:
+def test_an_async_listener_is_refused_as_nobody_would_await_it() -> None:
     class Queue:
         async def __call__(self, event: Event) -> None:
             raise AssertionError(event)
@@ -163,7 +163,7 @@ def test_a_listener_that_nobody_would_await_is_refused() -> None:
 
 
 @pytest.mark.parametrize("in_a_list", [False, True])
-def test_a_class_in_the_place_of_a_listener_is_refused(in_a_list: bool) -> None:
+def test_a_class_in_place_of_a_listener_is_refused(in_a_list: bool) -> None:
     class Watch:
         def __call__(self, event: Event) -> None:
             raise AssertionError(event)
@@ -188,7 +188,7 @@ async def test_a_listener_that_blocks_does_not_block_the_event_loop(block: Block
     assert offloader.stats().failed == 0
 
 
-async def test_a_handler_of_logs_that_blocks_does_not_block_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_log_handler_that_blocks_does_not_block_the_event_loop(caplog: pytest.LogCaptureFixture) -> None:
     loop_thread = threading.get_ident()
     threads: list[int | None] = []
 
@@ -354,7 +354,7 @@ def _quote() -> None:
     raise ValueError(quoted)
 
 
-def test_an_event_that_somebody_else_makes_has_not_waited_for_a_thread_of_ours() -> None:
+def test_an_event_made_outside_the_library_reports_no_wait_for_its_threads() -> None:
     queued = execution._Queued()
     queued.seconds = 7.0
     token = execution._queued.set(queued)

@@ -89,7 +89,7 @@ async def _in_patience(offloader: Offloader, block: TextBlock = BIG, *, times: i
 
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async storage", "network storage"])
-async def test_a_storage_that_never_answers_has_failed_after_the_time_limit(
+async def test_a_storage_that_never_answers_fails_at_the_time_limit(
     is_async: bool, released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
@@ -304,7 +304,7 @@ def _run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
 
 
-def test_a_result_is_offloaded_by_what_is_deleted_while_the_interpreter_ends() -> None:
+def test_a_finalizer_that_runs_while_the_interpreter_ends_can_offload() -> None:
     done = _run(
         """
         from coatcheck import ByteCounter, Offloader, TextBlock
@@ -323,7 +323,7 @@ def test_a_result_is_offloaded_by_what_is_deleted_while_the_interpreter_ends() -
 
 
 @pytest.mark.parametrize("what", ["storage", "policy"])
-def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
+def test_the_process_ends_even_if_a_call_never_returns(what: str) -> None:
     done = _run(
         f"""
         import asyncio, threading
@@ -348,7 +348,7 @@ def test_the_process_ends_although_a_call_never_returns(what: str) -> None:
     assert done.stdout.strip() == ("Kept" if what == "storage" else "Offloaded")
 
 
-def test_what_was_acknowledged_is_there_although_the_process_ended_amid_other_saves(tmp_path: Path) -> None:
+def test_an_acknowledged_save_is_kept_even_if_the_process_ends_amid_other_saves(tmp_path: Path) -> None:
     done = _run(
         f"""
         import asyncio
@@ -521,14 +521,14 @@ class BlockingStorage(AsyncDictStorage):
 
 
 @pytest.mark.parametrize("storage", [CancelledStorage(), StoppingStorage()], ids=["cancelled", "StopIteration"])
-async def test_what_no_future_carries_is_a_failure_of_the_storage_too(storage: Any) -> None:  # noqa: ANN401
+async def test_an_exception_that_no_future_can_carry_is_a_storage_failure_too(storage: Any) -> None:  # noqa: ANN401
     offloader = _offloader(storage)
     [outcome] = await _in_patience(offloader)
 
     assert [outcome, offloader.offload([BIG], tool_name="t")] == [Kept(blocks=(BIG,), reason="storage failed")] * 2
 
 
-async def test_a_call_that_does_not_let_itself_be_cancelled_is_left_alone(
+async def test_a_call_that_resists_cancellation_is_left_alone(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
@@ -586,7 +586,7 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_a_call_that_has_not_begun_when_its_loop_is_abandoned_is_ended(
+def test_a_call_that_has_not_begun_when_its_loop_is_abandoned_is_closed(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)

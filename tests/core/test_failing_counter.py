@@ -213,7 +213,7 @@ def test_a_counter_that_fails_in_a_step_is_blamed_on_the_result_that_it_counted(
 
 
 @pytest.mark.parametrize("is_step", [False, True], ids=["one result", "a step"])
-def test_a_policy_that_returned_nonsense_before_is_told_of_once(*, is_step: bool) -> None:
+def test_a_policy_that_returned_nonsense_is_reported_once_even_if_the_counter_fails_next(*, is_step: bool) -> None:
     events: list[Event] = []
     nonsense: Any = "nonsense"
     offloader = Offloader(token_counter=Raising(1), policies={"t": lambda _: nonsense}, on_event=events.append)

@@ -96,7 +96,7 @@ for name in sys.argv[3:]:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
-def test_a_child_works_that_was_forked_while_another_thread_loaded_a_module(tmp_path: Path) -> None:
+def test_a_child_forked_while_another_thread_loads_a_module_works(tmp_path: Path) -> None:
     # The tests may run from a wheel: what this process imports, the script must find too.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "ignore", "-c", SERVER, str(PATIENCE), str(tmp_path), *FIRST_NEEDED]
@@ -107,7 +107,7 @@ def test_a_child_works_that_was_forked_while_another_thread_loaded_a_module(tmp_
     assert not done.stderr
 
 
-def test_threads_load_at_once_and_only_a_fork_waits_for_all_but_its_own() -> None:
+def test_threads_load_concurrently_and_only_a_fork_waits_for_the_loads_of_other_threads() -> None:
     loading = forks._Loading()
     together = threading.Barrier(3)
     leave, held = threading.Event(), threading.Event()
@@ -139,7 +139,7 @@ def test_threads_load_at_once_and_only_a_fork_waits_for_all_but_its_own() -> Non
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_a_fork_waits_no_longer_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_waits_no_longer_than_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "LOADING_SECONDS", 0.01)
     loading, leave, inside = forks._Loading(), threading.Event(), threading.Event()
 

@@ -73,7 +73,7 @@ def test_every_text_comes_back_exactly(filled: list[str], empty: list[int]) -> N
 
 
 @pytest.mark.parametrize("storage", [DictStorage, RangeStorage, InMemoryStorage])
-def test_so_does_every_text_of_more_than_a_megabyte(storage: type) -> None:
+def test_every_text_of_a_result_above_a_megabyte_comes_back_exactly(storage: type) -> None:
     texts = [f"{number} é\n{'x' * 300}" for number in range(5_000)]
 
     offloader, outcome = offloaded(storage(), texts)
@@ -91,7 +91,7 @@ def test_eight_texts_stay_apart_and_empty_ones_do_not_count() -> None:
     assert len(offloaded(InMemoryStorage(), "abcdefghi")[1].references) == 1
 
 
-def test_other_items_of_the_same_joined_bytes_are_another_content() -> None:
+def test_different_items_with_the_same_joined_bytes_are_different_content() -> None:
     storage = InMemoryStorage()
     one = ["a\nb", "c", *"defghij"]
     other = ["a", "b\nc", *"defghij"]
@@ -161,7 +161,7 @@ def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
     assert '60| "customer 59"' in each.text
 
 
-def test_items_that_are_no_json_are_queried_by_line() -> None:
+def test_items_that_are_not_json_are_queried_by_line() -> None:
     offloader, outcome = offloaded(InMemoryStorage(), ['{"id": 1}\n{"id": 2}'] * 9)
 
     found = offloader.retrieve(outcome.references[0], scope="s", query="id")
@@ -188,7 +188,7 @@ def test_the_file_of_joined_texts_opens_as_text(tmp_path: Path) -> None:
     assert offloader.load(outcome.references[0], scope="s").items == encoded(ROWS)
 
 
-def test_what_says_where_items_begin_is_verified_and_deleted_with_them(tmp_path: Path) -> None:
+def test_the_index_of_items_is_verified_and_deleted_with_them(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     offloader, _ = offloaded(storage, ROWS)
     keys = {entry.key for entry in storage.entries("")}
@@ -201,7 +201,7 @@ def test_what_says_where_items_begin_is_verified_and_deleted_with_them(tmp_path:
 
 
 @pytest.mark.parametrize("change", ["gone", "no index", "of others"])
-def test_where_it_is_lost_the_whole_is_still_there_and_found(change: str) -> None:
+def test_where_the_index_of_items_is_lost_the_whole_is_still_there_and_found(change: str) -> None:
     storage = DictStorage()
     offloader, outcome = offloaded(storage, ROWS)
     (key,) = [key for key in storage.kept if key.endswith("-lines")]
@@ -222,7 +222,7 @@ def test_where_it_is_lost_the_whole_is_still_there_and_found(change: str) -> Non
 
 
 @pytest.mark.parametrize("items", ["0", "[]", "[1]", "[0, 2, 2]", "[0, 99999]", "[0, true]", '["0"]', "[0, -1]"])
-def test_an_index_with_items_that_cannot_be_is_none(items: str) -> None:
+def test_an_index_with_impossible_items_is_read_as_none(items: str) -> None:
     storage = DictStorage()
     offloader, outcome = offloaded(storage, ROWS)
     (key,) = [key for key in storage.kept if key.endswith("-lines")]

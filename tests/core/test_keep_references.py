@@ -154,7 +154,7 @@ def test_one_message_in_place_of_several_is_named(wrong: Any) -> None:  # noqa: 
         keep_references(wrong)
 
 
-def test_what_is_no_message_is_passed_over() -> None:
+def test_a_value_that_is_not_a_message_is_passed_over() -> None:
     endless: dict[str, object] = {}
     endless["content"] = endless
 
@@ -283,7 +283,7 @@ def test_the_line_is_bounded_and_says_how_to_find_older_ones(number: int) -> Non
     assert (f"older ones, which {RETRIEVAL_TOOL}() lists" in line) is (number > 20)
 
 
-def test_long_references_that_a_storage_chose_are_kept_as_far_as_the_line_goes() -> None:
+def test_long_references_that_a_storage_chose_are_kept_as_far_as_they_fit_on_the_line() -> None:
     chosen = [f"/a/folder/{'x' * 400}/{number}.txt" for number in range(10)]
     results = [{"role": "tool", "content": "words", "coatcheck": {"references": [each]}} for each in chosen]
     line = keep_references(results)
@@ -342,5 +342,5 @@ def test_a_tool_that_returns_such_a_line_adds_no_reference() -> None:
     assert keep_references([{"role": "tool", "content": line}]) == ""
 
 
-def test_a_block_is_no_message() -> None:
+def test_a_block_is_not_a_message() -> None:
     assert keep_references([TextBlock(reference(1))]) == "", "messages are JSON values; adapters convert theirs"

@@ -182,7 +182,7 @@ def test_no_token_is_counted_on_the_event_loop(text: str) -> None:
     assert threading.current_thread() not in counter.threads
 
 
-def test_no_scope_where_one_is_required_stores_nothing() -> None:
+def test_nothing_is_stored_where_a_required_scope_is_missing() -> None:
     storage, events = InMemoryStorage(), list[coatcheck.Event]()
     offloader = offloader_on(storage, require_scope=True, on_event=events.append)
 
@@ -268,7 +268,7 @@ class Picture:
     ],
     ids=["mapping of text", "mapping of bytes", "dataclass", "text", "medium", "JSON"],
 )
-def test_only_what_is_too_large_alone_leaves_of_other_blocks(way: str, heavy: Block) -> None:
+def test_of_blocks_other_than_text_only_those_too_large_alone_leave(way: str, heavy: Block) -> None:
     offloader = offloader_on()
     small = OpaqueBlock({"type": "image", "source": {"data": "q" * (LIMIT // 2)}})
 
@@ -283,14 +283,14 @@ def test_only_what_is_too_large_alone_leaves_of_other_blocks(way: str, heavy: Bl
     assert settle(offloader, [TextBlock("a caption"), small, small, small], way) is None
 
 
-def test_a_block_that_leads_anywhere_or_in_circles_goes_on_as_it_is() -> None:
+def test_a_block_that_holds_any_object_or_contains_itself_passes_unchanged() -> None:
     circle: list[object] = [1]
     circle.append(circle)
 
     assert settle(offloader_on(), [OpaqueBlock(circle), OpaqueBlock(object()), OpaqueBlock(pytest)], "sync") is None
 
 
-def test_a_circle_that_is_too_large_is_cut() -> None:
+def test_a_block_that_contains_itself_and_is_too_large_is_cut() -> None:
     circle: list[object] = ["q" * LIMIT]
     circle.append(circle)
 
@@ -328,9 +328,7 @@ def test_nothing_stays_whole_even_where_cutting_fails(
 
 
 @WAYS
-def test_a_thread_that_cannot_be_started_only_keeps_it_from_being_stored(
-    monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_a_result_that_no_thread_can_store_is_cut(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
     def broken(*_: object, **__: object) -> object:
         msg = "can't start new thread"
         raise RuntimeError(msg)
@@ -357,7 +355,9 @@ def test_it_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("storage", "kind"), [(None, "offloaded"), (Raising(OSError(5, "no")), "truncated")])
-def test_it_is_counted_and_told(storage: Any, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_last_resort_does_is_counted_and_reported(
+    storage: Any, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     events: list[coatcheck.Event] = []
     offloader = offloader_on(storage, on_event=events.append)
 

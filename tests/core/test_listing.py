@@ -190,7 +190,7 @@ def test_a_tool_with_a_hostile_name_takes_one_line_of_the_list() -> None:
     assert "[Lines 1-1 of 1]" in offloader.retrieve(scope="s").text
 
 
-def test_another_selector_than_a_list_takes_says_that_no_reference_was_given() -> None:
+def test_a_selector_that_a_list_does_not_take_gets_a_refusal_for_want_of_a_reference() -> None:
     offloader = storing()
     store(offloader, "text")
 
@@ -250,7 +250,7 @@ def test_many_texts_are_one_content_of_their_type() -> None:
     assert found.content_type == "text/plain"
 
 
-def test_indexes_of_lines_are_not_listed() -> None:
+def test_line_indexes_are_not_listed() -> None:
     offloader = storing()
     store(offloader, LARGE)
 
@@ -311,7 +311,7 @@ def test_a_wrong_limit_is_named(limit: Any) -> None:  # noqa: ANN401 - wrong on 
 
 
 @pytest.mark.parametrize("after", ["nonsense", "x y z", 7])
-def test_a_wrong_place_to_go_on_is_named(after: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_a_wrong_value_of_after_is_refused_by_name(after: Any) -> None:  # noqa: ANN401 - wrong on purpose
     offloader = storing()
     store(offloader, "text")
 
@@ -337,7 +337,7 @@ def test_the_name_of_a_tool_may_be_longer_than_what_is_kept_of_it() -> None:
     assert [each.reference for each in offloader.list(scope="s", tool_name="a" * 80).contents] == [wanted]
 
 
-def test_a_storage_that_does_not_tell_tools_refuses_a_filter() -> None:
+def test_a_filter_by_tool_is_refused_where_the_storage_lists_no_tools() -> None:
     class Silent(ListingStorage):
         def entries(self, prefix: str) -> list[Listed]:
             return [replace(entry, metadata=None) for entry in super().entries(prefix)]
@@ -363,7 +363,7 @@ def test_entries_of_other_scopes_are_left_out_even_if_a_storage_lists_them() -> 
 
 
 @pytest.mark.parametrize("odd", [{"metadata": [1]}, {"content_type": 5}, {"content_type": b"x"}])
-def test_an_odd_entry_is_an_error_of_the_storage(odd: dict[str, Any]) -> None:
+def test_a_malformed_entry_is_a_storage_error(odd: dict[str, Any]) -> None:
     class Odd(ListingStorage):
         def entries(self, prefix: str) -> list[Listed]:
             return [replace(entry, **odd) for entry in super().entries(prefix)]
@@ -425,7 +425,7 @@ def test_a_storage_that_fails_to_describe_is_asked_once() -> None:
     assert len(page.contents) == 9
 
 
-def test_content_that_goes_meanwhile_is_not_listed() -> None:
+def test_content_deleted_meanwhile_is_not_listed() -> None:
     storage = DistantStorage()
     offloader = storing(storage)
     kept, gone = store(offloader, "one"), store(offloader, "two")

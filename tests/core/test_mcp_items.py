@@ -49,7 +49,7 @@ def test_an_item_becomes_its_content_and_what_is_said_about_it(item: object, blo
     assert blocks_of_items([item]) == blocks
 
 
-def test_one_value_says_which_item_says_what() -> None:
+def test_one_value_holds_in_order_what_every_understood_item_says() -> None:
     items = [{"type": "text", "text": "a"}, LINK, resource(uri="file:///b", text="c")]
 
     *_, said = blocks_of_items(items)
@@ -72,5 +72,5 @@ def test_a_block_becomes_an_item(block: Block, item: object) -> None:
     assert items_of_blocks([block]) == [item]
 
 
-def test_an_item_that_is_not_understood_says_all_of_itself() -> None:
+def test_an_item_that_is_not_understood_is_kept_whole() -> None:
     assert McpItem.parse(LINK) == (None, None, LINK)

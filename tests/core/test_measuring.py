@@ -76,7 +76,7 @@ def test_a_result_that_certainly_fits_is_not_counted_by_anybody() -> None:
     assert measure.calls == []
 
 
-def test_what_is_not_certain_is_asked() -> None:
+def test_the_framework_is_asked_where_the_outcome_is_not_certain() -> None:
     measure = Asked(1, is_async=False)
 
     outcome = offloader().offload([MediaBlock(b"x" * 10, "image/png")], tool_name="t", measured_tokens=measure)
@@ -147,7 +147,7 @@ def test_the_last_word_is_asked_whatever_the_policy_that_fired() -> None:
 )
 @pytest.mark.parametrize("is_error", [False, True])
 @pytest.mark.parametrize("character", ["x", "é", "漢", "\ud800"], ids=ascii)
-def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, character: str) -> None:  # noqa: ANN401
+def test_whatever_keep_if_small_keeps_offload_keeps_too(*, policy: Any, is_error: bool, character: str) -> None:  # noqa: ANN401
     for length in (0, 1, 299, 300, 301, 600, 601, 50_000, 50_001, 300_000):
         subject = offloader(policies={} if policy is None else {"t": policy})
         texts = [character * (length // 2), character * (length - length // 2)]
@@ -158,7 +158,7 @@ def test_what_keeps_at_once_is_what_stays(*, policy: Any, is_error: bool, charac
             assert subject.stats().results == 2, length
 
 
-def test_what_is_small_keeps_at_once_and_is_counted() -> None:
+def test_a_small_result_is_kept_at_once_and_counted() -> None:
     subject = offloader()
 
     assert subject.keep_if_small(["x" * 300, "x" * 300], tool_name="t")
@@ -173,14 +173,14 @@ def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> No
     assert not offloader(policies={"*": Always()}).keep_if_small(["x"], tool_name="t")
 
 
-def test_a_last_word_that_fails_is_none() -> None:
+def test_a_last_word_that_fails_is_ignored() -> None:
     confirm = Asked(RuntimeError("broken"), is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)
 
 
 @pytest.mark.parametrize("odd", [-1, 1.5, math.nan, True, "9", [9]])
-def test_a_count_of_the_framework_that_is_none_is_refused(odd: Any) -> None:  # noqa: ANN401 - whatever a host may pass
+def test_an_invalid_count_of_the_framework_is_refused(odd: Any) -> None:  # noqa: ANN401 - whatever a host may pass
     with pytest.raises(InvalidRequest, match="measured_tokens must be a whole number of at least 0"):
         offloader().offload([BIG], tool_name="t", measured_tokens=odd)
 

@@ -153,7 +153,7 @@ def test_any_other_reference_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("reference", ["", "  ", "x" * 4_097])
-def test_what_can_be_no_reference_is_refused(reference: str) -> None:
+def test_what_cannot_be_a_reference_is_refused(reference: str) -> None:
     with pytest.raises(InvalidRequest, match="reference"):
         offloader(Shelves()).retrieve(reference, scope=ALICE)
 
@@ -166,7 +166,7 @@ def test_a_storage_that_drops_the_name_is_read_by_whoever_has_the_reference() ->
 
 
 @pytest.mark.parametrize("answer", [None, 7, "", " padded ", "two\nlines", "x" * 4_097])
-def test_an_answer_that_is_no_reference_leaves_the_result_in_the_conversation(answer: object) -> None:
+def test_an_answer_that_is_not_a_reference_leaves_the_result_in_the_conversation(answer: object) -> None:
     storage = Shelves()
     storage.save_named = lambda *_, **__: answer  # type: ignore[method-assign, assignment]
 
@@ -219,7 +219,7 @@ def test_media_and_text_of_one_result_each_have_their_reference() -> None:
 
 
 @pytest.mark.parametrize("part", ["\0", "\ud800"], ids=ascii)
-def test_what_no_storage_can_take_is_unknown_without_asking_one(part: str) -> None:
+def test_a_reference_that_no_storage_can_take_is_unknown_without_asking_it(part: str) -> None:
     class Strict(Shelves):
         def load(self, key: str) -> Stored | None:
             message = f"asked for {key!r}"

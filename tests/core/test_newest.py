@@ -72,7 +72,7 @@ def test_a_folder_reads_the_descriptions_of_one_page(tmp_path: Path) -> None:
     assert all(entry.metadata is None for entry in storage.entries(""))
 
 
-def test_a_description_that_is_gone_hides_no_entry(tmp_path: Path) -> None:
+def test_a_missing_description_hides_no_entry(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     fill(storage)
     for described in tmp_path.rglob("*.entry.json"):
@@ -81,7 +81,7 @@ def test_a_description_that_is_gone_hides_no_entry(tmp_path: Path) -> None:
     assert names_of(page_of(storage)) == [None, None, None]
 
 
-def test_an_index_of_lines_is_no_content() -> None:
+def test_a_line_index_is_not_listed_as_content() -> None:
     storage = InMemoryStorage()
     Offloader(storage).offload([TextBlock(LARGE)], tool_name="log", scope="s")
 
@@ -89,7 +89,7 @@ def test_an_index_of_lines_is_no_content() -> None:
     assert names_of(page_of(storage)) == ["log"]
 
 
-def test_what_goes_between_two_pages_hides_nothing_else() -> None:
+def test_an_entry_deleted_between_two_pages_hides_no_other_entry() -> None:
     storage = InMemoryStorage(clock=iter(map(float, range(100))).__next__)
     fill(storage)
 
@@ -110,11 +110,11 @@ def test_the_name_of_a_tool_is_kept_as_short_ascii(name: str) -> None:
 
 
 @pytest.mark.parametrize("metadata", [{}, {"tool": 7}])
-def test_an_entry_may_say_nothing_of_its_tool(metadata: dict[str, Any]) -> None:
+def test_an_entry_need_not_name_its_tool(metadata: dict[str, Any]) -> None:
     assert tool_name_in(metadata) is None
 
 
-def test_what_lists_nothing_or_something_else_is_told() -> None:
+def test_a_storage_that_cannot_list_or_returns_no_page_is_named_in_the_error() -> None:
     class Wrong(ListingStorage):
         def page(self, prefix: str, *, limit: int, after: str | None = None) -> list[Listed]:
             return []

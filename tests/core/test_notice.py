@@ -127,7 +127,7 @@ class LongPaths:
         return None
 
 
-def test_a_reference_of_110_characters_that_a_storage_chose_ends_there_too() -> None:
+def test_a_reference_of_110_characters_that_a_storage_chose_ends_in_them_too() -> None:
     text, (reference, *_) = placeholder_of(Offloader(LongPaths()), *SEVERAL, tool_name="n" * 128)
 
     assert len(reference) == 110
@@ -151,7 +151,7 @@ def test_a_path_of_more_than_256_characters_is_not_shown(tmp_path: Path) -> None
 
 @pytest.mark.skipif(os.name != "posix", reason="such names are POSIX's")
 @pytest.mark.parametrize("name", ["two\nlines", "two\u2028lines", "a\tb", "esc\x1b[31m", "next\x85line", "resum\udce9"])
-def test_a_path_that_breaks_the_line_or_is_no_unicode_is_not_shown(name: str, tmp_path: Path) -> None:
+def test_a_path_that_breaks_the_line_or_is_not_valid_unicode_is_not_shown(name: str, tmp_path: Path) -> None:
     text, (reference, *_) = placeholder_of(Offloader(FileStorage(tmp_path / name), show_path=True), BIG, tool_name="t")
 
     assert ", file:" not in text
@@ -180,13 +180,13 @@ def test_a_preview_that_is_the_whole_content_is_called_complete(text: str) -> No
     assert _INCOMPLETE.partition(":")[0] not in block.text
 
 
-def test_a_preview_of_one_of_two_contents_is_not() -> None:
+def test_a_preview_of_one_of_two_contents_is_not_called_complete() -> None:
     outcome = Offloader().offload([TextBlock("one"), TextBlock("two")], tool_name="status", policy=Always())
 
     assert "INCOMPLETE: " in str(outcome)
 
 
-def test_what_only_begins_like_a_placeholder_of_this_scope_is_offloaded() -> None:
+def test_a_result_that_only_begins_like_a_placeholder_of_this_scope_is_offloaded() -> None:
     offloader = Offloader(InMemoryStorage())
     text, (reference,) = placeholder_of(offloader, BIG, tool_name="search")
     elsewhere = offloader.offload([TextBlock(text * 3)], tool_name="search", policy=Always(), scope="another")

@@ -100,13 +100,13 @@ def _reference(outcome: Outcome) -> str:
         ({"show_path": "no"}, "show_path must be True or False"),
     ],
 )
-def test_a_wrong_knob_is_refused_by_name(knobs: dict[str, Any], said: str) -> None:
+def test_a_wrong_argument_is_refused_by_name(knobs: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         _offloader(**knobs)
 
 
 @pytest.mark.parametrize("storage", ["./artifacts", 7, InMemoryStorage, object()])
-def test_what_is_no_storage_is_refused(storage: object) -> None:
+def test_an_object_that_is_not_a_storage_is_refused(storage: object) -> None:
     with pytest.raises(InvalidRequest, match="save and load"):
         _offloader(storage)
 
@@ -155,20 +155,20 @@ def test_a_storage_behind_a_wrapper_is_taken_by_what_the_wrapper_takes() -> None
     _offloader(Signed())
 
 
-def test_a_threshold_below_the_default_preview_needs_no_second_knob() -> None:
+def test_a_threshold_below_the_default_preview_needs_no_second_setting() -> None:
     outcome = _offloader(max_result_tokens=600).offload([BIG], tool_name="t")
 
     assert isinstance(outcome, Offloaded)
 
 
 @pytest.mark.parametrize("content", [["text"], [None], [{"type": "text"}]])
-def test_what_is_no_block_is_refused(content: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_a_block_is_refused(content: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="content block"):
         _offloader().offload(content, tool_name="t")
 
 
 @pytest.mark.parametrize("content", ["text", ["text"]])
-def test_text_that_is_in_no_block_is_refused_with_what_to_use(content: Any) -> None:  # noqa: ANN401
+def test_bare_text_is_refused_with_the_block_to_use(content: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"not str; for text use TextBlock\(text\)"):
         _offloader().offload(content, tool_name="t")
 
@@ -179,13 +179,13 @@ def test_one_block_instead_of_a_list_is_refused() -> None:
 
 
 @pytest.mark.parametrize("content", [None, 5])
-def test_what_is_no_sequence_of_blocks_is_refused(content: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_a_sequence_of_blocks_is_refused(content: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"blocks must be a sequence of content blocks, not (NoneType|int)"):
         _offloader().offload(content, tool_name="t")
 
 
 @pytest.mark.parametrize("arguments", [("text", "image/png"), (None, "image/png"), (b"x", 5), (b"x", None)])
-def test_a_media_block_of_something_else_is_refused(arguments: tuple[Any, Any]) -> None:
+def test_a_media_block_of_anything_but_bytes_and_a_mime_type_is_refused(arguments: tuple[Any, Any]) -> None:
     with pytest.raises(InvalidRequest, match="a MediaBlock must hold bytes, a MIME type as a str, and "):
         _offloader().offload([MediaBlock(*arguments)], tool_name="t")
 
@@ -207,7 +207,7 @@ def test_a_file_storage_without_a_folder_is_refused(root: Any) -> None:  # noqa:
         FileStorage(root)
 
 
-def test_expanding_what_is_no_text_is_refused() -> None:
+def test_expanding_anything_but_text_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="text"):
         _offloader().expand(3)  # type: ignore[arg-type]
 
@@ -216,13 +216,13 @@ def test_large_content_does_not_flood_a_log_line() -> None:
     assert len(repr(MediaBlock(b"x" * 10_000, "image/png"))) < 100
 
 
-def test_a_tool_name_that_is_no_text_is_refused() -> None:
+def test_a_tool_name_that_is_not_text_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="tool_name"):
         _offloader().offload([BIG], tool_name=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reference", ["", "  ", None, 7, "x" * 300])
-async def test_a_reference_that_is_none_is_refused_everywhere(reference: Any) -> None:  # noqa: ANN401
+async def test_an_invalid_reference_is_refused_everywhere(reference: Any) -> None:  # noqa: ANN401
     offloader = _offloader()
 
     for call in (offloader.retrieve, offloader.load):
@@ -262,7 +262,7 @@ async def test_a_callable_decides_sync_and_async_in_both_shells(policy: Any, off
     assert isinstance(outcome, Offloaded) == offload
 
 
-async def test_an_object_with_an_async_call_is_a_policy() -> None:
+async def test_an_object_with_an_async_call_method_is_a_policy() -> None:
     offloader = _offloader(policies={"*": _Policy()})
 
     assert isinstance(await offloader.aoffload([SMALL, SMALL, SMALL], tool_name="t"), Offloaded)
@@ -312,7 +312,7 @@ def _cost(outcomes: tuple[Outcome, ...]) -> int:
     return sum(COUNTER.count(b.text) for outcome in outcomes for b in outcome.blocks if isinstance(b, TextBlock))
 
 
-async def test_results_small_alone_and_too_much_together_leave_largest_first() -> None:
+async def test_results_that_are_small_alone_but_too_large_together_leave_largest_first() -> None:
     offloader = _offloader(max_step_tokens=4_500)
     step = _step(2_000, 1_000, 2_400, 900)
 
@@ -389,7 +389,7 @@ def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [5, None, ["5"], "five", "-5", pytest.param("9" * 5_000, id="many digits")])
-def test_nonsense_in_the_place_of_a_count_is_taken_for_none(nonsense: Any) -> None:  # noqa: ANN401 - damage is anything
+def test_nonsense_in_place_of_a_stored_count_changes_no_answer(nonsense: Any) -> None:  # noqa: ANN401 - damage is anything
     storage = RangeStorage()
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
@@ -401,7 +401,7 @@ def test_nonsense_in_the_place_of_a_count_is_taken_for_none(nonsense: Any) -> No
     assert [offloader.retrieve(reference, **request).text for request in asked] == [found.text for found in before]
 
 
-def test_a_part_that_ends_before_what_was_saved_is_corrupt() -> None:
+def test_content_that_ends_before_the_saved_size_is_corrupt() -> None:
     storage = RangeStorage()
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
@@ -425,7 +425,7 @@ def test_load_refuses_bytes_whose_full_digest_is_another() -> None:
         offloader.load(reference)
 
 
-async def test_expand_puts_stored_text_in_the_place_of_its_references_only() -> None:
+async def test_expand_replaces_only_references_to_text_of_its_scope() -> None:
     offloader = _offloader()
     with scope("mine"):
         text = _reference(offloader.offload([BIG], tool_name="t"))
@@ -498,7 +498,7 @@ async def test_delete_scope_deletes_that_scope_only(tmp_path: Path) -> None:
         assert offloader.load(theirs, scope="theirs").text == BIG.text
 
 
-def test_a_storage_without_the_capability_says_which_it_lacks() -> None:
+def test_a_storage_without_a_capability_is_refused_naming_the_capability() -> None:
     offloader = _offloader(DictStorage())
 
     with pytest.raises(InvalidRequest, match=r"DictStorage .* coatcheck\.Lists"):
@@ -636,7 +636,7 @@ def test_many_media_fit_whatever_the_threshold(threshold: int) -> None:
     assert _cost((outcome,)) <= threshold
 
 
-def test_a_result_of_one_kind_of_everything_keeps_its_order() -> None:
+def test_a_result_with_a_block_of_every_kind_keeps_its_order() -> None:
     native = OpaqueBlock(object())
     value: JsonValue = {"rows": [{"id": number} for number in range(5_000)]}
     content: list[Block] = [
@@ -711,7 +711,7 @@ def test_neither_an_answer_nor_a_refusal_exceeds_the_budget(arguments: dict[str,
     assert counter.count(said) <= 256
 
 
-def test_search_goes_on_through_text_that_is_no_utf8() -> None:
+def test_search_goes_on_through_text_that_is_not_utf8() -> None:
     text = "\n".join(["", "¿" + "ñandú ¡qué! " * 60] * 40).encode("latin-1")
     offloader = Offloader(max_result_tokens=600, max_retrieval_tokens=256)
     reference = _reference(offloader.offload([MediaBlock(text, "text/plain")], tool_name="t", policy=Always()))
@@ -778,7 +778,7 @@ async def test_a_read_back_that_takes_too_long_is_stopped_with_advice(monkeypatc
         await offloader.aretrieve(reference, pattern="c")
 
 
-def test_the_time_of_a_read_back_is_that_of_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_time_limit_of_a_read_back_covers_all_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     offloader = Offloader(policies={"*": Always()})
     reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
 

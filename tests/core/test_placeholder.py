@@ -302,7 +302,7 @@ def test_a_cut_result_keeps_its_unknown_blocks_and_marks_its_media() -> None:
     assert _cost(blocks) <= 600
 
 
-def test_where_not_even_the_notice_fits_it_says_so_alone() -> None:
+def test_where_not_even_the_notice_fits_the_notice_stands_alone() -> None:
     (alone,) = _cut([_text()], 1)
 
     assert isinstance(alone, TextBlock)

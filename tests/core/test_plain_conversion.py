@@ -155,7 +155,7 @@ def test_a_conversion_back_that_fails_on_media_is_no_way_around_the_limit(way: s
 
 
 @WAYS
-def test_a_simple_conversion_of_the_adapters_own_is_asked_alone(way: str) -> None:
+def test_an_adapters_own_plain_conversion_is_the_only_one_asked(way: str) -> None:
     offloader = failing()
 
     settled(Message(raw=CONTENT, offloader=offloader, convert=broken, convert_plainly=first_text), way)
@@ -180,7 +180,7 @@ def no_tenant() -> NoReturn:
     ids=["no scope", "a scope that raises", "an error for a scope", "a conversion that raises"],
 )
 @pytest.mark.parametrize("text", ["short", HUGE], ids=["stays", "is stored or cut"])
-def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
+def test_whatever_fails_in_an_adapter_is_counted_and_reported_once(
     way: str, failing_part: dict[str, Any], *, error_type: str, reason: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     events: list[Event] = []
@@ -202,7 +202,7 @@ def test_whatever_fails_in_an_adapter_is_counted_and_told_once(
     assert "it is kept, or stored or cut if it is above max_inline_tokens" in warning.getMessage()
 
 
-def test_a_failure_in_an_adapter_is_told_off_the_event_loop() -> None:
+def test_a_failure_in_an_adapter_is_reported_off_the_event_loop() -> None:
     threads: list[threading.Thread] = []
     offloader = Offloader(on_event=lambda _: threads.append(threading.current_thread()))
 
@@ -245,7 +245,7 @@ class Messages(Message):
 
 @WAYS
 @pytest.mark.parametrize("apart", [True, False])
-def test_of_several_results_one_failure_is_told_once_and_blames_none_of_them(way: str, *, apart: bool) -> None:
+def test_a_failure_over_several_results_is_reported_once_and_blames_none_of_them(way: str, *, apart: bool) -> None:
     events: list[Event] = []
     offloader = Offloader(on_event=events.append)
 
@@ -291,7 +291,7 @@ def ended(_: object) -> NoReturn:
     raise StopIteration
 
 
-def test_a_conversion_that_ends_an_iterator_on_a_thread_keeps_nobody_waiting() -> None:
+def test_a_conversion_that_raises_stop_iteration_on_a_thread_keeps_nobody_waiting() -> None:
     events: list[Event] = []
     message = Message(raw=CONTENT, offloader=Offloader(on_event=events.append), convert=ended, heavy=True)
 

@@ -86,7 +86,7 @@ def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
         (OverChars(10_000_000), False, "within the threshold"),
     ],
 )
-def test_what_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error: bool, reason: str) -> None:
+def test_a_result_that_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error: bool, reason: str) -> None:
     kept = _decide(_tokens(50_000), rule=rule, is_error=is_error)
     left = _decide(_tokens(50_001), rule=rule, is_error=is_error)
 
@@ -127,7 +127,7 @@ def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Ru
 
 
 @pytest.mark.parametrize(("threshold", "limit"), [(511, None), (512, 512), (2_500, 2_500)])
-def test_a_small_threshold_is_taken_at_its_word(threshold: int, limit: int | None) -> None:
+def test_a_threshold_limits_the_placeholder_only_from_512_tokens_on(threshold: int, limit: int | None) -> None:
     decision = _decide(_tokens(5_000), rule=OverTokens(threshold))
 
     assert isinstance(decision, Offload)

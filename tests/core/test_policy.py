@@ -45,7 +45,7 @@ def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> No
     assert policy_of(tool_name, settings) == expected
 
 
-def test_a_name_within_another_is_no_match() -> None:
+def test_a_name_within_another_is_not_a_match() -> None:
     assert policy_of("search", Settings(policies={"search_orders": Never()})) == DEFAULT
     assert policy_of("search", Settings(policies={("search_orders",): Never()})) == DEFAULT
 
@@ -85,7 +85,7 @@ def test_a_policy_that_returns_nonsense_is_named_in_the_log(
     assert offloader.stats().failed == 1
 
 
-def test_a_policy_without_a_verdict_is_no_mistake(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_policy_without_a_verdict_is_not_reported_as_a_mistake(caplog: pytest.LogCaptureFixture) -> None:
     offloader = Offloader(policies={"t": lambda _: None})
 
     assert isinstance(offloader.offload([TextBlock("word " * 5_000)], tool_name="t"), Offloaded)
@@ -111,7 +111,7 @@ def test_a_share_must_be_above_zero_and_at_most_one(share: Any) -> None:  # noqa
 
 
 @pytest.mark.parametrize("policies", [{"t": 5}, {"t": "always"}, {"t": Always}, {7: Always()}, {("a", 1): Always()}])
-def test_what_is_no_policy_is_refused_by_name(policies: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_a_policy_is_refused_by_name(policies: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="polic"):
         Settings(policies=policies)
 

@@ -107,7 +107,7 @@ def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> Non
     assert shown[numbers.end() :] == line[last + 1 :]
 
 
-def test_both_ends_are_shown_also_where_joined_parts_take_more_tokens_than_each_alone() -> None:
+def test_both_ends_are_shown_even_where_joined_parts_take_more_tokens_than_each_alone() -> None:
     class Joining(TokenCounter):
         def count(self, text: str) -> int:
             return len(text) + len(text) ** 2 // 1_000
@@ -137,7 +137,7 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
     assert all(f"{name}(" in hidden and f"{name}(" not in code[: code.index(hidden)] for name in gap[3].split())
 
 
-def test_a_name_that_the_end_of_the_gap_parts_is_no_name() -> None:
+def test_a_name_that_the_end_of_the_gap_cuts_is_not_listed() -> None:
     text = "x" * 40 + " order_17 order_18000"
     names, has_all = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
 
@@ -182,7 +182,7 @@ def _spent_on_names(text: str) -> float:
         ("Oslo,Rome, Kyiv", "Oslo Rome Kyiv"),
     ],
 )
-def test_a_comma_is_part_of_a_figure_only_where_it_parts_thousands(text: str, names: str) -> None:
+def test_a_comma_is_part_of_a_figure_only_where_it_separates_thousands(text: str, names: str) -> None:
     text = f"{'word ' * 50}{text}"
     found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
 
@@ -196,7 +196,7 @@ class Words(TokenCounter):
         return len(text.split())
 
 
-def test_names_are_not_all_where_as_many_were_found_as_may_fit() -> None:
+def test_a_search_for_names_that_stops_at_its_limit_does_not_claim_to_have_all() -> None:
     text = " ".join(f"{'some words ' * 9} /srv/data/project_{number}/final_results" for number in range(100))
     names, has_all = names_in(text, Words(), start=0, end=len(text), shown="", budget=20, numbered=False)
 
@@ -270,7 +270,7 @@ def test_a_list_of_records_is_followed_by_the_names_in_those_that_are_not_shown(
     assert not any(f"|{name}|" in row for name in names.split() for row in shown)
 
 
-def test_figures_that_go_on_a_row_are_not_among_the_names() -> None:
+def test_figures_that_only_count_rows_are_hardly_among_the_names() -> None:
     records = [{"id": number, "code": number * 7919 % 9000 + 1000} for number in range(100, 900)]
     names = _preview(json.dumps(records), 300).rpartition("in it: ")[2].split()
 
@@ -278,14 +278,14 @@ def test_figures_that_go_on_a_row_are_not_among_the_names() -> None:
     assert sum(int(name) < 1000 for name in names[:-1]) < len(names) / 5  # half of the figures are ids
 
 
-def test_records_that_fit_are_all_shown_and_no_names() -> None:
+def test_records_that_fit_are_all_shown_without_names() -> None:
     records = [{"id": number, "city": f"City_{number}", "is_open": number % 3 == 0} for number in range(40)]
     shown = _preview(json.dumps(records), 500).splitlines()
 
     assert [line.partition("|")[0] for line in shown[1:]] == [str(number) for number in range(40)]
 
 
-def test_a_column_that_repeats_the_key_is_said_once() -> None:
+def test_a_column_that_repeats_the_key_is_left_out() -> None:
     shown = _preview(json.dumps({f"u{n}": {"id": f"u{n}", "age": n} for n in range(300)}), 150).splitlines()
 
     assert shown[:2] == ["object with 300 keys, one a line: key = id|age", "u0|0"]
@@ -356,7 +356,7 @@ def test_a_field_that_some_records_lack_is_an_empty_cell_and_null_is_not() -> No
     assert shown[1:4] == ["0|", "1|null", "2|x"]
 
 
-def test_a_text_that_reads_like_another_type_keeps_its_quotes() -> None:
+def test_a_text_that_looks_like_another_type_keeps_its_quotes() -> None:
     records = [{"a": value} for value in ("12", "null", "a|b", "", " x", 'say "x"', "2024-05-01", "O'Neil")] * 40
 
     assert _preview(json.dumps(records), 300).splitlines()[1:8] == [
@@ -364,7 +364,7 @@ def test_a_text_that_reads_like_another_type_keeps_its_quotes() -> None:
     ]  # fmt: skip
 
 
-def test_what_is_the_same_in_every_record_shown_is_said_once() -> None:
+def test_a_value_common_to_every_record_shown_is_shown_once() -> None:
     shown = _preview(json.dumps([{"id": number, "state": "open"} for number in range(500)]), 100).splitlines()
 
     assert shown[0] == "list of 500 objects, one a line: id (each row shown has state: open)"
@@ -440,7 +440,7 @@ def test_a_wide_object_says_how_many_keys_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("text", ["[1, 2, 3" * 900 + "]", "{not json}" * 900, "[" * 2_000 + "]" * 2_000])
-def test_what_only_looks_like_json_is_shown_as_text(text: str) -> None:
+def test_text_that_only_looks_like_json_is_shown_as_text(text: str) -> None:
     shown = _preview(text, 100)
 
     assert "not shown …]" in shown

@@ -50,7 +50,7 @@ def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None
     )
 
 
-def test_what_an_envelope_says_besides_is_shown() -> None:
+def test_what_else_an_envelope_says_is_shown() -> None:
     shown = _shown(json.dumps({"status": "failed", "text": LINES}))
 
     assert shown.startswith(
@@ -68,7 +68,7 @@ def test_what_an_envelope_says_besides_is_shown() -> None:
         LINES,
     ],
 )
-def test_what_is_no_envelope_is_not_unwrapped(text: str) -> None:
+def test_text_that_is_not_an_envelope_is_not_unwrapped(text: str) -> None:
     assert unwrapped(text) is None
 
 
@@ -93,7 +93,7 @@ def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> Non
     assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
 
 
-def test_a_name_that_follows_alone_after_a_longer_term_is_said_once() -> None:
+def test_a_name_that_follows_a_longer_term_with_it_is_listed_once() -> None:
     text = json.dumps({"title": "Report", "body": "some words " * 90 + "Ghent+, then Ghent and Bruges " + "x " * 900})
     *_, last = _shown(text, 200).split("\n")
 
@@ -191,7 +191,7 @@ def test_an_output_that_holds_an_envelope_is_unwrapped_twice() -> None:
 
 
 @pytest.mark.parametrize("text", [f"<output>{RECORDS}</output>", f"<returncode>0</returncode>\n{RECORDS}"])
-def test_tags_without_a_return_code_or_an_output_are_no_envelope(text: str) -> None:
+def test_tags_without_a_return_code_or_an_output_are_not_an_envelope(text: str) -> None:
     assert output_in(text) is None
 
 
@@ -222,7 +222,7 @@ def test_an_escaped_nul_and_an_escaped_backslash_are_told_apart() -> None:
     assert unescaped_text("a\\\\b\\u0000c") == "a\\b\x00c"
 
 
-def test_what_takes_too_many_escapes_is_no_envelope() -> None:
+def test_text_with_too_many_escapes_is_not_an_envelope() -> None:
     assert unwrapped('"' + "\\x41" * 100_000 + '"') == ("A" * 100_000, "")
     assert unwrapped('"' + "\\x41" * 100_001 + '"') is None
 

@@ -99,7 +99,7 @@ def test_colours_do_not_hide_an_error(line: str, error: str) -> None:
         assert "disk full" in _shown("\n".join([*lines[:at], error, *lines[at:]]))
 
 
-def test_a_long_error_is_shown_in_a_log_around_its_sign_and_says_what_is_left_out() -> None:
+def test_a_long_error_in_a_log_is_shown_around_its_level_and_marked_where_it_is_cut() -> None:
     lines = [f"2026-01-01 {_time(number)} INFO took {_word(number)} from the queue" for number in range(1_500)]
     for before, words in (("", 10), ("", 20), ("", 900), ("first this and then that " * 60, 900)):
         lines[700] = f"2026-01-01 00:11:40 {before}ERROR disk full{' 0x3f9a00' * words}"
@@ -112,7 +112,7 @@ def test_a_long_error_is_shown_in_a_log_around_its_sign_and_says_what_is_left_ou
         assert error.endswith("…") == (words > 10)
 
 
-def test_what_was_not_counted_to_the_end_is_not_said_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_count_is_not_given_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MAX_COUNTED", 50)
     monkeypatch.setattr(log, "_PIECE", 1_000)
     lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(200)]
@@ -168,14 +168,14 @@ def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
     )
 
 
-def test_common_errors_are_no_odd_ones() -> None:
+def test_common_errors_are_not_odd() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     lines[::40] = ["the code ERROR means that it failed"] * 10
 
     assert not _shown("\n".join(lines)).startswith("[")
 
 
-def test_source_code_that_raises_and_catches_errors_tells_of_none() -> None:
+def test_source_code_that_raises_and_catches_errors_raises_no_alarm() -> None:
     lines = [f"    {_word(number)} = take({number})" for number in range(COUNT)]
     lines[200:203] = [
         "    except asyncio.TimeoutError:",
@@ -226,7 +226,7 @@ def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None
     assert preview(searched, TIKTOKEN, budget=300).startswith("[1 ERROR line]\n[line 2,601] ERROR disk full\n")
 
 
-def test_lines_that_were_not_searched_for_errors_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_were_not_searched_for_errors_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MAX_SEARCHED", 3_000)
     text = "\n".join(f"took {_word(number)} from the queue" for number in range(COUNT))
     searched = text.count("\n", 0, 3_000)

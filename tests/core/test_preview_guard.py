@@ -57,7 +57,7 @@ def test_json_with_empty_containers_is_shown(rest: object) -> None:
     "text", ["[]", "{}", "[[], []]", '{"a": []}', "[{}, {}, {}]", "()", "<a></a>", "<a/>", "", "\n"]
 )
 @pytest.mark.parametrize("filling", ["", " " * 9_000, "\n" * 9_000])
-def test_what_is_empty_is_shown(text: str, filling: str) -> None:
+def test_empty_values_are_shown(text: str, filling: str) -> None:
     failures: dict[str, Exception] = {}
     for budget in range(1, 60):
         assert COUNTER.count(preview(_content(f"{text}{filling}", failures), COUNTER, budget=budget)) <= budget
@@ -77,7 +77,7 @@ def test_an_empty_container_that_is_larger_than_the_budget_is_no_failure(text: s
 
 
 @given(wide_objects(), st.integers(1, 2_000))
-def test_an_object_is_shown_also_where_members_have_no_room(value: JsonValue, budget: int) -> None:
+def test_an_object_is_shown_even_where_members_have_no_room(value: JsonValue, budget: int) -> None:
     failures: dict[str, Exception] = {}
 
     assert COUNTER.count(preview(_content(json.dumps(value), failures), COUNTER, budget=budget)) <= budget

@@ -50,7 +50,7 @@ def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("line", ["", " ", "/", "\t"])
-def test_lines_that_no_tokens_part_take_no_memory_each(line: str) -> None:
+def test_short_lines_that_tokens_do_not_separate_take_no_memory_for_each_one(line: str) -> None:
     text = "done\n" * 100 + f"{line}\n" * (1_000_000 // (len(line) + 1))
     _shown("warm up\n" * 1_000)
     tracemalloc.start()
@@ -178,7 +178,7 @@ def _cpu_seconds(text: str) -> float:
     ["error " + "a$" * 200, "error " + "a." * 200, "error " + "1" * 400, "make " + "*" * 400],
     ids=["dollars", "dots", "digits", "stars"],
 )
-def test_trouble_is_looked_for_in_linear_time(line: str) -> None:
+def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
     head = "2026-01-01 10:00:00 a line\n" * 20
     plain = min(_cpu_seconds(head + f"error {'a word of it ' * 30}\n" * 600) for _ in range(3))
 

@@ -63,7 +63,7 @@ def _lines_of_a_parser(markup: str) -> list[str]:
     return lines
 
 
-def test_the_text_of_a_page_is_that_of_a_real_parser() -> None:
+def test_the_text_of_a_page_is_what_a_real_parser_finds() -> None:
     what, *lines = _text(PAGE)
 
     assert what.startswith("text of an HTML page, ")
@@ -73,7 +73,7 @@ def test_the_text_of_a_page_is_that_of_a_real_parser() -> None:
     assert "two <three>" in lines
 
 
-def test_random_pages_have_the_text_of_a_real_parser() -> None:
+def test_the_text_of_random_pages_is_what_a_real_parser_finds() -> None:
     chance = random.Random(5)  # noqa: S311 - no secret
     words = ["word", "a &amp; b", "1 &lt; 2", "Z&uuml;rich", "x\ny", "  blanks  "]
     for _ in range(200):

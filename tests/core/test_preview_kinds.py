@@ -114,13 +114,13 @@ def test_rows_of_a_table_are_lines_of_it(budget: int) -> None:
     assert shown[-1] == "1999,name 1999,city 1999,249.875"
 
 
-def test_rows_that_go_on_behind_a_line_end_are_no_table_of_lines() -> None:
+def test_rows_that_span_lines_are_not_a_table_of_lines() -> None:
     text = "id,note,x,y\n" + "".join(f'{number},"first\nsecond",1,2\n' for number in range(500))
 
     assert _kind_of(text) == TEXT
 
 
-def test_a_row_that_goes_on_behind_a_line_end_where_nothing_is_shown_makes_no_count_wrong() -> None:
+def test_a_row_that_spans_lines_where_nothing_is_shown_makes_no_count_wrong() -> None:
     rows = "".join(f"{number},a note,1,2\n" for number in range(400))
     shown = preview(Previewed.of(f'id,note,x,y\n{rows}400,"first\nsecond",1,2\n{rows}'), TIKTOKEN, budget=200)
 
@@ -178,7 +178,7 @@ def test_a_log_shows_the_error_in_its_middle_with_the_lines_around_it_counted() 
     assert shown[at + 1].startswith("[… lines 1,002-")
 
 
-def test_of_lines_of_trouble_that_differ_in_digits_only_three_are_shown_and_counted() -> None:
+def test_three_lines_of_trouble_that_differ_only_in_digits_are_shown_and_all_are_counted() -> None:
     alike = [f"2026-01-01 12:00:00 ERROR worker {number} of 64 lost its lease\n" for number in range(400)]
     other = ["2026-01-01 12:00:00 ERROR no space left on the disk\n"]
     between = [f"2026-01-01 12:00:00 INFO job {number} done\n" for number in range(40)]
@@ -247,7 +247,7 @@ def test_of_matches_with_lines_around_them_only_the_matches_are_shown_and_counte
 
 
 @pytest.mark.parametrize("stamp", ["[{:12.6f}]", "[Thu Jan  1 10:00:{:02.0f} 2026]"])
-def test_messages_of_a_kernel_are_a_log(stamp: str) -> None:
+def test_kernel_messages_are_a_log(stamp: str) -> None:
     lines = [f"{stamp.format(number * 0.066)} pci 0000:00:{number % 99:02}.0: found" for number in range(900)]
 
     assert _kind_of("\n".join(lines)) == "log"
@@ -372,7 +372,7 @@ def test_blank_lines_between_those_of_a_log_are_shown_as_blank_lines() -> None:
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
 @pytest.mark.parametrize("count", [500, 40_000])
-def test_json_is_shown_as_json_also_with_what_only_python_writes(value: str, count: int) -> None:
+def test_json_is_shown_as_json_even_with_values_that_only_python_writes(value: str, count: int) -> None:
     rows = [f'{{"step": {step}, "loss": {value if step == 7 else step}}}' for step in range(count)]
     as_list, as_lines = (checked_preview(Previewed.of(text), 200) for text in (f"[{','.join(rows)}]", "\n".join(rows)))
 
@@ -383,7 +383,7 @@ def test_json_is_shown_as_json_also_with_what_only_python_writes(value: str, cou
 
 
 @pytest.mark.parametrize("before", ["\ufeff", "\ufeff\n"])
-def test_a_mark_of_the_byte_order_hides_no_json(before: str) -> None:
+def test_a_byte_order_mark_hides_no_json(before: str) -> None:
     rows = [{"id": number, "name": f"name {number}"} for number in range(500)]
 
     assert checked_preview(Previewed.of(before + json.dumps(rows)), 200).startswith("list of 500 objects")

@@ -69,7 +69,7 @@ def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("wrap", [None, "orders"])
-def test_how_many_records_a_list_holds_that_is_not_searched_is_estimated_from_how_long_those_at_both_ends_are(
+def test_the_record_count_of_an_unsearched_list_is_estimated_from_the_lengths_at_both_ends(
     wrap: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
@@ -100,7 +100,7 @@ def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) ->
 
 
 @pytest.mark.parametrize("damage", ["]", "}", ',"x"]', "]]", '"', "],"])
-def test_large_text_that_is_no_json_at_its_end_is_no_list_of_records(damage: str) -> None:
+def test_large_text_that_does_not_end_as_json_is_not_a_list_of_records(damage: str) -> None:
     text = json.dumps(RECORDS) + damage
 
     assert not preview(Previewed.of(text), ByteCounter(), budget=300).startswith("list of")
@@ -111,7 +111,7 @@ def test_large_text_that_is_no_json_at_its_end_is_no_list_of_records(damage: str
     strings=st.lists(st.text('[]{}",:\\ a1\n', max_size=12), min_size=1, max_size=5),
     name=st.booleans(),
 )
-def test_what_is_read_at_the_end_of_a_list_are_its_last_records(
+def test_the_records_read_at_the_end_of_a_list_are_its_last_ones(
     value: JsonValue, strings: list[str], name: bool
 ) -> None:
     items: list[JsonValue] = [{"n": number, "v": value, "s": [*strings, {"k": strings[0]}]} for number in range(3_000)]
@@ -162,7 +162,7 @@ def test_a_budget_for_more_than_half_of_the_text_reads_no_record_twice(monkeypat
     assert int(said[1].replace(",", "")) <= 6_000
 
 
-def test_a_list_behind_a_smaller_one_is_shown_too() -> None:
+def test_a_list_after_a_smaller_one_is_shown_too() -> None:
     facets = [{"name": f"facet {number}", "count": number} for number in range(240)]
     text = json.dumps({"facets": facets, "total": COUNT, "orders": RECORDS})
 

@@ -179,7 +179,7 @@ def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("make", [_json, _json_lines, _csv])
-def test_a_text_of_more_than_8_mb_is_not_searched_which_is_said(
+def test_a_text_of_more_than_8_mb_is_not_searched_and_the_preview_says_so(
     make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "MAX_SEARCHED", 7_000_000)
@@ -189,7 +189,7 @@ def test_a_text_of_more_than_8_mb_is_not_searched_which_is_said(
     assert re.search(f"{unit} not searched for odd ones", _shown(text))
 
 
-def test_a_record_of_more_than_a_piece_ends_the_search_which_is_said() -> None:
+def test_a_record_larger_than_a_piece_ends_the_search_and_the_preview_says_so() -> None:
     text = _json(9_000, json.dumps(_record(9_000, text="x" * pieces.PIECE)))
     place = text.index(json.dumps(_record(9_000))[:-1])
     shown = _shown(text.replace(RECORDS[100], json.dumps(_record(100, "lost"))))
@@ -199,7 +199,7 @@ def test_a_record_of_more_than_a_piece_ends_the_search_which_is_said() -> None:
 
 
 @pytest.mark.parametrize("make", [_json, _json_lines])
-def test_where_a_fifth_of_the_items_is_no_object_the_search_ends_before_that_piece(
+def test_a_piece_in_which_a_fifth_of_the_items_are_not_objects_ends_the_search(
     make: Callable[[int, str], str],
 ) -> None:
     others = "[1, 2]" if make is _json else "gone"
@@ -228,7 +228,7 @@ def test_records_with_hardly_a_field_in_common_end_the_search_early(monkeypatch:
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n\t ", " : ")])
-def test_records_that_hold_what_parts_records_are_all_read(separators: tuple[str, str]) -> None:
+def test_records_that_hold_what_separates_records_are_all_read(separators: tuple[str, str]) -> None:
     records = [{"id": n, "tags": [{"a": k, "b": "}, {},{"} for k in range(n % 9)]} for n in range(9_000)]
     text = json.dumps({"items": records, "tags": [{"a": 1}] * 3}, separators=separators)
     search = odd.OddSearch()

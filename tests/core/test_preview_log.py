@@ -96,12 +96,12 @@ def _log(count: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("level", "line"), [(level, line) for level, lines in PLACED.items() for line in lines])
-def test_a_level_is_told_by_its_place(level: str, line: str) -> None:
+def test_a_level_is_recognised_by_its_place_in_the_line(level: str, line: str) -> None:
     assert _levels(line) == [level]
 
 
 @pytest.mark.parametrize("line", NO_TROUBLE)
-def test_words_of_a_sentence_names_and_counts_of_nothing_tell_of_no_trouble(line: str) -> None:
+def test_prose_names_and_counts_of_zero_are_not_taken_for_trouble(line: str) -> None:
     assert _levels(line) == []
 
 
@@ -114,7 +114,7 @@ def test_one_error_among_lines_that_differ_in_numbers_only_is_shown(line: str) -
 
 
 @pytest.mark.parametrize("error", ["5 errors", "not ok 7 - disk"])
-def test_an_error_behind_a_blank_line_is_shown_itself(error: str) -> None:
+def test_an_error_after_a_blank_line_is_shown_itself(error: str) -> None:
     lines = _log(2_000)
     lines[1_000:1_002] = ["", error]
 

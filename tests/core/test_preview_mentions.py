@@ -123,7 +123,7 @@ PROBLEMS = [
 
 
 @pytest.mark.parametrize("line", NAMES)
-def test_a_name_with_an_error_in_it_tells_of_none_in_a_log(line: str) -> None:
+def test_a_name_that_contains_the_word_error_is_not_an_error_in_a_log(line: str) -> None:
     trouble = Trouble()
     for _ in find_trouble(trouble, f"first\n{line}\nlast\n"):
         pass
@@ -132,7 +132,7 @@ def test_a_name_with_an_error_in_it_tells_of_none_in_a_log(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", MENTIONS)
-def test_what_only_mentions_errors_raises_no_alarm(line: str) -> None:
+def test_text_that_only_mentions_errors_raises_no_alarm(line: str) -> None:
     assert not _alarming(line)
 
 

@@ -38,20 +38,20 @@ def names_behind(text: str, budget: int = 250) -> set[str]:
         pytest.param(json.dumps(logs("\\")), id="backslashes"),
     ],
 )
-def test_the_letter_of_an_escape_is_no_part_of_a_name(text: str) -> None:
+def test_the_letter_of_an_escape_is_not_part_of_a_name(text: str) -> None:
     names = names_behind(text)
 
     assert len(names) > 10
     assert {re.sub(r"\d+", "", name) for name in names if not name.isdecimal()} <= {"user_", "table_"}
 
 
-def test_characters_that_are_written_as_escapes_are_no_names() -> None:
+def test_characters_that_are_written_as_escapes_are_not_names() -> None:
     records = [{"id": f"p{number * 7919 % 99_991}", "city": f"{CITIES[number % 3]} {number}"} for number in range(400)]
 
     assert {name[0] for name in names_behind(json.dumps(records)) if not name.isdecimal()} == {"p"}
 
 
-def test_a_tag_that_closes_an_element_is_no_name() -> None:
+def test_a_closing_tag_is_not_a_name() -> None:
     pages = "".join(
         f"<page><page-margin>{n * 31}</page-margin><owner>Team{n * 7919 % 997}</owner></page>" for n in range(300)
     )

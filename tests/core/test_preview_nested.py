@@ -29,7 +29,7 @@ def _shown(value: object, budget: int = 1_000) -> str:
         pytest.param({"a": {"x": orders(200)}, "b": {"y": orders(200)}}, id="two of a kind"),
     ],
 )
-def test_two_objects_with_nothing_in_common_are_no_records(value: object) -> None:
+def test_two_objects_with_nothing_in_common_are_not_records(value: object) -> None:
     shown = _shown(value)
 
     assert "objects, one a line: id|total" in shown
@@ -47,7 +47,7 @@ def test_every_one_of_a_few_groups_is_opened(groups: int) -> None:
 
 
 @pytest.mark.parametrize("groups", [8, 12])
-def test_all_of_more_groups_are_named(groups: int) -> None:
+def test_every_group_is_named_where_there_are_too_many_to_open(groups: int) -> None:
     shown = _shown([{"name": name, "orders": orders(30)} for name in NAMES[:groups]])
 
     assert all(re.search(rf"(\n|name: ){name}\b", shown) for name in NAMES[:groups])

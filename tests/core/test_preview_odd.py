@@ -122,7 +122,7 @@ def test_the_first_and_the_last_of_a_level_are_shown() -> None:
     assert shown.startswith("[401 ERROR, ")
 
 
-def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() -> None:
+def test_a_level_is_found_after_more_lines_of_a_lower_one_than_are_counted() -> None:
     count = log.MAX_COUNTED * 4
     lines = ["2026-03-01 12:00:00 WARN disk is slow\n"] * count
     lines[count * 3 // 4] = "2026-03-01 12:50:00 FATAL out of memory\n"
@@ -132,7 +132,7 @@ def test_a_level_is_found_behind_more_lines_of_a_lower_one_than_are_counted() ->
     assert "FATAL out of memory" in shown
 
 
-def test_what_was_not_searched_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_preview_says_what_was_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MAX_SEARCHED", 100_000)
     text = _log(LARGE, LARGE // 2)
     searched = text.count("\n", 0, 100_000)
@@ -188,7 +188,7 @@ def test_a_field_of_an_object_is_named_with_the_field_that_holds_the_object() ->
     assert shown.startswith("list of 1,000 objects, 1 with log.level: lost, 1 with log.reason, one a line:")
 
 
-def test_of_an_object_that_is_missing_or_rare_no_field_is_counted() -> None:
+def test_the_fields_of_a_missing_or_rare_object_are_not_counted() -> None:
     records = _nested(1_000, 600, {})
     del records[600]["log"]
     records[7]["failed"] = {"code": 7, "why": {"cause": "disk full"}}

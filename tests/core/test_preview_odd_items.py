@@ -90,7 +90,7 @@ def test_many_rare_values_of_a_field_hide_no_other_field() -> None:
 @pytest.mark.parametrize("other", [None, "quota: rate limited", 17, True, ["a", 1], 0.5])
 @pytest.mark.parametrize("kind", OF_JSON)
 @pytest.mark.parametrize("count", COUNTS)
-def test_an_item_that_is_no_object_is_counted_and_shown_and_hides_no_odd_record(
+def test_an_item_that_is_not_an_object_is_counted_and_shown_and_hides_no_odd_record(
     other: object, kind: str, count: int
 ) -> None:
     noun = {type(None): "null", str: "string", bool: "boolean", list: "list"}.get(type(other), "number")
@@ -105,7 +105,7 @@ def test_an_item_that_is_no_object_is_counted_and_shown_and_hides_no_odd_record(
         assert "no space" in shown
 
 
-def test_an_item_that_is_no_object_ends_no_search_where_it_is_a_piece_of_its_own() -> None:
+def test_an_item_that_is_not_an_object_does_not_end_the_search_where_it_is_a_piece() -> None:
     records = [{**one, "note": "n" * (pieces.PIECE - 100)} for one in _records(30)]
     search = odd.OddSearch()
     read = list(json_list.read_list(json.dumps([None, *records]), search))
@@ -118,14 +118,14 @@ def test_an_item_that_is_no_object_ends_no_search_where_it_is_a_piece_of_its_own
     assert search.found() == odd.Odd((0,), ("1 null",))
 
 
-def test_of_a_long_item_that_is_no_object_as_much_is_shown_as_of_a_long_value() -> None:
+def test_a_long_item_that_is_not_an_object_is_shown_as_far_as_a_long_value() -> None:
     items: list[object] = [*_records(3_000)]
     items[1_500] = ERROR * 100
 
     assert "not an object: " + json.dumps(ERROR)[:40] in _shown(json.dumps(items))
 
 
-def test_a_value_that_is_no_object_in_a_map_of_records_is_counted_and_shown() -> None:
+def test_a_value_that_is_not_an_object_in_a_map_of_records_is_counted_and_shown() -> None:
     named: dict[str, object] = {f"job-{one['id']}": one for one in _records(300)}
     named["job-150"] = None
     shown = _shown(json.dumps(named))
@@ -134,7 +134,7 @@ def test_a_value_that_is_no_object_in_a_map_of_records_is_counted_and_shown() ->
     assert '"job-150"|not an object: null' in shown
 
 
-def test_an_item_that_is_no_object_does_not_keep_the_other_records_from_being_named() -> None:
+def test_the_other_records_are_named_where_an_item_is_not_an_object() -> None:
     items: list[object] = [{"id": f"r-{n}", "text": f"{n} {ERROR}"} for n in range(60)]
     items[30] = None
     shown = _shown(json.dumps(items))
@@ -143,7 +143,7 @@ def test_an_item_that_is_no_object_does_not_keep_the_other_records_from_being_na
     assert "|r-29 …]\nnot an object: null\n[… items 31-39, only id: r-31|" in shown
 
 
-def test_a_line_that_is_not_json_ends_no_search() -> None:
+def test_a_line_that_is_not_json_does_not_end_the_search() -> None:
     lines = _json_lines([*_records(5_000)]).split("\n")
     lines[0], lines[2_000] = "Exporting 5,000 records", json.dumps({**_records(1)[0], "error": "no space"})
     shown = _shown("\n".join(lines))
@@ -152,7 +152,7 @@ def test_a_line_that_is_not_json_ends_no_search() -> None:
     assert "not an object: Exporting 5,000 records" in shown
 
 
-def test_a_list_in_which_many_items_are_no_objects_is_no_list_of_records() -> None:
+def test_a_list_in_which_many_items_are_not_objects_is_not_a_list_of_records() -> None:
     items = [{"id": n} if n % 3 else n for n in range(300)]
 
     assert _shown(json.dumps(items)).startswith("list of 300 items:\n")
@@ -246,7 +246,7 @@ def test_what_differs_in_the_few_records_that_have_a_field_is_not_odd() -> None:
     assert "1 with is.said.as" not in shown
 
 
-def test_of_names_that_are_data_no_more_are_looked_at_than_there_is_room_for(
+def test_no_more_names_that_are_data_are_looked_at_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[str] = []

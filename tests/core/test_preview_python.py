@@ -118,7 +118,7 @@ def test_a_literal_that_repeats_a_name_is_not_read_because_one_value_would_be_hi
         *(r"['\x01a']", "[NoneType]", "[xNone]", "[NoneNone]", "[None1]", "[1None]", "[None 'a']", "[\x02]"),
     ],
 )
-def test_what_is_no_literal_is_not_read(text: str) -> None:
+def test_text_that_is_not_a_literal_is_not_read(text: str) -> None:
     assert read(text) is None
 
 

@@ -40,7 +40,7 @@ def test_each_sort_is_counted_once_and_shown_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("place", range(30, 2_990, 197))
-def test_a_line_of_its_own_sort_is_shown_wherever_it_is(place: int) -> None:
+def test_a_line_unlike_all_others_is_shown_wherever_it_is(place: int) -> None:
     lines = _chunks(3_000)
     lines[place] = "skipped a chunk: its checksum differs"
     shown = _shown(lines)
@@ -51,7 +51,7 @@ def test_a_line_of_its_own_sort_is_shown_wherever_it_is(place: int) -> None:
 
 
 @pytest.mark.parametrize("place", [30, 33_333, 89_990])
-def test_a_line_of_its_own_sort_in_8_mb_is_shown(place: int) -> None:
+def test_a_line_unlike_all_others_in_8_mb_is_shown(place: int) -> None:
     lines = [f"{line}, and so on and on and on for a while until all is done" for line in _chunks(90_000)]
     lines.insert(place, "skipped a chunk: its checksum differs")
     shown = _shown(lines)
@@ -67,7 +67,7 @@ def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatc
     assert not any("alike" in line for line in _shown(_chunks(3_000)))
 
 
-def test_what_the_sorts_leave_of_the_budget_goes_to_both_ends() -> None:
+def test_the_budget_that_the_sorts_leave_goes_to_both_ends() -> None:
     lines = _chunks(3_000)
     shown = _shown(lines, 400)
 
@@ -94,11 +94,11 @@ def test_numbers_in_lines_of_a_rare_sort_are_named() -> None:
         pytest.param('  "total": {0},', id="one word"),
     ],
 )
-def test_lines_that_their_numbers_tell_apart_do_not_collapse(line: str) -> None:
+def test_lines_whose_numbers_carry_meaning_do_not_collapse(line: str) -> None:
     assert not any("alike" in shown for shown in _shown([line.format(number) for number in range(1_000, 1_900)]))
 
 
-def test_text_with_fewer_lines_alike_than_two_thirds_does_not_collapse() -> None:
+def test_text_does_not_collapse_where_less_than_two_thirds_of_its_lines_are_alike() -> None:
     said = [f"{''.join(chr(97 + int(digit)) for digit in str(number))} is what was said" for number in range(200)]
     alike = [f"line {number} of what was said" for number in range(390)]
 

@@ -102,7 +102,7 @@ DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:
 
 
 @pytest.mark.parametrize("content_type", DECLARED)
-def test_what_is_declared_is_tried_first(content_type: str) -> None:
+def test_the_declared_kind_is_tried_first(content_type: str) -> None:
     for text in DOUBTFUL:
         kinds = [show.__name__.removeprefix("preview_") for show in kinds_of(_content(text, content_type))]
 
@@ -117,7 +117,7 @@ def test_every_type_that_declares_a_kind_is_tried() -> None:
 
 
 @pytest.mark.parametrize("content_type", ONLY_DECLARED)
-def test_what_does_not_tell_its_kind_is_taken_for_what_it_is_declared(content_type: str) -> None:
+def test_content_that_does_not_show_its_kind_is_taken_for_the_declared_kind(content_type: str) -> None:
     text, kind = ONLY_DECLARED[content_type]
 
     assert _kind_of(text, content_type) == kind
@@ -151,7 +151,7 @@ def test_a_log_that_is_declared_a_table_is_shown_as_a_log() -> None:
     assert shown[-1] == "2026-01-01 12:08:19,123 request 499"
 
 
-def test_a_document_that_is_text_has_a_preview_by_its_type() -> None:
+def test_a_document_that_is_text_has_the_preview_of_its_type() -> None:
     offloader = Offloader(token_counter=ByteCounter(), preview_tokens=200)
     document = MediaBlock(ONLY_DECLARED["text/csv"][0].encode(), "text/csv", name="numbers.csv")
     outcome = offloader.offload([document], tool_name="export", policy=Always())
@@ -162,7 +162,7 @@ def test_a_document_that_is_text_has_a_preview_by_its_type() -> None:
 
 
 @pytest.mark.parametrize(("data", "media_type"), [(b"\xff\xfe" * 900, "text/csv"), (b"a,b\n" * 900, "image/png")])
-def test_a_document_that_is_no_text_has_no_preview(data: bytes, media_type: str) -> None:
+def test_a_document_that_is_not_text_has_no_preview(data: bytes, media_type: str) -> None:
     outcome = Offloader(token_counter=ByteCounter()).offload(
         [MediaBlock(data, media_type)], tool_name="export", policy=Always()
     )
@@ -210,7 +210,7 @@ def test_elements_of_xml_become_rows_and_attributes_fields() -> None:
         "<![CDATA[" * MANY + ">",
     ],
 )
-def test_what_only_looks_like_xml_is_shown_as_text(text: str) -> None:
+def test_text_that_only_looks_like_xml_is_shown_as_text(text: str) -> None:
     assert _kind_of(text, "application/xml") == "text"
 
 
@@ -281,7 +281,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("command", PRINTED)
-def test_what_a_command_prints_is_shown_as_its_kind_and_says_what_is_missing(command: str) -> None:
+def test_command_output_is_shown_as_its_kind_and_says_what_is_missing(command: str) -> None:
     text, kind = PRINTED[command]
     shown = _shown(text, budget=250)
 
@@ -323,7 +323,7 @@ def test_large_values_are_not_taken_for_another_kind_by_their_first_line() -> No
     assert _kind_of(text, "application/json") == "repeats"
 
 
-def test_a_tag_around_lines_makes_no_xml_of_them() -> None:
+def test_a_tag_around_lines_does_not_make_them_xml() -> None:
     text = "<output>\n" + "".join(f"step {number} done\n" for number in range(900)) + "total: 900\n</output>"
     shown = _shown(text)
 

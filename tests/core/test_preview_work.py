@@ -123,7 +123,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
+def test_no_content_makes_a_preview_exceed_its_limit_of_work(name: str) -> None:
     counter, failures = Noting(), dict[str, Exception]()
     calls, shown = _calls(_content(HOSTILE[name], failures), counter)
 
@@ -134,7 +134,7 @@ def test_no_content_makes_a_preview_take_more_than_its_work(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["python: calls", "xml: names", "xml: attributes"])
-def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
+def test_content_that_takes_too_much_work_is_shown_as_text(name: str) -> None:
     text, failures = HOSTILE[name], dict[str, Exception]()
     shown = preview(_content(text, failures), ByteCounter(), budget=BUDGET)
 
@@ -143,7 +143,7 @@ def test_what_takes_too_much_work_is_shown_as_text(name: str) -> None:
     assert not failures
 
 
-def test_every_question_to_a_tokenizer_is_work() -> None:
+def test_every_question_to_a_tokenizer_counts_as_work() -> None:
     asked: list[Callable[[TokenCounter], object]] = [
         lambda counter: counter.count("word " * 20),
         lambda counter: counter.exceeds("word " * 20, 9),

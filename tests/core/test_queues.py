@@ -89,7 +89,7 @@ class CountingStorage(DictStorage):
             self.at_once -= 1
 
 
-async def test_nothing_is_lost_in_a_line_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_lost_in_a_queue_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked, own_thread = [0.0], threading.Event(), threading.get_ident()
     before_is_over = threading.Semaphore(1)
 
@@ -362,7 +362,7 @@ def test_async_methods_work_while_the_interpreter_ends() -> None:
     assert said.split() == ["Offloaded"] * 12
 
 
-def test_local_work_is_brought_to_its_end_although_nobody_awaits_it() -> None:
+def test_local_work_is_finished_even_if_nobody_awaits_it() -> None:
     said = _run(
         """
         import asyncio, atexit, threading

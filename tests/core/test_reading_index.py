@@ -92,13 +92,13 @@ _GOOD = {"version": 2, "size": 9, "characters": 8, "lines": 3, "checkpoints": [[
         {"checkpoints": [[0] * 4_097] * 3},
     ],
 )
-def test_a_stored_index_that_cannot_be_right_is_none(change: dict[str, object]) -> None:
+def test_a_stored_index_that_cannot_be_right_is_read_as_none(change: dict[str, object]) -> None:
     assert LineIndex.from_bytes(json.dumps(_GOOD).encode(), size=9) is not None
     assert LineIndex.from_bytes(json.dumps({**_GOOD, **change}).encode(), size=9) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"\xff", b"{", b'{"version":1}'])
-def test_stored_bytes_that_are_no_index_are_none(data: bytes) -> None:
+def test_stored_bytes_that_are_not_an_index_are_read_as_none(data: bytes) -> None:
     assert LineIndex.from_bytes(data, size=9) is None
 
 

@@ -81,7 +81,7 @@ def test_a_negative_offset_counts_from_the_end(offset: object, expected: str) ->
 
 
 @pytest.mark.parametrize("offset", [10, 11, 10**14])
-def test_an_offset_behind_the_end_is_refused_with_the_length(offset: int) -> None:
+def test_an_offset_past_the_end_is_refused_with_the_length(offset: int) -> None:
     with pytest.raises(InvalidRequest, match=r"beyond the content \(10 characters\): the last character is 9"):
         stored("0123456789").ask(offset=offset)
 
@@ -109,7 +109,7 @@ def test_a_carriage_return_without_a_line_feed_is_content() -> None:
 @pytest.mark.parametrize(
     ("text", "length"), [("a\nb\nc\n", r"\(3 lines\)\.$"), ("a", r"\(1 line\): read it by offset, or JSON by query$")]
 )
-def test_a_line_range_behind_the_end_is_refused(text: str, length: str) -> None:
+def test_a_line_range_past_the_end_is_refused(text: str, length: str) -> None:
     with pytest.raises(InvalidRequest, match=rf"line_range.start \(9\) is beyond content length {length}"):
         stored(text).ask(line_range={"start": 9, "end": 12})
 
@@ -128,7 +128,7 @@ def test_lines_over_budget_stop_at_a_whole_line() -> None:
     assert 370 < ByteCounter().count(answer.text) <= 400
 
 
-def test_a_line_that_does_not_fit_is_read_on_by_character() -> None:
+def test_a_line_that_does_not_fit_is_continued_by_character() -> None:
     text = "first\n" + "0123456789" * 1_000 + "\nlast\n"
     whole = stored(text).ask(line_range="1-3", budget=300)
     assert whole.text.startswith("[Lines 1-1 of 3]\n\n  1| first\n[output truncated")
@@ -202,7 +202,7 @@ def test_text_is_known_by_its_type(content_type: str, text: bool) -> None:
     assert is_text(content_type) is text
 
 
-def test_a_budget_that_no_answer_fits_into_is_refused() -> None:
+def test_a_budget_too_small_for_any_answer_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=f"at least {MIN_BUDGET} are needed"):
         stored("x").ask(budget=MIN_BUDGET - 1)
 
@@ -261,7 +261,7 @@ def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: d
         call = dict(answer.next_call)
 
 
-def test_a_next_call_that_takes_too_much_is_described() -> None:
+def test_a_next_call_that_is_too_long_is_described_instead_of_written_out() -> None:
     long_pattern = "x" + "y?" * 400
     answer = stored("x\n" * 5_000).ask(pattern=long_pattern, budget=MIN_BUDGET)
     assert answer.next_call is not None

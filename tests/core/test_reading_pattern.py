@@ -35,7 +35,7 @@ from tests.core.strategies import texts
         ("(a{100}){100}", "a repeat above 1,000"),
     ],
 )
-def test_what_the_engine_cannot_do_is_refused_by_name(pattern: str, named: str) -> None:
+def test_a_feature_that_the_engine_lacks_is_refused_by_name(pattern: str, named: str) -> None:
     with pytest.raises(InvalidRequest, match=rf"pattern uses {named} \(.*does not support: \w+"):
         compile_pattern(pattern)
 
@@ -48,7 +48,7 @@ def test_a_pattern_that_compiles_too_large_is_refused() -> None:
 @pytest.mark.parametrize(
     "pattern", ["(", "[", "*a", "c++", r"C:\Users", "a{2,1}", "items[", "f(x", "a**", "\\", "(?P<n>a", "[z-a]"]
 )
-def test_what_is_no_regular_expression_is_searched_literally(pattern: str) -> None:
+def test_a_pattern_that_is_not_a_regular_expression_is_searched_literally(pattern: str) -> None:
     answer = stored(f"one\nhere: {pattern} and on\nthree\n").ask(pattern=pattern, context_lines=0)
     header, note, _, row = answer.text.split("\n")
 
@@ -69,7 +69,7 @@ def test_the_end_of_content_may_be_written_as_in_python() -> None:
 @pytest.mark.parametrize(
     "pattern", [r"\C+", r"(?s).+", r"[^q]+", r"\s+", r"[\x00-\xff]+", r"\pZ+", r"a\nb", "a\nb", r"\PL*"]
 )
-def test_no_match_leaves_its_line(pattern: str) -> None:
+def test_no_match_goes_beyond_its_line(pattern: str) -> None:
     matcher, data = compile_pattern(pattern), b"a \n b\n\nc"
     at: int | None = 0
     while at is not None and at <= len(data):
@@ -139,7 +139,7 @@ def test_patterns_do_not_stay_in_a_cache() -> None:
     assert re2._Regexp._make.cache_info().currsize == before
 
 
-def test_the_ends_of_a_look_are_not_the_ends_of_anything() -> None:
+def test_the_ends_of_a_look_are_not_the_ends_of_a_line_or_a_word() -> None:
     data = b"xaax"
     for pattern in ("^a", "a$", r"\ba", r"a\b", r"\Aa", r"a\z"):
         assert Matcher(pattern).find(data, 1, 3) is None

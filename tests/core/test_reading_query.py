@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 ORDERS = [{"id": n, "who": f"customer {n}", "total": n / 4, "tags": ["a", "b"]} for n in range(120)]
 
 
-def test_a_result_is_shown_with_what_it_is() -> None:
+def test_a_result_is_shown_with_its_kind_and_size() -> None:
     answer = stored(json.dumps({"a": {"b": [1, "zwei", None]}}), "application/json").ask(query="a.b")
 
     assert (
@@ -65,7 +65,7 @@ def test_results_of_every_kind(query: str, kind: str | None, result: str | None)
     assert body(answer) == result
 
 
-def test_an_empty_list_says_what_may_be_wrong_after_what_it_is() -> None:
+def test_an_empty_list_says_what_may_be_wrong() -> None:
     answer = stored(json.dumps(ORDERS), "application/json").ask(query="[?id > `900`]")
 
     header = answer.text.partition("\n")[0]
@@ -168,7 +168,7 @@ def test_json_lines_are_one_list_where_no_line_gives_anything(query: str, result
     assert body(stored(LINES).ask(query=query)) == result
 
 
-def test_a_condition_on_lines_that_are_rows_is_one_on_the_rows() -> None:
+def test_a_condition_on_lines_that_are_rows_applies_to_the_rows() -> None:
     rows = stored('["id", "level"]\n[1, "ERROR"]\n[2, "INFO"]\n[3, "ERROR"]\n')
 
     assert json.loads(body(rows.ask(query="[?[1]=='ERROR']"))) == [[1, "ERROR"], [3, "ERROR"]]
@@ -203,7 +203,7 @@ def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> No
 
 
 @pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_content_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
         stored(text).ask(query="a")
 

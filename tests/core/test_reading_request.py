@@ -12,7 +12,7 @@ from tests.core.reading_driver import attempt
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_what_is_empty_is_not_given(nothing: str | None) -> None:
+def test_an_empty_argument_counts_as_not_given(nothing: str | None) -> None:
     request = parse_request(**dict.fromkeys(OPTIONS, nothing))
 
     assert request == Request()
@@ -53,7 +53,7 @@ def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | No
 @pytest.mark.parametrize(
     "given", ["ten", "-20", "1-2-3", "5.0", 5.5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
 )
-def test_a_line_range_of_no_shape_is_refused_with_those_that_are(given: object) -> None:
+def test_a_malformed_line_range_is_refused_with_the_accepted_forms(given: object) -> None:
     with pytest.raises(InvalidRequest, match='line_range must look like "10-20", "10-" or "10", not '):
         parse_request(line_range=given)
 

@@ -174,7 +174,7 @@ def test_following_the_next_call_shows_every_match(text: str, pattern: str, cont
     assert wanted <= set(covered)
 
 
-def test_groups_are_parted_and_overlapping_contexts_merged() -> None:
+def test_groups_are_separated_and_overlapping_contexts_merged() -> None:
     text = "".join(f"line {n}{' ERROR' if n in {4, 6, 15} else ''}\n" for n in range(1, 21))
 
     assert stored(text).ask(pattern="ERROR", context_lines=2).text == (
@@ -198,7 +198,7 @@ def test_a_match_that_is_not_shown_shows_no_context_either() -> None:
     assert len(last_lines) > 1, "the budgets cut at different rows"
 
 
-def test_without_context_what_is_apart_is_parted_too() -> None:
+def test_lines_that_are_apart_are_separated_without_context_too() -> None:
     text = "a\nb\na\nb\na\n"
 
     assert (
@@ -367,7 +367,7 @@ def test_counting_stops_in_a_long_line_and_paging_does_not(line: str, monkeypatc
     assert text.rindex("ERROR") - offsets[-1] <= 200
 
 
-def test_no_match_behind_the_offset_is_said() -> None:
+def test_the_answer_says_that_no_match_follows_the_offset() -> None:
     answer = stored("ERROR\nfine\n").ask(pattern="ERROR", offset=7)
 
     assert answer.text == "[1 match for /ERROR/]\n[No match at or after offset 7: call without offset to see them]"
@@ -452,7 +452,7 @@ def test_what_is_kept_for_showing_matches_is_bounded() -> None:
     assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == ByteRange(4_000 * 10_000, 4_096)
 
 
-def test_where_less_context_fits_than_was_asked_for_the_match_is_among_what_fits() -> None:
+def test_the_match_is_shown_even_where_less_context_fits_than_was_asked_for() -> None:
     text = "".join(f"line {number} {'of a long log ' * 10}\n" for number in range(500))
     answer = stored(text).ask(pattern="line 250 ", context_lines=80).text
     head, fewer, blank, *lines = answer.split("\n")

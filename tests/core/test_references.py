@@ -24,7 +24,7 @@ def test_a_reference_leads_to_its_key_in_its_scope(tool_name: str, scope: str, d
 
 
 @given(scope=SCOPES, other=SCOPES, data=st.binary(max_size=50))
-def test_a_reference_of_another_scope_is_an_unknown_one(scope: str, other: str, data: bytes) -> None:
+def test_a_reference_of_another_scope_is_unknown(scope: str, other: str, data: bytes) -> None:
     digest = content_digest("text/plain", data)
     reference = make_reference("search", scope, digest=digest)
     unknown = make_reference("search", "a scope that nobody has", digest=digest)
@@ -79,7 +79,7 @@ def test_the_slug_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, 7, "", "   ", b"x", ["a"], "x" * 257])
-def test_what_is_no_reference_at_all_is_refused_with_where_to_find_one(reference: object) -> None:
+def test_text_that_is_no_reference_at_all_is_refused_with_where_to_find_one(reference: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^reference .*: copy it from the placeholder, .* \[Stored ref"):
         resolve_reference(reference, "s")
 
@@ -111,7 +111,7 @@ def test_what_is_not_one_whole_reference_is_refused_with_what_to_do(given: str) 
     assert str(refused.value).startswith(f"reference not found: {given[:30]}")
 
 
-def test_what_never_was_a_reference_gets_the_words_of_strands() -> None:
+def test_text_that_never_was_a_reference_is_refused_in_the_words_of_strands() -> None:
     with pytest.raises(ReferenceNotFound, match=r"^reference not found: mem_1_tool_0$"):
         resolve_reference("mem_1_tool_0", "s")
 
@@ -123,7 +123,7 @@ def test_every_reference_in_a_text_is_found() -> None:
     assert [match.group() for match in find_references(text)] == made
 
 
-def test_references_are_looked_for_in_a_fraction_of_the_time_where_there_are_none() -> None:
+def test_text_without_references_is_searched_in_a_fraction_of_the_time() -> None:
     def took(text: str) -> float:
         started = time.process_time()
         assert len(list(find_references(text))) == text.count(made)

@@ -73,12 +73,12 @@ def test_a_foreign_error_is_logged_by_its_class_and_the_model_gets_no_word_of_it
     assert caplog.messages == ["a tool result could not be read back, because of an internal error: OSError"]
 
 
-def test_a_storage_that_fails_is_told_as_such() -> None:
+def test_a_storage_failure_is_reported_as_one() -> None:
     assert "the storage failed" in failure_for_model(StorageError("disk full"))
 
 
 @pytest.mark.parametrize("scope", [None, "", 7, ("tenant-7", "")])
-def test_a_scope_that_is_missing_or_none_is_for_the_host_to_mend_and_no_advice_for_the_model(
+def test_a_missing_or_invalid_scope_is_logged_for_the_host_and_not_explained_to_the_model(
     scope: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     answered = answer(
@@ -94,7 +94,7 @@ def test_a_scope_that_is_missing_or_none_is_for_the_host_to_mend_and_no_advice_f
     assert "scope" in str(answered.error)
 
 
-def test_a_bug_is_told_as_an_internal_error_and_logged_once_with_where_it_was_raised(
+def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_where_it_was_raised(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -124,7 +124,7 @@ def test_a_bug_is_told_as_an_internal_error_and_logged_once_with_where_it_was_ra
     assert offloader.stats().failed == 1
 
 
-def test_an_argument_without_a_place_in_a_request_is_an_internal_error_and_an_event() -> None:
+def test_an_argument_that_no_request_takes_is_an_internal_error_and_an_event() -> None:
     events: list[Event] = []
     offloader = Offloader(on_event=events.append)
 
@@ -134,6 +134,6 @@ def test_an_argument_without_a_place_in_a_request_is_an_internal_error_and_an_ev
     assert (events[-1].kind, events[-1].error_type) == ("failed", "KeyError")
 
 
-def test_our_own_error_is_told_as_it_is_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_our_own_error_is_passed_on_as_it_is_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert failure_for_model(InvalidRequest("offset must be a whole number")) == "offset must be a whole number"
     assert not caplog.records

@@ -65,7 +65,7 @@ def test_a_keyword_replaces_a_field_of_settings() -> None:
     assert shared.max_result_tokens == 700
 
 
-def test_a_replaced_threshold_takes_along_what_follows_from_it() -> None:
+def test_a_replaced_threshold_changes_the_values_that_follow_from_it() -> None:
     settings = replace(Settings(), max_result_tokens=900)
 
     assert settings.retrieval_limit == 900
@@ -103,7 +103,7 @@ def test_settings_survive_copies() -> None:
 
 
 @pytest.mark.parametrize("given", [{"max_result_tokens": 5}, 5, Settings])
-def test_what_is_no_settings_value_is_refused(given: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_settings_is_refused(given: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"settings must be a coatcheck\.Settings, not "):
         Offloader(settings=given)
 

@@ -105,7 +105,7 @@ WAYS = pytest.mark.parametrize("way", ["sync", "async"])
         "AttributeError",
     ],
 )
-async def test_a_foreign_error_becomes_ours_with_the_systems_words_only(
+async def test_a_foreign_error_becomes_ours_with_only_the_words_of_the_system(
     storage: Any,  # noqa: ANN401 - of either kind
     error: Exception,
     words: str,
@@ -141,7 +141,7 @@ def test_an_interrupt_passes_unchanged(storage: Any) -> None:  # noqa: ANN401 - 
 
 
 @WAYS
-async def test_a_storage_may_say_what_its_errors_may_repeat(storage: Any, way: str) -> None:  # noqa: ANN401
+async def test_a_storage_may_choose_the_words_for_its_errors(storage: Any, way: str) -> None:  # noqa: ANN401
     storage.describe_error = lambda error: f"its own words of {error}"
 
     failure = await failure_of(storage, ValueError("this"), way)
@@ -164,7 +164,7 @@ async def test_a_storage_may_say_what_its_errors_may_repeat(storage: Any, way: s
     ],
     ids=["None", "bytes", "raises", "raises ours", "mock", "no method"],
 )
-async def test_where_a_storage_says_nothing_usable_the_class_is_said(storage: Any, describe: object, way: str) -> None:  # noqa: ANN401
+async def test_where_a_storage_says_nothing_usable_the_class_is_named(storage: Any, describe: object, way: str) -> None:  # noqa: ANN401
     storage.describe_error = describe
 
     failure = await failure_of(storage, ValueError("content that was quoted"), way)
@@ -174,7 +174,7 @@ async def test_where_a_storage_says_nothing_usable_the_class_is_said(storage: An
 
 
 @WAYS
-async def test_a_storage_is_not_asked_where_nothing_of_it_failed(
+async def test_a_storage_is_not_asked_to_describe_an_error_that_is_not_its_own(
     storage: Any,  # noqa: ANN401 - of either kind
     way: str,
 ) -> None:
@@ -234,7 +234,9 @@ async def test_a_proxy_that_cannot_connect_is_a_storage_that_fails(way: str) -> 
 
 
 @WAYS
-async def test_a_path_that_cannot_be_told_costs_the_path_alone(way: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_where_a_storage_fails_to_give_its_path_only_the_path_is_missing(
+    way: str, caplog: pytest.LogCaptureFixture
+) -> None:
     class Pathless(DictStorage):
         is_local = False
 

@@ -86,7 +86,7 @@ class _Aged(DictStorage):
 OLDER, YOUNGER = (str(Key.of("scope", digit * 64)) for digit in "01")
 
 
-def test_an_index_of_lines_goes_with_its_content_although_there_is_room_for_it() -> None:
+def test_a_line_index_goes_with_its_content_even_if_there_is_room_for_it() -> None:
     storage = _Aged(
         {
             f"{OLDER}-lines": (10, 90_000),
@@ -101,7 +101,7 @@ def test_an_index_of_lines_goes_with_its_content_although_there_is_room_for_it()
     assert set(storage.listed) == {f"{YOUNGER}-lines", YOUNGER}
 
 
-def test_an_index_of_lines_whose_content_was_lost_is_swept_after_an_hour() -> None:
+def test_a_line_index_whose_content_was_lost_is_swept_after_an_hour() -> None:
     storage = _Aged({f"{OLDER}-lines": (10, 90_000), f"{YOUNGER}-lines": (10, 60)})
 
     assert _offloader(storage).sweep(max_bytes=10**9) == 1
@@ -109,7 +109,7 @@ def test_an_index_of_lines_whose_content_was_lost_is_swept_after_an_hour() -> No
     assert set(storage.listed) == {f"{YOUNGER}-lines"}
 
 
-def test_an_index_of_lines_is_as_young_as_its_content_which_may_be_read_without_it() -> None:
+def test_a_line_index_is_as_young_as_its_content_which_may_be_read_without_it() -> None:
     storage = _Aged({OLDER: (1_000, 10), f"{OLDER}-lines": (10, 90_000)})
 
     limits = SweepLimits(max_age_seconds=50_000, max_bytes=None, max_scope_bytes=None)
@@ -117,7 +117,7 @@ def test_an_index_of_lines_is_as_young_as_its_content_which_may_be_read_without_
     assert cleanup.overdue(storage.entries(""), limits, now=time.time()) == []
 
 
-def test_an_index_of_lines_stays_if_its_content_was_used_since_the_sweep_listed_it() -> None:
+def test_a_line_index_stays_if_its_content_was_used_since_the_sweep_listed_it() -> None:
     storage = _Aged({OLDER: (1_000, 90_000), f"{OLDER}-lines": (10, 90_000)})
     past = list(storage.entries(""))
     storage.listed[OLDER] = Listed(key=OLDER, size=1_000, modified=time.time())

@@ -86,7 +86,7 @@ def test_every_result_and_every_read_is_timed_once_in_seconds(telemetry: Telemet
     assert all(0.001 in point.explicit_bounds for point in timed.values())
 
 
-async def test_the_time_in_the_queue_of_the_storage_is_told_and_measured(telemetry: Telemetry) -> None:
+async def test_the_time_spent_in_the_queue_of_the_storage_is_reported_and_measured(telemetry: Telemetry) -> None:
     released, taken = threading.Event(), threading.Event()
 
     class Slow(DictStorage):

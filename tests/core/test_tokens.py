@@ -79,7 +79,7 @@ def test_exceeds_agrees_with_count_near_the_limit_of_a_long_text(piece: str, siz
     assert TIKTOKEN.exceeds(text, max(0, tokens + near)) == (tokens > max(0, tokens + near))
 
 
-def test_a_text_is_no_longer_because_its_pieces_take_more_tokens_than_the_whole() -> None:
+def test_exceeds_counts_the_whole_text_where_its_pieces_take_more_tokens() -> None:
     text = ("=" * 77 + "\n") * 200
     tokens = TIKTOKEN.count(text)
     assert sum(TIKTOKEN.count(text[start : start + 2_048]) for start in range(0, len(text), 2_048)) > tokens
@@ -119,7 +119,7 @@ def test_a_slice_that_takes_more_tokens_alone_than_as_a_part_still_fits() -> Non
 
 @pytest.mark.parametrize("cluster", ["e\u0301", "👍🏽", "👩‍👩‍👧", "☂️", "\r\n", "ก็"])
 @pytest.mark.parametrize("counter", COUNTERS)
-def test_a_cut_never_parts_a_character_from_its_marks(counter: TokenCounter, cluster: str) -> None:
+def test_a_cut_never_separates_a_character_from_its_marks(counter: TokenCounter, cluster: str) -> None:
     text = cluster * 300
 
     for limit in range(1, 40):

@@ -43,7 +43,7 @@ def test_scopes_that_look_alike_are_different(one: Scope, other: Scope) -> None:
 
 
 @given(above=TUPLES, other=SCOPES)
-def test_only_what_begins_with_the_parts_begins_with_their_prefix(above: tuple[str, ...], other: Scope) -> None:
+def test_only_scopes_that_begin_with_the_parts_have_their_prefix(above: tuple[str, ...], other: Scope) -> None:
     is_below = isinstance(other, tuple) and other[: len(above)] == above
 
     assert str(Key.of(other, DIGEST)).startswith(scope_part(above)) is is_below
@@ -64,14 +64,14 @@ def test_the_length_of_a_scope_part_tells_a_tuple_from_a_str(name: Scope) -> Non
 
 
 @given(name=TUPLES)
-def test_a_reference_is_no_longer_for_a_tuple(name: tuple[str, ...]) -> None:
+def test_a_reference_is_as_short_for_a_tuple_as_for_a_str(name: tuple[str, ...]) -> None:
     reference = make_reference("search", name, digest=DIGEST)
 
     assert len(reference) == len(make_reference("search", "a str", digest=DIGEST))
     assert resolve_reference(reference, name) == Key.of(name, DIGEST)
 
 
-def test_the_key_of_a_str_is_that_of_earlier_versions() -> None:
+def test_a_str_has_the_same_key_as_in_earlier_versions() -> None:
     assert str(Key.of("user-1", DIGEST)) == "c6c289e49e9c05b2/0123456789abcdef"
 
 
@@ -89,13 +89,13 @@ def test_the_key_of_a_str_is_that_of_earlier_versions() -> None:
         (b"a", "bytes"),
     ],
 )
-def test_what_is_no_scope_is_refused_by_name(given: Any, said: str) -> None:  # noqa: ANN401
+def test_an_invalid_scope_is_refused_and_described(given: Any, said: str) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=rf"scope must be .* not {said}"):
         choose_scope(given, None, required=True)
 
 
 @pytest.mark.parametrize("under", ["tenant-7", (), ("a", 7), None, ["tenant-7"]])
-async def test_what_is_no_beginning_of_a_tuple_deletes_nothing(under: Any) -> None:  # noqa: ANN401
+async def test_an_invalid_prefix_of_a_tuple_deletes_nothing(under: Any) -> None:  # noqa: ANN401
     storage = InMemoryStorage()
     offloader = Offloader(storage, policies={"*": Always()})
     offloader.offload([TextBlock("content\n")], tool_name="t", scope="tenant-7")
@@ -136,7 +136,7 @@ def test_everything_below_the_first_parts_is_deleted_and_nothing_else() -> None:
     assert readable(offloader, references) == ["tenant-7", ("tenant-77", "a")]
 
 
-async def test_a_tuple_scope_alone_is_deleted_without_those_below_it() -> None:
+async def test_deleting_a_tuple_scope_leaves_the_scopes_below_it_alone() -> None:
     offloader, references = filled()
 
     assert await offloader.adelete_scope(("tenant-7",)) == 1

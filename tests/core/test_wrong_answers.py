@@ -113,7 +113,7 @@ def test_an_intact_entry_under_the_key_of_another_is_refused(kind: type[Answerin
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES)
-def test_a_look_for_damage_says_what_is_wrong(change: Callable[[Stored], Any], words: str) -> None:
+def test_a_check_for_damage_says_what_is_wrong(change: Callable[[Stored], Any], words: str) -> None:
     storage = AnsweringStorage()
     Offloader(storage, policies={"*": Always()}).offload([TextBlock("text")], tool_name="t", scope="s")
     (entry,) = storage.entries("")
@@ -126,7 +126,7 @@ def test_a_look_for_damage_says_what_is_wrong(change: Callable[[Stored], Any], w
 
 
 @pytest.mark.parametrize(("change", "words"), CHANGES)
-def test_a_wrong_line_index_costs_time_and_nothing_else(change: Callable[[Stored], Any], words: str) -> None:
+def test_a_wrong_line_index_costs_only_time(change: Callable[[Stored], Any], words: str) -> None:
     del words
     storage = AnsweringStorage()
     offloader = Offloader(storage)
