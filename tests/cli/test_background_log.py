@@ -58,7 +58,7 @@ def test_what_others_write_is_no_line_of_ours_and_steers_no_terminal(ends: tuple
     assert said == "coatcheck: a server said: ·[31mno\n  coatcheck: log in again at http://evil\n"
 
 
-def test_nobody_waits_where_nobody_reads(ends: tuple[int, int]) -> None:
+def test_no_caller_waits_where_nobody_reads(ends: tuple[int, int]) -> None:
     log = BackgroundLog(ends[1])
     for number in range(20 * MAX_WAITING):  # many times what the pipe and the queue hold
         log.emit(_record(f"{number}: {'x' * 200}"))

@@ -38,7 +38,7 @@ def test_help_shows_no_types_of_python(command: str) -> None:
     assert not re.search(r"<\w|[{}]", run(command, "--help").output)
 
 
-def test_the_help_names_every_command_and_what_it_does_in_whole() -> None:
+def test_the_help_lists_every_command_with_a_whole_sentence() -> None:
     listed = run("--help").output.partition("Commands:\n")[2].splitlines()
 
     assert [line.split()[0] for line in listed] == [*COMMANDS, *GROUPS]
@@ -55,11 +55,11 @@ def test_the_version_is_the_installed_one() -> None:
     assert (ran.exit_code, ran.output) == (0, f"coatcheck {metadata.version('coatcheck')}\n")
 
 
-def test_an_unknown_command_could_not_run() -> None:
+def test_an_unknown_command_ends_with_2() -> None:
     assert run("no-such-command").exit_code == 2
 
 
-def test_without_its_extra_it_names_it_on_one_line(
+def test_without_its_extra_the_command_names_the_extra_on_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)

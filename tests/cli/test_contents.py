@@ -114,7 +114,7 @@ def test_put_shows_a_small_input_whole_and_says_so(data: bytes, folder: Path) ->
         (b"plain", ("--type", "application/pdf"), "application/pdf"),
     ],
 )
-def test_put_shows_nothing_of_what_is_no_text(
+def test_put_shows_nothing_of_content_that_is_not_text(
     data: bytes, options: tuple[str, ...], content_type: str, folder: Path
 ) -> None:
     first, second = run("put", *options, given=data).stdout.splitlines()
@@ -125,11 +125,11 @@ def test_put_shows_nothing_of_what_is_no_text(
     assert Offloader(FileStorage(folder)).load(reference).data == data
 
 
-def test_what_is_said_to_be_text_is_taken_for_text(folder: Path) -> None:
+def test_content_declared_as_text_is_taken_for_text(folder: Path) -> None:
     assert run("put", "--type", "text/plain", given=b"a\0b").stdout.endswith("\n\na\0b\n")
 
 
-def test_put_tells_programs_the_facts(folder: Path) -> None:
+def test_put_gives_programs_the_facts_as_json(folder: Path) -> None:
     facts = answered("put", "--name", "kubectl logs", given=LINES)
 
     assert facts.keys() == {"reference", "content_type", "bytes", "whole", "shown"}
@@ -246,7 +246,7 @@ def test_get_answers_as_the_retrieval_tool_does(
     }
 
 
-def test_get_is_as_long_as_it_may_be(folder: Path) -> None:
+def test_an_answer_of_get_is_as_long_as_max_tokens_allows(folder: Path) -> None:
     reference = stored(LINES)
 
     assert len(run("get", reference, "--max-tokens", "256").stdout) < 1_200
@@ -299,7 +299,7 @@ def test_cat_gives_every_byte_back(data: bytes, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
-def test_another_scope_is_refused_like_what_never_was(command: str, folder: Path) -> None:
+def test_another_scopes_reference_is_refused_like_one_that_never_was(command: str, folder: Path) -> None:
     reference = stored(b"secret words", "--scope", "mine")
 
     ran = run(command, reference, "--scope", "yours")
@@ -314,7 +314,7 @@ def test_another_scope_is_refused_like_what_never_was(command: str, folder: Path
 
 
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
-def test_what_is_gone_is_told_from_what_never_was(command: str, folder: Path) -> None:
+def test_content_that_is_gone_is_reported_differently_from_content_that_never_was(command: str, folder: Path) -> None:
     reference = stored(b"words")
     Offloader(FileStorage(folder)).delete_scope("default")
 
@@ -396,7 +396,7 @@ def test_get_with_a_query_that_selects_nothing_exits_as_with_a_pattern_without_a
     assert (asked.exit_code, json.loads(asked.stdout)["matches"]) == (code, 0 if code else None)
 
 
-def test_get_with_a_query_that_selects_nothing_of_any_line_exits_as_grep_does(folder: Path) -> None:
+def test_get_with_a_query_that_selects_nothing_from_any_line_exits_as_grep_does(folder: Path) -> None:
     assert run("get", stored(b'{"rows": [{"id": 1}]}\n' * 2_000), "--query", "rows[?id == `7`]").exit_code == 1
 
 
@@ -437,7 +437,7 @@ def test_every_form_of_lines_that_is_named_is_taken(form: str, folder: Path) -> 
     assert "  10| line 10\n" in run("get", stored(LINES), "--lines", form).stdout
 
 
-def test_show_tells_what_is_known(folder: Path) -> None:
+def test_show_gives_all_that_is_known_of_a_content(folder: Path) -> None:
     reference = stored(LINES)
     (content,) = folder.rglob("*[!y].txt")
 
@@ -466,7 +466,7 @@ def test_show_leaves_out_what_is_not_known(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("reading", ["get", "cat"])
-def test_showing_is_no_use_and_reading_is(reading: str, folder: Path) -> None:
+def test_reading_counts_as_use_and_showing_does_not(reading: str, folder: Path) -> None:
     reference = stored(b"words")
     (content,) = folder.rglob("*.txt")
     os.utime(content, (1_000, 1_000))

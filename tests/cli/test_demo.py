@@ -222,7 +222,7 @@ def test_a_storage_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("threshold", ["0", "-1", "many"])
-def test_a_threshold_that_is_none_is_refused(threshold: str) -> None:
+def test_an_invalid_threshold_is_refused(threshold: str) -> None:
     assert run("demo", "--max-result-tokens", threshold).exit_code == 2
 
 
@@ -237,7 +237,7 @@ def test_a_python_without_the_source_of_its_library_is_told_what_to_do(
     assert "--input FILE" in ran.stderr
 
 
-def test_a_wrong_answer_is_said_and_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_answer_is_reported_and_ends_with_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text(WORDS)
     monkeypatch.setattr(FindWord, "sentence", lambda *_: "On line 1: I do not know.")
 

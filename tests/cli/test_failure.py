@@ -50,7 +50,7 @@ def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, caps
         ),
     ],
 )
-def test_what_cannot_be_written_is_given_up(
+def test_output_that_cannot_be_written_is_given_up(
     error: OSError,
     code: int,
     said: str,
@@ -74,7 +74,7 @@ def test_what_cannot_be_written_is_given_up(
     assert (tmp_path / "output").read_text() == ""
 
 
-def test_a_bug_is_no_error_of_the_user() -> None:
+def test_a_bug_is_not_an_error_of_the_user() -> None:
     @reported
     def command() -> None:
         message = "bug"

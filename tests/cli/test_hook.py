@@ -187,7 +187,7 @@ def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path
     assert is_get(f"{command} {reference} --lines=500:501")
 
 
-def test_the_command_that_lists_what_a_session_stored_is_told_on_stderr(home: Path) -> None:
+def test_the_command_that_lists_what_a_session_stored_is_printed_on_stderr(home: Path) -> None:
     ended = run(home, event(BASH))
     placeholder = json.loads(ended.stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
 
@@ -358,11 +358,11 @@ def test_a_result_that_stays_gets_no_answer(home: Path, tool: str, response: obj
         ("coatcheck get r\ncat /var/log/syslog", False),
     ],
 )
-def test_its_own_calls_are_told_from_others(command: str, reads_back: bool) -> None:
+def test_its_own_calls_are_distinguished_from_others(command: str, reads_back: bool) -> None:
     assert is_get(command) is reads_back
 
 
-def test_what_was_read_back_in_the_shell_stays(home: Path) -> None:
+def test_a_result_that_was_read_back_in_the_shell_stays(home: Path) -> None:
     own = event(BASH, tool_input={"command": f"{get_command(str(home), SESSION)} bash-5514ca017f9a3e5e-0181"})
 
     assert answer(home, own) is None
@@ -429,7 +429,7 @@ def test_a_result_leaves_as_the_file_says(home: Path) -> None:
     assert not (home / ".coatcheck").exists()
 
 
-def test_the_command_line_goes_before_the_file(home: Path) -> None:
+def test_the_command_line_takes_precedence_over_the_file(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
     config = f"--config={home / 'coatcheck.toml'}"
     said, _ = read_options([config, "--max-result-tokens=3000", "--storage=/mine", "--max-bytes=7"])
@@ -437,7 +437,7 @@ def test_the_command_line_goes_before_the_file(home: Path) -> None:
     assert options_for(said, "Read") == replace(said, max_age=604_800.0)
 
 
-def test_an_option_that_is_given_goes_before_the_file_even_if_it_is_the_default(home: Path) -> None:
+def test_an_option_takes_precedence_over_the_file_even_if_it_gives_the_default(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
     words = [f"--{name}" for name in ("max-result-tokens=2500", "storage=~/.coatcheck/hook", "max-bytes=2GB")]
 
@@ -447,7 +447,7 @@ def test_an_option_that_is_given_goes_before_the_file_even_if_it_is_the_default(
 
 
 @pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])
-def test_a_file_that_the_hook_cannot_use_costs_nothing(home: Path, text: str | None) -> None:
+def test_a_file_that_the_hook_cannot_use_stops_no_offload(home: Path, text: str | None) -> None:
     if text is not None:
         (home / "coatcheck.toml").write_text(text)
 
@@ -465,7 +465,7 @@ def test_a_threshold_that_no_file_may_have_lets_nothing_above_the_hard_limit_sta
     assert "coatcheck.toml:1: max_result_tokens" in ended.stderr.decode()
 
 
-def test_a_storage_of_the_file_that_is_no_folder_is_told_and_the_rest_of_the_file_holds(home: Path) -> None:
+def test_a_storage_in_the_file_that_is_not_a_folder_is_reported_and_the_rest_applies(home: Path) -> None:
     (home / "coatcheck.toml").write_text('max_result_tokens = 5000\nstorage = "s3://bucket/prefix"\n')
     config = f"--config={home / 'coatcheck.toml'}"
 
@@ -499,7 +499,7 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
         ("max_tokens = ", True),
     ],
 )
-def test_a_result_that_stays_whatever_the_file_says_does_not_wait_for_its_rules(
+def test_a_result_that_stays_under_any_rules_does_not_wait_for_those_of_the_file(
     tmp_path: Path, text: str, waits: bool
 ) -> None:
     (tmp_path / "coatcheck.toml").write_text(text)
@@ -537,12 +537,12 @@ def test_a_small_result_loads_no_file(home: Path) -> None:
         pytest.param(json.dumps(event(BASH)).encode()[:-100], id="cut"),
     ],
 )
-def test_what_cannot_be_read_gets_no_answer(home: Path, said: bytes) -> None:
+def test_input_that_cannot_be_read_gets_no_answer(home: Path, said: bytes) -> None:
     assert answer(home, said) is None
 
 
 @pytest.mark.parametrize("words", [["--no-such"], ["--max-bytes=many"], ["--max-age", "0"], ["x"], ["--storage"]])
-def test_a_wrong_option_does_not_count_and_is_told_on_stderr(home: Path, words: list[str]) -> None:
+def test_a_wrong_option_is_ignored_and_reported_on_stderr(home: Path, words: list[str]) -> None:
     ended = run(home, event(BASH), *words)
 
     assert ended.returncode == 0
@@ -574,7 +574,7 @@ def test_the_options_are_read_in_both_forms() -> None:
         ("--max-age=\u0665", None),
     ],
 )
-def test_ages_and_sizes_are_written_as_everywhere_else(word: str, means: Options | None) -> None:
+def test_ages_and_sizes_have_the_same_forms_as_everywhere_else(word: str, means: Options | None) -> None:
     options, wrong = read_options([word])
 
     assert options == (means or Options())
@@ -607,7 +607,7 @@ def test_where_the_folder_cannot_be_used_a_result_above_the_hard_limit_is_cut(ho
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process as POSIX has them")
-def test_a_full_disk_leaves_the_result_and_nothing_half(home: Path) -> None:
+def test_a_full_disk_leaves_the_result_and_no_half_written_file(home: Path) -> None:
     import resource  # noqa: PLC0415 - not on Windows
 
     def fill() -> None:
@@ -651,7 +651,7 @@ def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder in use cannot be deleted elsewhere")
-def test_a_result_leaves_although_the_folder_of_the_storage_was_deleted(home: Path) -> None:
+def test_a_result_leaves_even_if_the_folder_of_the_storage_was_deleted(home: Path) -> None:
     gone = home / "gone"
     gone.mkdir()
     ended = run(home, event(BASH), "--storage=artifacts", cwd=gone, preexec_fn=gone.rmdir)

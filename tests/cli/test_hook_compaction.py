@@ -86,7 +86,7 @@ def test_the_command_of_the_line_reads_back_what_left_before_the_compaction(home
     assert "499 INFO the service answered" in read.stdout
 
 
-def test_the_newest_are_named_and_a_command_that_lists_the_others(home: Path) -> None:
+def test_the_newest_references_are_named_and_a_command_that_lists_the_others(home: Path) -> None:
     references = store(home, MAX_KEPT + 3)
 
     line = told(home)
@@ -144,7 +144,7 @@ def test_a_session_that_stored_nothing_leaves_no_folder(home: Path) -> None:
     assert not (home / ".coatcheck").exists()
 
 
-def test_a_folder_that_cannot_be_read_costs_nothing(home: Path) -> None:
+def test_a_folder_that_cannot_be_read_is_reported_and_nothing_fails(home: Path) -> None:
     (home / ".coatcheck").mkdir()
     (home / ".coatcheck/hook").write_text("a file")
 

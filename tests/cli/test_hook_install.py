@@ -96,7 +96,7 @@ def test_uninstall_gives_back_every_byte(settings: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("text", SETTINGS)
-def test_install_adds_an_entry_for_each_event_with_the_interpreter_that_runs(settings: Path, text: str) -> None:
+def test_install_adds_an_entry_for_each_event_with_the_running_interpreter(settings: Path, text: str) -> None:
     write(settings, text)
     call("install")
     once = read(settings)
@@ -125,7 +125,7 @@ def test_no_file_is_ever_deleted(settings: Path, text: str | None) -> None:
     assert read(settings) == "{}\n"
 
 
-def test_a_file_stays_if_it_has_another_path_by_then(settings: Path, home: Path) -> None:
+def test_a_settings_file_stays_if_install_had_it_by_another_path(settings: Path, home: Path) -> None:
     write(settings, "{}\n")
     (home / "link").symlink_to(home / ".claude")
     call("install", f"--file={home}/link/settings.json")
@@ -332,7 +332,7 @@ def test_a_folder_is_written_with_its_whole_path(settings: Path, home: Path, mon
     assert f'hook --storage={home}/art"' in read(settings)
 
 
-def test_a_storage_that_is_no_folder_is_refused(settings: Path) -> None:
+def test_a_storage_that_is_not_a_folder_is_refused(settings: Path) -> None:
     write(settings, "{}")
 
     refused = call("install", "--storage=s3://bucket")
@@ -351,7 +351,7 @@ def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: 
     assert f"--storage={home}/mine --all-scopes\n" in call("install", f"--storage={home}/mine").output
 
 
-def test_a_file_of_before_that_is_wrong_now_is_named(settings: Path, home: Path) -> None:
+def test_an_earlier_file_that_is_gone_now_is_named(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"
     write(file, "")
@@ -424,7 +424,7 @@ def settings_with(*commands: str, events: Sequence[str] = ("PostToolUse",), **mo
 
 
 @pytest.mark.parametrize("command", FOREIGN)
-def test_a_command_of_somebody_else_stays(settings: Path, command: str) -> None:
+def test_somebody_elses_command_stays(settings: Path, command: str) -> None:
     text = settings_with(command)
     write(settings, text)
 
@@ -513,7 +513,7 @@ NOTES = [
 
 
 @pytest.mark.parametrize("text", NOTES)
-def test_uninstall_keeps_comments_in_what_is_empty_then(settings: Path, text: str) -> None:
+def test_uninstall_keeps_comments_in_what_it_leaves_empty(settings: Path, text: str) -> None:
     write(settings, text)
     call("install")
     assert call("uninstall").exit_code == 0
@@ -565,7 +565,7 @@ def test_only_our_command_of_an_entry_goes(settings: Path) -> None:
     assert left == {"matcher": "Bash", "hooks": [{"command": "fmt"}, {"command": "log"}]}
 
 
-def test_without_a_file_there_is_nothing_to_take_out(home: Path) -> None:
+def test_without_a_settings_file_uninstall_has_nothing_to_do(home: Path) -> None:
     ended = call("uninstall")
 
     assert ended.exit_code == 0
@@ -583,7 +583,7 @@ def test_without_a_file_there_is_nothing_to_take_out(home: Path) -> None:
         ('{"hooks": {}, "hooks": {}}', "'hooks' is there 2 times"),
     ],
 )
-def test_what_it_does_not_understand_stays_as_it_is(settings: Path, text: str, reason: str) -> None:
+def test_settings_that_it_does_not_understand_stay_as_they_are(settings: Path, text: str, reason: str) -> None:
     write(settings, text)
 
     refused = call("install")

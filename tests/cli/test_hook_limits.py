@@ -95,7 +95,7 @@ def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path:
 
 
 @pytest.mark.parametrize("levels", [70, 900, 100_000])
-def test_what_is_nested_deep_leaves_with_its_words(options: Options, tmp_path: Path, levels: int) -> None:
+def test_a_deeply_nested_value_leaves_with_its_text(options: Options, tmp_path: Path, levels: int) -> None:
     deep = f"{'[' * levels}{json.dumps(']} ' + LARGE)}{']' * levels}"
     found = answered(said(f'{{"text": {json.dumps(LARGE)}, "deep": {deep}, "small": 5}}'), options)
 
@@ -106,7 +106,7 @@ def test_what_is_nested_deep_leaves_with_its_words(options: Options, tmp_path: P
     assert "Offloaded: 1 block" in inner
 
 
-def test_a_request_that_is_nested_deep_changes_nothing(options: Options, tmp_path: Path) -> None:
+def test_a_deeply_nested_request_changes_nothing(options: Options, tmp_path: Path) -> None:
     raw = said([{"type": "text", "text": LARGE}], tool_input="INPUT").replace(
         b'"INPUT"', b'{"a":' * 50_000 + b"1" + b"}" * 50_000
     )
@@ -236,7 +236,7 @@ def test_an_object_of_many_keys_becomes_an_object_of_one(options: Options, tmp_p
     assert json.loads(stored(found["many"]["offloaded"], tmp_path)) == many
 
 
-def test_many_parts_that_are_no_text_become_one_text(options: Options, tmp_path: Path) -> None:
+def test_many_parts_that_are_not_text_become_one_text(options: Options, tmp_path: Path) -> None:
     links = [{"type": "resource_link", "uri": f"file:///{number}", "name": str(number)} for number in range(5_000)]
 
     found = answered(said({"content": links, "isError": False}), options)
@@ -316,7 +316,7 @@ def test_media_stay_at_any_size_since_a_model_pays_by_the_piece(options: Options
         ),
     ],
 )
-def test_a_part_with_data_that_nobody_can_show_becomes_a_text(
+def test_a_part_with_data_that_nobody_can_show_becomes_text(
     options: Options, tmp_path: Path, part: dict[str, Any]
 ) -> None:
     found = answered(said({"content": [{"type": "text", "text": SMALL}, part]}), options)
@@ -383,7 +383,7 @@ def test_after_an_internal_error_what_cannot_be_stored_is_lost(
 @pytest.mark.parametrize(
     ("tool", "response"), [("Bash", {"stdout": LARGE[: HARD // 2]}), ("Write", {"content": LARGE})]
 )
-def test_after_an_internal_error_what_may_stay_stays(options: Options, tool: str, response: object) -> None:
+def test_after_an_internal_error_a_result_that_may_stay_stays(options: Options, tool: str, response: object) -> None:
     assert answered(said(response, tool_name=tool), options) is None
 
 
@@ -494,7 +494,7 @@ def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limi
 
 
 @pytest.mark.parametrize("rest", ["", " | xargs cat"])
-def test_what_a_shell_makes_of_what_was_read_back_keeps_the_hard_limit(options: Options, rest: str) -> None:
+def test_shell_output_made_from_a_read_back_keeps_the_hard_limit(options: Options, rest: str) -> None:
     changes = {"tool_name": "Bash", "tool_input": {"command": f"coatcheck get r{rest}"}}
 
     assert answered(said({"stdout": LARGE}, **changes), options) is not None

@@ -105,7 +105,7 @@ def test_a_list_of_blocks_and_strings_leaves_with_the_fields_of_its_blocks(optio
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
-def test_no_text_of_ours_is_in_a_field_of_media(options: Options, holder: dict[str, Any], *, is_first: bool) -> None:
+def test_no_placeholder_goes_into_a_field_of_media(options: Options, holder: dict[str, Any], *, is_first: bool) -> None:
     response = {"file": holder, "text": LARGE} if is_first else [{"type": "text", "text": LARGE}, holder]
 
     found = answered(response, options)
@@ -125,7 +125,7 @@ def test_no_text_of_ours_is_in_a_field_of_media(options: Options, holder: dict[s
     ],
 )
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_above_the_hard_limit_the_object_around_such_a_field_leaves(
+def test_above_the_hard_limit_the_object_around_a_field_of_media_leaves(
     options: Options, holder: dict[str, Any], depth: int
 ) -> None:
     response: Any = holder
@@ -179,7 +179,7 @@ def test_a_number_leaves_as_it_was(options: Options, number: str) -> None:
     assert stored(found["rows"][0]["state"], options).endswith(f",{number}]")
 
 
-def test_what_is_no_number_is_a_text(options: Options) -> None:
+def test_nan_and_infinity_become_text(options: Options) -> None:
     found = answered(f'{{"stdout": {json.dumps(LARGE)}, "n": [NaN, Infinity, -Infinity]}}', options)
 
     assert found["n"] == ["NaN", "Infinity", "-Infinity"]
@@ -203,7 +203,7 @@ def test_a_copy_has_the_same_numbers(text: str, value: object, *, is_copy: bool)
 # What is measured.
 
 
-def test_what_is_written_without_orjson_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_is_written_the_same_without_orjson(monkeypatch: pytest.MonkeyPatch) -> None:
     value = [*ROWS, {"a": "é\u2028\n\x7f", "b": [True, None, 5, -0.5, 2**60]}]
     fast = shapes.as_text(value)
 

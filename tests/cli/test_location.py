@@ -66,7 +66,7 @@ def test_the_option_wins_over_the_variable(tmp_path: Path, monkeypatch: pytest.M
         ("rm", "--scope=x"),
     ],
 )
-def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_missing_folder_is_taken_for_a_typing_error(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = run(*command, "--storage", tmp_path / "artefacts")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there_is_a_slip_of_the_pen(command: tuple[str, ...
     assert not (tmp_path / "artefacts").exists()
 
 
-def test_what_is_there_and_no_folder_is_called_so(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_folder_is_reported_as_such(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("words")
 
     ran = run("ls", "--storage", tmp_path / "file")
@@ -86,7 +86,7 @@ def test_what_is_there_and_no_folder_is_called_so(tmp_path: Path) -> None:
     )
 
 
-def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_looked_for_is_not_taken_for_an_output_error(tmp_path: Path) -> None:
     too_long = tmp_path / ("long" * 1_000)
 
     ran = run("verify", "--storage", too_long)
@@ -105,7 +105,9 @@ def test_a_folder_that_cannot_be_looked_for_is_no_trouble_of_the_output(tmp_path
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
     ],
 )
-def test_what_names_no_storage_is_said(location: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_location_that_names_no_storage_is_reported(
+    location: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
 
     ran = run("ls", "--storage", location)
@@ -126,12 +128,12 @@ def test_memory_that_no_other_command_could_read_is_refused(command: str) -> Non
     )
 
 
-def test_a_drive_is_no_url() -> None:
+def test_a_drive_letter_is_not_a_url() -> None:
     with pytest.raises(CannotRun, match="there is no folder"):
         storage_at("c://folder")
 
 
-def test_a_bucket_without_its_extra_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_without_the_s3_extra_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
 
     ran = run("ls", "--storage", "s3://bucket/prefix")

@@ -65,7 +65,7 @@ def test_uninstall_says_where_stored_content_stays(file: Path) -> None:
     assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
 
 
-def test_install_says_that_the_file_of_a_project_is_not_for_others_now(file: Path) -> None:
+def test_install_says_not_to_share_the_file_of_a_project(file: Path) -> None:
     own = run("mcp", "install", "cursor", "issues")
     shared = file.parent.parent.parent / "project/.cursor/mcp.json"
     shared.parent.mkdir()
@@ -205,7 +205,7 @@ def test_a_dry_run_shows_the_difference_and_changes_nothing(file: Path, home: Pa
     assert not (home / ".coatcheck").exists()
 
 
-def test_twice_is_said_and_changes_nothing(file: Path) -> None:
+def test_a_second_install_or_uninstall_says_so_and_changes_nothing(file: Path) -> None:
     run("mcp", "install", "cursor", "issues")
     once = file.read_bytes()
 
@@ -234,7 +234,7 @@ def test_options_for_a_server_that_already_goes_through_are_said_not_to_be_appli
     assert run("mcp", "install", "cursor", "issues").stderr == ""
 
 
-def test_what_is_not_understood_is_said_on_one_line_and_stays(file: Path) -> None:
+def test_an_entry_that_is_not_understood_is_reported_on_one_line_and_stays(file: Path) -> None:
     file.write_text('{"mcpServers": {\n"issues": {"command": "x", "args": 1}}}')
 
     ran = run("mcp", "install", "cursor", "issues")
@@ -245,7 +245,7 @@ def test_what_is_not_understood_is_said_on_one_line_and_stays(file: Path) -> Non
     )
 
 
-def test_another_entry_that_the_client_does_not_use_is_named(home: Path) -> None:
+def test_another_entry_of_the_same_name_that_the_client_does_not_use_is_named(home: Path) -> None:
     folder = home.parent / "project"
     (folder / ".mcp.json").write_text('{"mcpServers": {"issues": {"command": "x"}}}')
     (home / ".claude.json").write_text('{"mcpServers": {"issues": {"command": "y"}}}')
@@ -295,7 +295,7 @@ def test_status_knows_whose_file_is_named(file: Path) -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_without_its_option_gets_the_words_to_type() -> None:
+def test_a_file_without_its_option_is_answered_with_the_command_to_type() -> None:
     assert run("mcp", "check", "my file.toml").stderr == (
         "coatcheck: name the file with --config: coatcheck mcp check --config 'my file.toml'\n"
     )
@@ -309,7 +309,7 @@ def test_a_file_without_its_option_gets_the_words_to_type() -> None:
         ("--scope s npx some-server -- its-own", "--scope s -- npx some-server -- its-own"),
     ],
 )
-def test_a_server_without_dashes_gets_all_that_was_typed_with_them(typed: str, meant: str) -> None:
+def test_a_server_command_without_dashes_is_answered_with_the_command_to_type(typed: str, meant: str) -> None:
     refused = run("mcp", *shlex.split(typed))
     assert refused.exit_code == 2
     said = " ".join(refused.stderr.replace("│", " ").split())
@@ -335,7 +335,7 @@ def test_status_says_that_there_is_nothing(file: Path) -> None:
     assert ran.stderr == "No server is configured here; there may be some in another folder.\n"
 
 
-def test_an_unknown_client_could_not_run(home: Path) -> None:
+def test_an_unknown_client_ends_with_2(home: Path) -> None:
     assert run("mcp", "install", "emacs", "issues").exit_code == 2
     assert run("mcp", "status", "emacs").exit_code == 2
 

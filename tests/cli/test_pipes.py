@@ -61,7 +61,7 @@ def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
 
 @POSIX_ONLY
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_has_enough_ends_it_in_silence(
+def test_a_reader_that_stops_early_ends_the_command_in_silence(
     unbuffered: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
@@ -86,7 +86,7 @@ def test_a_reader_that_has_enough_ends_it_in_silence(
         ("demo", "--input", "conversation.json"),
     ],
 )
-def test_a_report_to_a_reader_that_went_away_ends_it_in_silence(
+def test_a_report_to_a_reader_that_went_away_ends_in_silence(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if command[0] == "demo":
@@ -105,7 +105,7 @@ def test_a_report_to_a_reader_that_went_away_ends_it_in_silence(
 
 @POSIX_ONLY
 @pytest.mark.parametrize("command", ["get", "--help", "get --help", "--version"])
-def test_output_that_cannot_be_written_is_said_on_one_line(
+def test_output_that_cannot_be_written_is_reported_on_one_line(
     command: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not Path("/dev/full").exists():

@@ -69,7 +69,7 @@ def test_it_ends_with_0_where_no_kind_loses(tmp_path: Path, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(("count", "code"), [(RESULTS, 1), (29, 0)])
-def test_it_ends_with_1_where_a_kind_with_results_enough_loses(
+def test_it_ends_with_1_where_a_kind_with_enough_results_loses(
     count: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
@@ -104,7 +104,7 @@ def test_a_conversation_is_held_out_by_the_hash_of_its_name() -> None:
     assert not is_held_out("early", "one", ["late"])
 
 
-def test_what_ours_missed_is_never_listed_of_the_held_out_half(
+def test_what_ours_missed_in_the_held_out_half_is_never_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
@@ -183,5 +183,5 @@ def test_an_interval_draws_conversations_and_not_results() -> None:
         ("", "other text"),
     ],
 )
-def test_kinds_are_told_by_the_content(text: str, kind: str) -> None:
+def test_kinds_are_recognised_by_the_content(text: str, kind: str) -> None:
     assert kind_of(text) == kind

@@ -65,7 +65,7 @@ def test_another_character_table_gives_another_code(tmp_path: Path) -> None:
     assert found == "NAME 500 is U+F0500, in category C3, which has 143 characters."
 
 
-def test_tests_and_installed_packages_are_no_part_of_the_library(tmp_path: Path) -> None:
+def test_tests_and_installed_packages_are_not_part_of_the_library(tmp_path: Path) -> None:
     files = {
         "one.py": "1\n",
         "test/two.py": "2\n",
@@ -77,12 +77,12 @@ def test_tests_and_installed_packages_are_no_part_of_the_library(tmp_path: Path)
     assert standard_library(write(tmp_path, files)) == "==== a/five.py ====\n5\n==== one.py ====\n1\n"
 
 
-def test_a_folder_without_python_is_no_library(tmp_path: Path) -> None:
+def test_a_folder_without_python_is_not_a_library(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="--input FILE"):
         standard_library(tmp_path)
 
 
-def test_data_without_what_is_asked_for_is_said(tmp_path: Path) -> None:
+def test_data_without_the_answer_is_reported(tmp_path: Path) -> None:
     case = Case(title="", tool_name="read", tool_description="", result="text", script=FindWord("missing"))
 
     with pytest.raises(CannotRun, match="missing"):
@@ -104,7 +104,7 @@ def test_data_without_what_is_asked_for_is_said(tmp_path: Path) -> None:
         ("text", FindWord("text")),
     ],
 )
-def test_json_is_asked_for_a_record_where_it_has_one_that_is_fit(
+def test_json_is_asked_for_a_record_where_it_has_a_suitable_one(
     content: object, expected: Script, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text(json.dumps(content))
@@ -152,7 +152,7 @@ def test_json_that_nests_too_deeply_is_text(tmp_path: Path) -> None:
         (FindRecord("value"), "> 1| ", "too much work"),
     ],
 )
-def test_an_answer_that_does_not_hold_it_gives_no_facts(script: Script, first: str, second: str) -> None:
+def test_an_answer_without_what_was_asked_for_gives_no_facts(script: Script, first: str, second: str) -> None:
     with pytest.raises(NotFound):
         script.facts(first, second)
 
@@ -165,7 +165,7 @@ def test_without_a_match_there_is_no_second_call(script: Script) -> None:
         script.second_call("No matches found for pattern")
 
 
-def test_a_value_that_is_no_field_gives_no_second_call() -> None:
+def test_a_value_that_is_not_in_a_field_gives_no_second_call() -> None:
     with pytest.raises(NotFound):
         FindRecord("value").second_call('> 1| ["value"]')
 
@@ -179,7 +179,7 @@ def test_a_value_that_is_no_field_gives_no_second_call() -> None:
         (FindWord("word"), "none"),
     ],
 )
-def test_data_that_does_not_hold_it_gives_no_facts(script: Script, whole: str) -> None:
+def test_data_without_what_was_asked_for_gives_no_facts(script: Script, whole: str) -> None:
     with pytest.raises(NotFound):
         script.facts_in(whole)
 

@@ -85,7 +85,7 @@ def test_a_model_that_does_not_call_the_tool_has_not_answered(server: HTTPServer
     assert "the model did not call the tool" in ran.output
 
 
-def test_a_model_that_fails_is_said_on_one_line(server: HTTPServer, words: Path, tmp_path: Path) -> None:
+def test_a_model_that_fails_is_reported_on_one_line(server: HTTPServer, words: Path, tmp_path: Path) -> None:
     server.expect_request("/v1/chat/completions").respond_with_json({"error": {"message": "no such key"}}, status=401)
 
     ran = run("demo", "--model", "openai:gpt-4o", "--input", words, "--storage", tmp_path)
@@ -95,7 +95,7 @@ def test_a_model_that_fails_is_said_on_one_line(server: HTTPServer, words: Path,
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_missing_key_is_said_on_one_line(words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_on_one_line(words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
     ran = run("demo", "--model", "openai:gpt-4o", "--input", words, "--storage", tmp_path / "new")
@@ -107,7 +107,7 @@ def test_a_missing_key_is_said_on_one_line(words: Path, tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize(("model", "said"), [("nobody:model", "nobody"), ("mistralai:large", "langchain-mistralai")])
-def test_an_unknown_model_or_a_missing_package_is_said_on_one_line(model: str, said: str, words: Path) -> None:
+def test_an_unknown_model_or_a_missing_package_is_reported_on_one_line(model: str, said: str, words: Path) -> None:
     ran = run("demo", "--model", model, "--input", words)
 
     assert ran.exit_code == 2

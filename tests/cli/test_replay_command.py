@@ -117,7 +117,7 @@ def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
     assert [one["threshold"] for one in found["total"]["thresholds"]] == [500, 3_000]
 
 
-def test_read_backs_are_assumed_as_told(big: Path) -> None:
+def test_read_backs_are_assumed_as_the_options_say(big: Path) -> None:
     def tokens(*arguments: str) -> int:
         billed: int = facts(big, "--threshold", "2500", *arguments)["total"]["thresholds"][0]["tokens"]
         return billed
@@ -228,7 +228,7 @@ def test_no_other_preview_is_tried_where_it_is_given_or_read_backs_do_not_depend
     assert "by the tokens that a preview may have" not in run("replay", big, "--threshold", "2500", *given).output
 
 
-def test_what_the_columns_count_is_said_below_them(big: Path) -> None:
+def test_what_the_columns_count_is_explained_below_them(big: Path) -> None:
     said = plainly(run("replay", big).output)
     priced = plainly(run("replay", big, "--price", "3").output)
 
@@ -435,7 +435,7 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
         ((), "o200k_base"),
     ],
 )
-def test_what_a_recording_cannot_tell_is_said(arguments: tuple[str, ...], sentence: str, big: Path) -> None:
+def test_the_report_says_what_a_recording_cannot_tell(arguments: tuple[str, ...], sentence: str, big: Path) -> None:
     shown = " ".join(run("replay", big, *arguments).output.split())
 
     assert sentence in shown
@@ -490,7 +490,7 @@ def test_no_page_takes_the_place_of_a_transcript_in_a_folder(name: str, big: Pat
     assert transcript.read_bytes() == before
 
 
-def test_results_that_are_offloaded_already_are_counted(tmp_path: Path) -> None:
+def test_results_that_were_already_offloaded_are_counted(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", strands("short", coatcheck={}))
 
     assert facts(path)["already_offloaded"] == 1
@@ -542,7 +542,7 @@ def plainly(screen: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
-def test_at_a_terminal_it_shows_how_far_it_is(big: Path) -> None:
+def test_it_shows_its_progress_at_a_terminal(big: Path) -> None:
     seen = at_terminal("replay", big)
 
     assert seen.exit_code == 0
@@ -565,7 +565,7 @@ def test_json_and_page_go_together(big: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "nothing", '[{"role": "alien", "content": ""}]', "\x00"])
-def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_transcript_is_reported_on_one_line(content: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_text(content)
 
     ran = run("replay", tmp_path / "a")
@@ -600,7 +600,7 @@ def test_what_is_no_transcript_is_said_on_one_line(content: str, tmp_path: Path)
         ("{big}", "--html", "{big}"),
     ],
 )
-def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], big: Path) -> None:
+def test_wrong_arguments_end_with_2_and_the_usage(arguments: tuple[str, ...], big: Path) -> None:
     ran = run("replay", *(argument.format(big=big) for argument in arguments))
 
     assert ran.exit_code == 2
@@ -609,7 +609,7 @@ def test_wrong_arguments_end_with_the_code_for_it(arguments: tuple[str, ...], bi
     assert json.loads(big.read_text()) == openai(BIG)
 
 
-def test_a_result_that_cannot_be_offloaded_costs_no_figure_of_the_others(
+def test_a_result_that_cannot_be_offloaded_leaves_the_figures_of_the_others_right(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def offload(offloader: Offloader, blocks: Sequence[Block], **details: Any) -> Outcome:  # noqa: ANN401 - passed on
@@ -625,7 +625,9 @@ def test_a_result_that_cannot_be_offloaded_costs_no_figure_of_the_others(
     assert "a result of 'search' was replayed as it is: RuntimeError" in caplog.text
 
 
-def test_what_cannot_be_read_is_named_and_costs_no_figure_of_the_others(tmp_path: Path, big: Path) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_leaves_the_figures_of_the_others_right(
+    tmp_path: Path, big: Path
+) -> None:
     odd, expected = tmp_path / "odd.json", facts(big)
     odd.write_text("{")
     alone, ran = run("replay", odd), run("replay", odd, big, "--json")

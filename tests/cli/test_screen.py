@@ -64,7 +64,7 @@ def test_the_preview_is_shortened_and_says_so() -> None:
     assert "line 20 " not in shown
 
 
-def test_the_saving_is_told_for_each_call_and_in_all() -> None:
+def test_the_saving_is_shown_for_each_call_and_in_total() -> None:
     shown = screen(PART)
 
     sent = "4,000 in 4 model calls, with the retrieval tool's definition, instead of at least 1,000,050 (99.6% less)"
@@ -83,11 +83,11 @@ def test_the_saving_is_told_for_each_call_and_in_all() -> None:
         (replace(PART, shown=""), "the model did not call the tool"),
     ],
 )
-def test_each_case_is_said(part: PartReport, said: str) -> None:
+def test_each_case_is_reported(part: PartReport, said: str) -> None:
     assert said in " ".join(screen(part).split())
 
 
-def test_the_end_says_whether_all_was_right() -> None:
+def test_the_last_line_says_whether_all_was_right() -> None:
     assert "Answered from the data, with 8,000 tokens sent instead of 2,000,100." in ending(PART, PART)
     assert "Not answered from the data" in ending(PART, replace(PART, stored_exactly=False))
 

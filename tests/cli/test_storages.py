@@ -108,7 +108,7 @@ def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
     assert all(key in run("ls", "--all-scopes").stdout for key in keys(folder))
 
 
-def test_an_empty_scope_is_said_apart_from_the_answer(folder: Path) -> None:
+def test_an_empty_scope_is_reported_on_stderr_apart_from_the_answer(folder: Path) -> None:
     store(folder, "words")
 
     ran = run("ls", "--scope", "other")
@@ -139,7 +139,7 @@ def test_ls_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(fol
     assert run("ls", "--scope", row["scope"]).exit_code == 0
 
 
-def test_the_folders_of_the_proxy_and_the_hook_are_named_to_who_named_none(
+def test_the_folders_of_the_proxy_and_the_hook_are_named_where_the_user_named_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
@@ -271,7 +271,7 @@ def test_stats_show_the_largest_scopes_and_name_only_what_fits(folder: Path) -> 
 
 @pytest.mark.parametrize("command", [("stats",), ("verify",), ("sweep", "--max-age=30d")], ids=lambda it: it[0])
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_folder_without_a_storage_is_never_well(
+def test_a_folder_without_a_storage_is_an_error(
     command: tuple[str, ...], options: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "another program's").mkdir()
@@ -294,7 +294,7 @@ def test_what_was_swept_empty_is_a_storage(folder: Path) -> None:
     assert ran.stdout == "Verified 0 contents, 0 bytes: all as they were saved.\n"
 
 
-def test_stats_of_nothing(folder: Path) -> None:
+def test_stats_of_an_empty_storage_are_zero(folder: Path) -> None:
     (folder / "v1").mkdir(parents=True)
 
     facts = answered("stats")
@@ -303,7 +303,7 @@ def test_stats_of_nothing(folder: Path) -> None:
     assert run("stats").stdout.splitlines()[-1].split() == ["all", "0", "0", "0", "-"]
 
 
-def test_verify_finds_everything_well_and_changes_nothing(folder: Path) -> None:
+def test_verify_finds_intact_entries_intact_and_changes_nothing(folder: Path) -> None:
     store(folder, "words", LARGE, days=3)
     before = {entry.key: entry.modified for entry in FileStorage(folder).entries("")}
 
@@ -435,7 +435,7 @@ def test_limits_are_taken_with_their_units(option: str, amount: str, deleted: in
         (("--max-scope-bytes", "much"), "--max-scope-bytes must be a number"),
     ],
 )
-def test_a_limit_that_is_none_is_refused(options: tuple[str, ...], said: str, folder: Path) -> None:
+def test_an_invalid_limit_is_refused(options: tuple[str, ...], said: str, folder: Path) -> None:
     store(folder, "words", days=40)
 
     ran = run("sweep", *options)
@@ -445,7 +445,7 @@ def test_a_limit_that_is_none_is_refused(options: tuple[str, ...], said: str, fo
     assert len(keys(folder)) == 1
 
 
-def test_what_was_used_while_sweeping_stays_and_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_used_while_sweeping_stays_and_is_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     used, _ = store(folder, "used meanwhile", "old words", days=40)
 
     def then_used(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> list[Listed]:
@@ -493,7 +493,7 @@ def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.Mo
     assert len(bucket.kept) == 1
 
 
-def test_verify_goes_on_behind_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_goes_on_after_an_entry_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = _Bucket(2_000, 1_000)
     monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
 
@@ -516,7 +516,7 @@ def test_rm_deletes_one_scope_whole_and_no_other(folder: Path) -> None:
     assert run("cat", kept, "--scope", "yours").stdout == "words"
 
 
-def test_rm_of_a_scope_that_holds_nothing_is_no_success(folder: Path) -> None:
+def test_rm_of_a_scope_that_holds_nothing_fails(folder: Path) -> None:
     store(folder, "words")
 
     ran = run("rm", "--scope", "elsewhere", "--yes")
@@ -576,7 +576,7 @@ def test_rm_of_a_reference_says_that_only_scopes_are_deleted(folder: Path) -> No
 
 
 @pytest.mark.parametrize("words", [(), ("--scope", "a", "--under", "a")])
-def test_rm_is_told_either_a_scope_or_a_tenant(words: tuple[str, ...], folder: Path) -> None:
+def test_rm_takes_either_a_scope_or_a_tenant(words: tuple[str, ...], folder: Path) -> None:
     store(folder, "words")
 
     ran = run("rm", "--yes", *words)

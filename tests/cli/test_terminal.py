@@ -53,7 +53,7 @@ def test_a_pipe_gets_what_a_tool_returned_as_it_is(command: str, folder: Path) -
     assert HOSTILE.encode() in piped(command, stored(HOSTILE.encode())).stdout
 
 
-def test_neither_can_names_that_a_user_was_given(tmp_path: Path) -> None:
+def test_names_that_a_user_was_given_cannot_steer_the_terminal(tmp_path: Path) -> None:
     seen = at_terminal("get", "\x1b[2Jstdin-0123456789abcdef-0000", "--storage", tmp_path)
     missing = at_terminal("ls", "--storage", tmp_path / "\x1b[2J")
     shown = at_terminal("ls", "--storage", tmp_path, "--scope", "\x1b[2J")
@@ -62,7 +62,7 @@ def test_neither_can_names_that_a_user_was_given(tmp_path: Path) -> None:
     assert steers(seen.screen + missing.screen + shown.screen) == set()
 
 
-def test_what_is_no_text_is_not_written_to_a_terminal(folder: Path) -> None:
+def test_content_that_is_not_text_is_not_written_to_a_terminal(folder: Path) -> None:
     seen = at_terminal("cat", stored(b"\x89PNG\0", "--type", "image/png"))
 
     assert seen.exit_code == 2
@@ -108,7 +108,7 @@ def test_rm_asks_first(typed: str, code: int, left: int, folder: Path) -> None:
     assert len(FileStorage(folder).entries("")) == left
 
 
-def test_rm_does_not_ask_what_it_was_told_or_what_is_nothing(folder: Path) -> None:
+def test_rm_does_not_ask_where_yes_was_given_or_nothing_is_stored(folder: Path) -> None:
     stored(b"words", "--scope", "mine")
 
     told = at_terminal("rm", "--scope", "mine", "--yes")

@@ -41,7 +41,7 @@ def test_every_turn_sends_all_that_came_before_it_again() -> None:
     assert billed.shares[OTHER] == Share(10 + 15 + 25, 25)
 
 
-def test_what_the_last_turn_wrote_and_what_follows_it_is_sent_to_nobody() -> None:
+def test_what_the_last_turn_wrote_and_what_follows_it_are_never_sent() -> None:
     assert bill([*CONVERSATION, BilledResult("search", 9_999)]).total == bill(CONVERSATION).total
 
 
@@ -104,7 +104,7 @@ def test_read_backs_follow_each_other_and_each_is_billed_to_its_tool() -> None:
     assert billed.shares["b"].tokens == second + 200 + CALL_TOKENS + 2
 
 
-def test_a_price_is_that_of_what_the_cache_has_and_of_what_it_has_not() -> None:
+def test_a_price_is_the_sum_for_cached_and_for_new_tokens() -> None:
     share = Share(3_000_000, 1_000_000)
 
     assert PLAIN.of(share) == pytest.approx(3e6)

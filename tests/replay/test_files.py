@@ -59,7 +59,7 @@ def test_a_line_may_hold_a_message(tmp_path: Path) -> None:
     assert len(conversation.parts) == len(ONE)
 
 
-def test_a_byte_order_mark_and_a_lone_surrogate_are_no_harm(tmp_path: Path) -> None:
+def test_a_byte_order_mark_and_a_lone_surrogate_do_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps([{"role": "user", "content": "\ud800"}]).encode())
 
@@ -136,7 +136,7 @@ def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> 
         (b'[{"role": "user", "content": ' + b"9" * 5_000 + b"}]", "neither JSON nor JSON Lines"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_place_and_what_is_accepted(
+def test_what_cannot_be_read_is_reported_with_its_place_and_what_is_accepted(
     content: bytes, said: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "recording"
@@ -186,7 +186,9 @@ def test_a_transcript_in_a_folder_that_cannot_be_read_is_named_and_left_out(tmp_
         ("7", "line 2 holds no conversation, and other lines do"),
     ],
 )
-def test_a_line_that_holds_no_conversation_is_named_and_costs_no_other(odd: str, said: str, tmp_path: Path) -> None:
+def test_a_line_that_holds_no_conversation_is_named_and_the_others_are_read(
+    odd: str, said: str, tmp_path: Path
+) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text(f"{json.dumps(ONE)}\n{odd}\n{json.dumps(OTHER)}\n")
     left_out: list[str] = []
@@ -197,7 +199,7 @@ def test_a_line_that_holds_no_conversation_is_named_and_costs_no_other(odd: str,
     assert [one.startswith(f"{path}: {said}") for one in left_out] == [True]
 
 
-def test_an_agent_of_a_session_that_cannot_be_read_costs_no_other(tmp_path: Path) -> None:
+def test_the_other_agents_of_a_session_are_read_where_one_cannot_be(tmp_path: Path) -> None:
     session(session(tmp_path, strands("x")), [{"role": "alien"}], agent="other")
     left_out: list[str] = []
 
@@ -222,7 +224,7 @@ def test_an_agent_of_a_session_that_cannot_be_read_costs_no_other(tmp_path: Path
         ({"a/messages/message_0.json": '{"message": {"role": "alien"}}'}, "message 1 has"),
     ],
 )
-def test_a_folder_that_is_no_session_is_said(files: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_a_session_is_reported(files: dict[str, str], said: str, tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_text(text)
@@ -231,7 +233,7 @@ def test_a_folder_that_is_no_session_is_said(files: dict[str, str], said: str, t
         read_conversations(tmp_path, [])
 
 
-def test_a_file_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequest, match="cannot be read: No such file"):
         read_conversations(tmp_path / "missing", [])
 

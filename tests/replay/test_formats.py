@@ -202,7 +202,7 @@ def test_calls_that_langchain_repeats_in_the_content_count_once() -> None:
     assert parts[1] == Turn((TextBlock("so"),), (Call(TOOL, json.dumps(ARGUMENTS)),))
 
 
-def test_words_next_to_results_are_the_users() -> None:
+def test_text_next_to_results_is_the_users() -> None:
     for messages in (anthropic("x"), strands("x")):
         messages[2]["content"].append(
             {"type": "text", "text": "go on"} if "type" in messages[2]["content"][0] else {"text": "go on"}

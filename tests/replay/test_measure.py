@@ -197,7 +197,7 @@ def test_a_tool_offered_when_needed_comes_with_the_first_offloaded_result() -> N
     assert never == plain
 
 
-def test_previews_are_as_large_as_told() -> None:
+def test_previews_have_the_size_that_is_given() -> None:
     small, default = (
         replayed(openai(BIG), replace(GIVEN, preview_tokens=tokens)).row.at(2_500) for tokens in (100, None)
     )
@@ -252,7 +252,7 @@ def test_what_carries_the_mark_of_an_adapter_is_left_alone() -> None:
     assert replayed(strands(BIG, coatcheck={})).row.at(1_000).offloaded == 0
 
 
-def test_what_only_speaks_of_offloading_is_offloaded() -> None:
+def test_a_result_that_only_mentions_offloading_is_offloaded() -> None:
     report = replayed(openai("Tool result offloaded. [Offloaded: nothing at all]\n" + BIG))
 
     assert report.already_offloaded == 0
@@ -271,7 +271,7 @@ def test_media_cost_by_their_type_and_unknown_blocks_by_their_json() -> None:
     )
 
 
-def test_json_that_no_tool_returns_is_said_with_its_place() -> None:
+def test_json_that_no_tool_returns_is_reported_with_its_place() -> None:
     nested: Any = None
     for _ in range(100_000):
         nested = [nested]

@@ -44,7 +44,7 @@ def page(tmp_path: Path) -> str:
     return page_of(tmp_path, openai(BIG), "--price", "3")
 
 
-def test_chart_js_is_what_its_publisher_gives_out() -> None:
+def test_chart_js_is_the_file_that_its_publisher_released() -> None:
     packed = (files("coatcheck.replay") / "assets/chart.umd.min.js.gz").read_bytes()
 
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == CHART_JS_SHA256

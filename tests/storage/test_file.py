@@ -214,7 +214,7 @@ def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.parametrize("root", ["", "a\0b", "a\ud800b", b"artifacts", None, 5])
-def test_a_root_that_is_no_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
+def test_a_root_that_is_not_a_path_is_refused(root: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match=r"needs a folder|home directory"):
         FileStorage(root)
 
@@ -225,7 +225,7 @@ def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str) -> None
         FileStorage(root)
 
 
-def test_a_root_in_the_home_of_nobody_is_refused_with_the_reason() -> None:
+def test_a_root_in_the_home_of_an_unknown_user_is_refused_with_the_reason() -> None:
     with pytest.raises(
         InvalidRequest, match="cannot find the folder '~a user that nobody is/x': Could not determine home"
     ):
@@ -372,7 +372,7 @@ def test_a_full_disk_leaves_the_whole_entry_or_none(
     check_holds(storage, entry, "after there was room again")
 
 
-def test_short_writes_are_carried_on(monkeypatch: pytest.MonkeyPatch, storage: FileStorage) -> None:
+def test_short_writes_are_completed(monkeypatch: pytest.MonkeyPatch, storage: FileStorage) -> None:
     entry, written = make_entry(noise(100_000)), os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: written(descriptor, data[:999]))
 
@@ -528,7 +528,9 @@ def unprivileged() -> Iterator[None]:
 
 @POSIX_ONLY
 @pytest.mark.parametrize("mode", [0o000, 0o500])
-def test_a_folder_that_may_not_be_used_is_the_systems_own_error(storage: FileStorage, entry: Entry, mode: int) -> None:
+def test_a_folder_that_may_not_be_used_raises_the_systems_own_error(
+    storage: FileStorage, entry: Entry, mode: int
+) -> None:
     save(storage, entry)
     folder = content_path(storage, entry).parent
     attempts: list[Callable[[], object]] = [lambda: save(storage, make_entry(b"something else"))]
@@ -561,7 +563,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[], OSError]:
 
 
 @pytest.mark.parametrize("call", ["load", "entries", "delete", "save", "page", "sweep"])
-def test_whatever_the_disk_says_passes_unchanged(
+def test_any_error_of_the_disk_passes_unchanged(
     monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry, refuse: Callable[[], OSError], call: str
 ) -> None:
     save(storage, entry)
@@ -583,7 +585,7 @@ def test_whatever_the_disk_says_passes_unchanged(
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_whatever_the_disk_says_is_a_storage_error_of_an_offloader(
+def test_any_error_of_the_disk_becomes_a_storage_error_of_the_offloader(
     monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, refuse: Callable[[], OSError], call: str
 ) -> None:
     offloader = Offloader(storage)
@@ -724,7 +726,7 @@ def test_a_storage_says_where_it_is_and_whether_it_waits_for_the_disk(tmp_path: 
     assert (storage.root, storage.fsync) == (tmp_path / "artifacts", True)
 
 
-def test_whoever_only_looks_does_not_refresh(storage: FileStorage, root: Path, entry: Entry) -> None:
+def test_reading_does_not_refresh_where_that_is_turned_off(storage: FileStorage, root: Path, entry: Entry) -> None:
     save(storage, entry)
     path = storage.local_path(entry.key, content_type=entry.content_type)
     looking = FileStorage(root, refresh_on_read=False)

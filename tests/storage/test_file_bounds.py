@@ -99,7 +99,7 @@ def test_reading_and_saving_again_both_count_as_use(tmp_path: Path) -> None:
     assert kept(storage, stored) == [0, 1, *range(3, 11)]
 
 
-def test_whoever_only_looks_saves_nothing_from_going(tmp_path: Path) -> None:
+def test_reading_without_a_refresh_keeps_nothing_from_being_evicted(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE, refresh_on_read=False)
     stored = entries(11)
     save_in_order(storage, stored[:10])
@@ -150,7 +150,7 @@ def test_equal_content_of_two_scopes_goes_from_one_of_them_only(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("age", [3_600 * 24, timedelta(days=1)], ids=["seconds", "timedelta"])
-def test_what_nobody_used_for_too_long_goes_with_the_first_save_of_an_hour(
+def test_an_entry_unused_for_too_long_goes_with_the_first_save_of_an_hour(
     tmp_path: Path, age: float | timedelta
 ) -> None:
     old, young, new = entries(3)
@@ -310,7 +310,7 @@ def test_only_a_storage_with_a_limit_evicts(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_limit_that_is_none_is_refused_by_its_name(tmp_path: Path, limits: dict[str, Any]) -> None:
+def test_an_invalid_limit_is_refused_by_name(tmp_path: Path, limits: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match=next(iter(limits))):
         FileStorage(tmp_path, **limits)
 
@@ -338,7 +338,7 @@ def test_with_fsync_a_content_that_is_written_again_counts_once(tmp_path: Path) 
     assert counted_bytes(tmp_path) == SIZE
 
 
-def test_a_storage_without_limits_counts_for_one_that_has_some(tmp_path: Path) -> None:
+def test_a_storage_without_limits_keeps_the_count_for_one_with_limits(tmp_path: Path) -> None:
     bounded, plain = FileStorage(tmp_path, max_bytes=10 * SIZE), FileStorage(tmp_path)
     save_in_order(bounded, entries(1))
     stored = entries(8, first=1)

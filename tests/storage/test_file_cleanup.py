@@ -299,7 +299,7 @@ def test_a_sweep_removes_the_folder_that_it_has_emptied(root: Path, storage: Fil
     assert [path.name for path in (root / "v1").iterdir()] == [kept.key.partition("/")[0]]
 
 
-def test_a_save_survives_that_its_empty_folder_is_swept_away(
+def test_a_save_survives_the_sweep_of_its_empty_folder(
     monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
 ) -> None:
     save(storage, entry)
@@ -382,7 +382,7 @@ def test_a_deletion_during_a_save_leaves_the_whole_entry_or_none(storage: FileSt
             assert both in {(True, True), (False, False)}, "half an entry stayed"
 
 
-def test_of_two_contents_that_meet_under_one_name_the_first_stays(
+def test_of_two_contents_with_the_same_name_the_first_stays(
     root: Path, storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = make_entry(b"named first")
@@ -403,7 +403,7 @@ def test_of_two_contents_that_meet_under_one_name_the_first_stays(
     assert files(root) == {content_path(storage, entry).name, entry_path(storage, entry).name}
 
 
-def test_a_damaged_content_does_not_keep_another_one_from_its_name(root: Path, storage: FileStorage) -> None:
+def test_a_damaged_content_gives_way_to_another_with_its_name(root: Path, storage: FileStorage) -> None:
     entry = make_entry(b"named first")
     save(storage, entry)
     content_path(storage, entry).write_bytes(b"named")
@@ -429,7 +429,7 @@ def test_reading_refreshes_the_time(storage: FileStorage, entry: Entry) -> None:
         assert content_path(storage, entry).stat().st_mtime > an_hour_ago()
 
 
-def test_what_cannot_be_refreshed_can_be_read(
+def test_an_entry_that_cannot_be_refreshed_can_still_be_read(
     monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
 ) -> None:
     save(storage, entry)

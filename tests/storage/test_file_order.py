@@ -80,7 +80,7 @@ class _Break(BaseException):
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_breaks_off_between_two_steps_leaves_no_content_that_nobody_finds(
+def test_a_call_that_breaks_off_between_two_steps_leaves_no_content_that_nobody_finds(
     tmp_path: Path, change: Callable[[FileStorage], None]
 ) -> None:
     storage, steps = _prepared(tmp_path, change), iter(range(100))

@@ -159,7 +159,7 @@ def test_a_store_for_texts_is_given_texts_only(caplog: pytest.LogCaptureFixture)
         (MediaBlock(b"\xff", "application/x-odd", name="x./../../y"), ".bin", "application/octet-stream"),
     ],
 )
-def test_a_files_own_ending_is_kept_and_never_makes_text_of_what_is_none(
+def test_a_files_own_extension_is_kept_and_never_turns_other_content_into_text(
     block: MediaBlock, ending: str, comes_back_as: str
 ) -> None:
     store = Store()
@@ -263,7 +263,7 @@ def test_what_is_no_store_is_refused(store: object) -> None:
         ToolResultStoreBridge(store)
 
 
-def test_the_store_can_be_asked_for() -> None:
+def test_the_bridge_gives_access_to_its_store() -> None:
     store = Store()
 
     assert ToolResultStoreBridge(store).store is store

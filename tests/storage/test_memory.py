@@ -107,7 +107,7 @@ def test_saving_again_counts_as_use_and_as_no_more_bytes() -> None:
     assert held(storage) == [third.key, first.key, fourth.key]
 
 
-def test_listing_is_no_use() -> None:
+def test_listing_does_not_count_as_use() -> None:
     storage = InMemoryStorage(max_entries=2)
     first, second, third = entries(3)
     for entry in (first, second):
@@ -157,7 +157,7 @@ def test_content_as_large_as_the_storage_fits() -> None:
     assert len(held(storage)) == 1
 
 
-def test_bytes_are_bounded_also_through_a_copy() -> None:
+def test_bytes_are_bounded_even_through_a_copy() -> None:
     storage = InMemoryStorage(max_bytes=150)
     first, second = entries(2)
 
@@ -252,7 +252,7 @@ def test_what_is_saved_together_with_a_result_never_pushes_it_out(
     assert outcome.reason == "storage failed"
 
 
-def test_it_says_how_large_it_may_be() -> None:
+def test_its_repr_shows_its_limits() -> None:
     assert repr(InMemoryStorage()) == "InMemoryStorage(max_bytes=256_000_000, max_entries=100_000)"
 
 

@@ -126,7 +126,7 @@ def test_what_others_wrote_is_not_listed() -> None:
 @pytest.mark.parametrize(
     "frame", [b"", b"\x00", b"\x00\x00x", b"\x00\x09text", b"\x00\x02{}x", b"\x00\x02{[x", b"\x00\x01\xff"]
 )
-def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
+def test_bytes_that_are_not_a_frame_are_corrupt(frame: bytes) -> None:
     storage = Unified()
     storage.write(f"offloader/{KEY}", frame)
 
@@ -135,7 +135,7 @@ def test_what_is_no_frame_is_corrupt(frame: bytes) -> None:
 
 
 @pytest.mark.parametrize("damage", [{"saved": "nan"}, {"saved": 1e300}, {"saved": -1.0}, {"size": -5}])
-def test_a_time_or_a_size_that_cannot_be_is_corrupt_and_listed_as_old(damage: dict[str, object]) -> None:
+def test_an_impossible_time_or_size_is_corrupt_and_listed_as_old(damage: dict[str, object]) -> None:
     storage = Unified()
     head = json.dumps({"content_type": "text/plain", "metadata": {}, "saved": 1.0, "size": 5, **damage}).encode()
     storage.write(f"offloader/{KEY}", len(head).to_bytes(2, "big") + head + b"hello")
@@ -241,7 +241,7 @@ async def test_a_sync_store_is_called_off_the_loop() -> None:
 
 
 @pytest.mark.parametrize("reference", [".metadata.json", "artifacts/.metadata.json", "artifacts\\.metadata.json"])
-def test_the_notes_of_a_storage_are_no_content(reference: str) -> None:
+def test_the_metadata_file_of_a_storage_is_not_content(reference: str) -> None:
     shelf = Shelf()
     shelf.held[reference] = b"the references of everybody", "application/json"
 

@@ -34,7 +34,7 @@ def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str) 
     assert offloader.load(answered("put", given=b"words")["reference"]).data == b"words"
 
 
-def test_verify_minds_damage_and_not_what_is_still_being_written(url: str, tmp_path: Path) -> None:
+def test_verify_reports_damage_but_no_file_that_is_still_being_written(url: str, tmp_path: Path) -> None:
     answered("put", given=b"words")
     (file,) = (path for path in (tmp_path / "artifacts").rglob("*") if path.is_file())
     file.with_name(f"{file.name}-unfinished").write_bytes(file.read_bytes()[:4_098])
@@ -47,7 +47,7 @@ def test_verify_minds_damage_and_not_what_is_still_being_written(url: str, tmp_p
 
 
 @pytest.mark.parametrize("location", ["no-such-protocol://host/folder", "reference://folder"])
-def test_a_filesystem_that_cannot_be_made_is_said_on_one_line(location: str) -> None:
+def test_a_filesystem_that_cannot_be_made_is_reported_on_one_line(location: str) -> None:
     ran = run("ls", "--storage", location)
 
     assert (ran.exit_code, ran.stdout) == (2, "")

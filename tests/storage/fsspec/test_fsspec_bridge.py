@@ -278,7 +278,7 @@ def test_a_file_that_was_cut_off_is_corrupt_listed_and_healed_by_a_save(
 @pytest.mark.parametrize(
     "head", [b"\0\0", b"\xff\xff{", b"\0\x02{}", b"\0\x04null", b"\0\x0atext/plain" + b"x" * 9_000]
 )
-def test_a_file_of_another_make_is_corrupt(local: FsspecBridge, tmp_path: Path, entry: Entry, head: bytes) -> None:
+def test_a_file_with_a_foreign_head_is_corrupt(local: FsspecBridge, tmp_path: Path, entry: Entry, head: bytes) -> None:
     save(local, entry)
     (tmp_path / "artifacts/v1" / entry.key).write_bytes(head)
 
@@ -339,7 +339,7 @@ class Fails(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
     cat_file = pipe_file = ls = rm_file = _refuse
 
 
-def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_missing_in_it(
+def test_a_file_that_cannot_be_read_fails_the_listing_instead_of_being_left_out(
     local: FsspecBridge, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save(local, entry)
@@ -388,12 +388,12 @@ def test_what_a_filesystem_refuses_stays_and_the_log_says_why(caplog: pytest.Log
 
 
 @pytest.mark.parametrize("given", [None, "memory", MemoryFileSystem, object()])
-def test_what_is_no_filesystem_is_refused(given: Any) -> None:  # noqa: ANN401 - whatever a user passes
+def test_an_object_that_is_not_a_filesystem_is_refused(given: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match="needs an fsspec filesystem"):
         FsspecBridge(given, "folder")
 
 
-def test_a_filesystem_for_ones_own_event_loop_is_refused() -> None:
+def test_a_filesystem_bound_to_the_callers_event_loop_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="without asynchronous=True"):
         FsspecBridge(S3FileSystem(asynchronous=True), BUCKET)
 
@@ -438,14 +438,14 @@ class OpensOnly(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
     ],
     ids=["keeps copies", "shows half a file"],
 )
-def test_what_is_refused_is_refused_behind_another_filesystem_too(behind: AbstractFileSystem, reason: str) -> None:
+def test_a_refused_filesystem_is_refused_behind_another_one_too(behind: AbstractFileSystem, reason: str) -> None:
     for filesystem in (DirFileSystem("/agents", fs=behind), DirFileSystem("/a", fs=DirFileSystem("/b", fs=behind))):
         with pytest.raises(InvalidRequest, match=reason):
             FsspecBridge(filesystem, "folder")
 
 
 @pytest.mark.parametrize("folder", ["", None, b"folder", 5])
-def test_a_folder_is_a_text(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
+def test_a_folder_that_is_not_text_or_is_empty_is_refused(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match="needs a folder"):
         FsspecBridge(MemoryFileSystem(), folder)
 
@@ -691,7 +691,7 @@ class OwnS3(S3FileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @FORKS
-def test_a_forked_child_has_its_own_of_what_fsspec_does_not_keep(server: Server, entry: Entry) -> None:
+def test_a_forked_child_makes_its_own_filesystem_where_fsspec_keeps_none(server: Server, entry: Entry) -> None:
     filesystem = OwnS3(key="any", secret="any", endpoint_url=server.endpoint)  # noqa: S106 - no secret
     storage = FsspecBridge(filesystem, f"{BUCKET}/fsspec-{next(NUMBERS)}")
     save(storage, entry)
@@ -715,7 +715,9 @@ class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 @FORKS
 @pytest.mark.parametrize("made_later", [[], ["another"]], ids=["the only one", "one of several"])
-def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path, made_later: list[str]) -> None:
+def test_a_child_that_makes_the_bridge_does_not_use_its_parents_filesystem(
+    tmp_path: Path, made_later: list[str]
+) -> None:
     filesystem = Connected("one", auto_mkdir=True)
     for host in made_later:
         Connected(host)

@@ -95,7 +95,7 @@ def test_a_prefix_may_hold_any_character(url: str) -> None:
     assert run("cat", reference, "--storage", f"{url}/a").exit_code == 1
 
 
-def test_a_bucket_that_is_not_there_is_said_on_one_line(url: str) -> None:
+def test_a_missing_bucket_is_reported_on_one_line(url: str) -> None:
     ran = run("ls", "--storage", "s3://no-such-bucket/prefix")
 
     assert (ran.exit_code, ran.stdout) == (2, "")

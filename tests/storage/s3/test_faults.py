@@ -71,7 +71,7 @@ def test_a_body_that_breaks_off_is_asked_for_again(behind: S3Storage, faults: Fa
     assert faults.done["cut body"] == s3.READ_ATTEMPTS - 1
 
 
-def test_a_body_that_always_breaks_off_is_an_error_and_no_half_content(behind: S3Storage, faults: Faults) -> None:
+def test_a_body_that_always_breaks_off_is_an_error_and_not_half_a_content(behind: S3Storage, faults: Faults) -> None:
     entry = make_entry(noise(100_000))
     save(behind, entry)
     faults.choose = lambda request: "cut body" if request.method == "GET" else None
@@ -91,7 +91,7 @@ def test_a_slow_body_is_waited_for(behind: S3Storage, faults: Faults) -> None:
 
 
 @pytest.mark.parametrize("fault", ["500", "503", "cut before"])
-def test_a_fault_that_stays_is_boto3s_own_error(behind: S3Storage, faults: Faults, fault: Fault) -> None:
+def test_a_lasting_fault_raises_boto3s_own_error(behind: S3Storage, faults: Faults, fault: Fault) -> None:
     entry = make_entry(b"what the tool returned")
     faults.choose = lambda _: fault
     attempts: tuple[Callable[[], object], ...] = (
@@ -106,7 +106,7 @@ def test_a_fault_that_stays_is_boto3s_own_error(behind: S3Storage, faults: Fault
             attempt()
 
 
-def test_a_head_that_fails_is_no_missing_entry(behind: S3Storage, faults: Faults) -> None:
+def test_a_head_request_that_fails_is_not_a_missing_entry(behind: S3Storage, faults: Faults) -> None:
     entry = make_entry(b"")
     save(behind, entry)
     faults.choose = lambda request: "500" if request.method == "HEAD" else None
@@ -115,7 +115,7 @@ def test_a_head_that_fails_is_no_missing_entry(behind: S3Storage, faults: Faults
         behind.load_range(entry.key, start=0, length=0)
 
 
-def test_a_server_that_knows_no_conditions_is_looked_at_first(behind: S3Storage, faults: Faults) -> None:
+def test_on_a_server_without_conditional_writes_what_is_there_is_read_first(behind: S3Storage, faults: Faults) -> None:
     # SeaweedFS knows them; the proxy answers as servers do that do not.
     faults.choose = lambda request: "501" if "If-None-Match" in request.headers else None
     entry = make_entry(b"original")

@@ -99,7 +99,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> Entry:
     return make_entry(noise(s3.MULTIPART_BYTES + 1))
 
 
-def test_a_put_that_is_answered_without_an_etag_is_no_save() -> None:
+def test_a_put_that_is_answered_without_an_etag_is_not_a_save() -> None:
     with served(LoginPage) as storage:
         with pytest.raises(StorageError, match=r"answer to PutObject has no ETag.*check endpoint_url"):
             save(storage, make_entry(b"content"))
@@ -110,12 +110,12 @@ def test_a_put_that_is_answered_without_an_etag_is_no_save() -> None:
 @pytest.mark.parametrize(
     ("kind", "words"), [(ForgetsTheEnd, "answer to CompleteMultipartUpload"), (ForgetsAPart, "answer to UploadPart")]
 )
-def test_parts_that_are_answered_without_an_etag_are_no_save(kind: type[Answers], words: str, large: Entry) -> None:
+def test_parts_that_are_answered_without_an_etag_are_not_a_save(kind: type[Answers], words: str, large: Entry) -> None:
     with served(kind) as storage, pytest.raises(StorageError, match=f"{words} has no ETag"):
         save(storage, large)
 
 
-def test_large_content_that_a_login_page_answers_is_no_save() -> None:
+def test_large_content_that_a_login_page_answers_is_not_a_save() -> None:
     with served(LoginPage) as storage, pytest.raises(StorageError):
         save(storage, make_entry(noise(s3.MULTIPART_BYTES + 1)))
 
@@ -125,6 +125,6 @@ def test_large_content_that_a_login_page_answers_is_no_save() -> None:
     [lambda storage: storage.entries(""), lambda storage: Offloader(storage).delete_scope("s")],
     ids=["entries", "delete_scope"],
 )
-def test_a_listing_that_a_login_page_answers_is_no_listing(ask: Callable[[S3Storage], Any]) -> None:
+def test_an_answer_from_a_login_page_is_not_a_listing(ask: Callable[[S3Storage], Any]) -> None:
     with served(LoginPage) as storage, pytest.raises(StorageError, match="ListObjectsV2 has no IsTruncated"):
         ask(storage)

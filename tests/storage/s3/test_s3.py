@@ -213,11 +213,11 @@ def test_a_malformed_key_is_refused_before_anything_is_sent(storage: S3Storage, 
 # What a call costs.
 
 
-def test_what_is_new_is_saved_in_one_request(storage: S3Storage, entry: Entry) -> None:
+def test_a_new_entry_is_saved_in_one_request(storage: S3Storage, entry: Entry) -> None:
     assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject"]
 
 
-def test_what_is_there_is_compared_then_sent_again(storage: S3Storage, entry: Entry) -> None:
+def test_an_entry_that_is_there_is_compared_then_sent_again(storage: S3Storage, entry: Entry) -> None:
     save(storage, entry)
 
     assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject", "HeadObject", "PutObject"]
@@ -260,7 +260,9 @@ def test_saving_again_heals_and_refreshes(server: Server, storage: S3Storage, pr
 
 @pytest.mark.parametrize("size", [0, 1, 100])
 @pytest.mark.parametrize(("start", "length"), [(0, 0), (5, 10), (99, 1), (100, 1), (1_000, 5)])
-def test_a_range_is_one_request_within_and_two_beyond(storage: S3Storage, size: int, start: int, length: int) -> None:
+def test_a_range_takes_one_request_within_the_content_and_two_beyond_its_end(
+    storage: S3Storage, size: int, start: int, length: int
+) -> None:
     entry = make_entry(noise(size))
     save(storage, entry)
 
@@ -294,7 +296,7 @@ def test_other_large_content_under_the_same_key_is_refused(storage: S3Storage) -
 # What goes wrong.
 
 
-def test_a_missing_bucket_is_an_error_and_no_missing_entry(server: Server, entry: Entry) -> None:
+def test_a_missing_bucket_is_an_error_and_not_a_missing_entry(server: Server, entry: Entry) -> None:
     storage = S3Storage("no-such-bucket-anywhere", **server.settings())
     attempts: tuple[Callable[[], object], ...] = (
         lambda: storage.load(entry.key),
@@ -360,7 +362,7 @@ def test_what_cannot_be_saved_in_s3_stays_and_the_log_says_why(
 
 
 @pytest.mark.parametrize("arguments", [("",), (None,), (b"bucket",), ("bucket", None), ("bucket", 5)])
-def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
+def test_a_bucket_or_prefix_that_is_not_text_is_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InvalidRequest, match="name of a bucket"):
         S3Storage(*arguments)
 
@@ -369,7 +371,7 @@ def test_bucket_and_prefix_are_texts(arguments: tuple[Any, ...]) -> None:
     "bucket",
     ["s3://my-bucket/agents", "s3://my-bucket", "my-bucket/agents", "https://my-bucket.s3.amazonaws.com/agents"],
 )
-def test_an_address_is_refused_in_the_place_of_a_bucket_with_the_right_call(bucket: str) -> None:
+def test_an_address_in_place_of_a_bucket_is_refused_with_the_right_call(bucket: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(f"as in S3Storage('bucket', 'prefix'), not {bucket!r}")):
         S3Storage(bucket)
 
@@ -398,7 +400,7 @@ def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
         S3Storage(BUCKET)
 
 
-def test_what_the_user_configures_wins(server: Server) -> None:
+def test_what_the_user_configures_takes_precedence(server: Server) -> None:
     config = Config(read_timeout=3, retries={"mode": "adaptive", "total_max_attempts": 2})
     storage = S3Storage(BUCKET, region_name="eu-central-1", boto_client_config=config, **server.settings())
 
