@@ -27,7 +27,7 @@ SCRIPT = Path(sys.executable).with_name("coatcheck")
 """The command as it was installed."""
 
 COMMANDS = cache(typer.main.get_command)
-"""Makes the commands once: typer makes them all for each run, which takes longer than nearly any of them."""
+"""Makes the commands once: typer would make them all for each run, which takes longer than almost any command."""
 
 LIBRARY = {
     "abc.py": "class Other:\n    pass\n",
@@ -76,7 +76,7 @@ def at_terminal(*arguments: str | Path, typed: str = "", input_too: bool = True)
     seen = bytearray()
 
     def watch() -> None:
-        with suppress(OSError):  # how Linux says that nobody has the terminal open any more
+        with suppress(OSError):  # how Linux says that no process has the terminal open any more
             while part := os.read(outside, 65_536):
                 seen.extend(part)
 

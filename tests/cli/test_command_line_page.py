@@ -1,4 +1,4 @@
-"""What docs/command-line.md says of the command line, run as it is written there."""
+"""What docs/command-line.md says about the command line, run as it is written there."""
 
 from __future__ import annotations
 

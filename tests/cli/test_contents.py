@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_on(command: list[str]) -> list[str]:
-    """Run a command, and then those that it says read on; return what they answered."""
+    """Run a command, then each command that an answer gives for reading on; return the answers."""
     answers: list[str] = []
     while command and len(answers) < 10:
         ran = run(*command)
@@ -69,7 +69,7 @@ def test_put_shows_the_preview_that_a_model_would_see(
     (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))
     reference = outcome.references[0].id
     first = "--lines=1:100   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines"
-    if b"\n" not in data:  # of which the first 100 lines are all of it
+    if b"\n" not in data:  # the first 100 lines are all that there is
         first = "--offset=0   or --pattern=REGEX, --query=JMESPATH in place of --offset"
     assert ran.exit_code == 0
     assert ran.stdout.splitlines()[:5] == [

@@ -29,7 +29,7 @@ RECORDS = json.dumps([{"id": number, "customer": f"Customer {number}", "paid": T
 
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the demo says of its own data, as a program of its own; other tests run it in this process."""
+    """Return what the demo says of its own data, run as a separate program; other tests run it in this process."""
     folder = tmp_path_factory.mktemp("storage")
     command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(folder)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -272,7 +272,7 @@ def test_the_users_data_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def in_a_pipe(tmp_path_factory: pytest.TempPathFactory, make_httpserver: HTTPServer) -> tuple[bytes, list[object]]:
-    """Run it into a pipe that holds ASCII, where tracing is on; return what it wrote, and the requests that it made."""
+    """Run it into an ASCII pipe with tracing on; return what it wrote, and the requests that it made."""
     folder = tmp_path_factory.mktemp("pipe")
     (folder / "file").write_text("☃ snowman\n" * 20_000, encoding="utf-8")
     tracing = {"LANGSMITH_TRACING": "true", "LANGSMITH_API_KEY": "none"}

@@ -61,7 +61,7 @@ def event(response: object, *, tool: str = "Bash", **changes: object) -> dict[st
 
 
 def run(home: Path, said: object, *words: str, **options: Any) -> subprocess.CompletedProcess[bytes]:  # noqa: ANN401 - of run
-    """Run the hook in a process of its own, with what a client says."""
+    """Run the hook in a process of its own, with what a client sends."""
     data = said if isinstance(said, bytes) else json.dumps(said).encode()
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "coatcheck", "hook", *words]
@@ -69,7 +69,7 @@ def run(home: Path, said: object, *words: str, **options: Any) -> subprocess.Com
 
 
 def answer(home: Path, said: object, *words: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what the hook puts in the place of the response; None if it says nothing."""
+    """Return what the hook puts in place of the response; None if it says nothing."""
     ended = run(home, said, *words)
     assert ended.returncode == 0
     if not ended.stdout:

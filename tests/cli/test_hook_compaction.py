@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def started(**changes: object) -> dict[str, Any]:
-    """Return what Claude Code 2.1.332 says where a session goes on with a summary."""
+    """Return what Claude Code 2.1.332 sends when a session goes on with a summary."""
     return {
         "session_id": SESSION,
         "transcript_path": "/a/transcript.jsonl",

@@ -40,7 +40,7 @@ HARD = Options().hard_limit
 
 
 class Made:
-    """Random values, each text of them with a mark that tells it from all others."""
+    """Random values. Each text in them has a mark that tells it from all others."""
 
     def __init__(self, seed: int) -> None:
         """Begin with a seed."""

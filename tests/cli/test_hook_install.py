@@ -1,4 +1,4 @@
-"""``coatcheck hook install`` and ``uninstall``: what they change in the settings of Claude Code, and what never."""
+"""``coatcheck hook install`` and ``uninstall``: what they change in Claude Code's settings, and what they never change."""
 
 from __future__ import annotations
 

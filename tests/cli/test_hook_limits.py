@@ -35,7 +35,7 @@ HARD = Options().hard_limit
 
 
 def said(response: object, **changes: object) -> bytes:
-    """Return what a client says; a ``str`` as the response is JSON already."""
+    """Return what a client sends; a response that is a ``str`` is already JSON."""
     event = {
         "hook_event_name": "PostToolUse",
         "session_id": SESSION,
@@ -53,7 +53,7 @@ def answered(raw: bytes, options: Options) -> Any:  # noqa: ANN401 - whatever JS
 
 
 def is_too_deep(levels: int) -> bool:
-    """Return whether Python refuses to read so many lists in each other."""
+    """Return whether Python refuses to read lists nested this deep."""
     try:
         json.loads("[" * levels + "]" * levels)
     except RecursionError:
@@ -125,7 +125,7 @@ def test_what_python_reads_but_cannot_write_leaves(options: Options, tmp_path: P
     assert len(list(tmp_path.iterdir())) > 0
 
 
-# Values that are no texts.
+# Values that are not texts.
 
 
 @pytest.mark.parametrize("kind", [["text"], {"a": 1}], ids=["a list", "an object"])
@@ -169,7 +169,7 @@ def test_a_list_above_the_hard_limit_becomes_a_list_of_one(
 
 
 IMAGE_DATA = {"image_data": BASE64, "media_type": "image/png"}
-"""As Claude Code has an image in a notebook."""
+"""An image in a notebook, as Claude Code sends it."""
 
 
 def cell(number: int, source: str, *outputs: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What ``coatcheck hook`` puts in the place of what leaves: no field, number or medium of the response is lost."""
+"""What ``coatcheck hook`` puts in place of what leaves: no field, number or medium of the response is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def options(tmp_path: Path) -> Options:
 
 
 def said(response: object, tool: str = "mcp__a__b") -> bytes:
-    """Return what a client says; a ``str`` as the response is JSON already."""
+    """Return what a client sends; a response that is a ``str`` is already JSON."""
     event = {"hook_event_name": "PostToolUse", "session_id": "one", "tool_name": tool, "tool_response": "RESPONSE"}
     own = response if isinstance(response, str) else json.dumps(response)
     return json.dumps(event).replace('"RESPONSE"', own).encode()

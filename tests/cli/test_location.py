@@ -1,4 +1,4 @@
-"""Which storage a path or a URL names, what stands in for it, and what is said where there is none."""
+"""Which storage a path or a URL names, which is the default, and what is said where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.quality``: what is held out, what is compared, and that it ends with 1 where a kind loses."""
+"""``python -m benchmarks.quality``: what is held out, what is compared, and that it ends with 1 if a kind loses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.no_cover  # of `benchmarks`, whose coverage is not measured
 
 RESULTS = 32
-"""Of one kind, one for each conversation: enough for its interval to decide."""
+"""All of one kind, one in each conversation: enough for the interval to decide."""
 
 
 def chosen_ways() -> dict[str, Way]:
@@ -33,7 +33,7 @@ def chosen_ways() -> dict[str, Way]:
 
 @pytest.fixture(autouse=True)
 def _few_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out what is compared with the plain ways: other packages, and what takes long."""
+    """Compare ours with the plain ways only: the others need other packages or take long."""
     monkeypatch.setattr(quality, "all_ways", chosen_ways)
     monkeypatch.setattr(quality, "BUDGETS", (100, 250))
 

@@ -23,7 +23,7 @@ SCRIPT = FindWord("word10000")
 
 
 def message(request: Request) -> dict[str, object]:
-    """Return what a model says next that has seen these messages."""
+    """Return what a model that has seen these messages says next."""
     results = [each["content"] for each in request.get_json()["messages"] if each["role"] == "tool"]
     if not results:
         return call("read_file", {})

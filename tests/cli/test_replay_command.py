@@ -62,7 +62,7 @@ def test_the_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> Non
 
 
 def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path) -> None:
-    """Two results in between are read back at once, which costs more than they do."""
+    """Two medium-sized results are read back at once, which costs more than they do."""
     medium = "\n".join(BIG.splitlines()[:200])
     path = saved(tmp_path / "a.json", [*openai(medium), *openai(medium), *openai(BIG)])
 
@@ -108,7 +108,7 @@ def test_where_most_conversations_pay_for_a_few_it_says_so(big: Path, tmp_path: 
     said = plainly(run("replay", big, *short).output)
     assert "with a prompt cache. Most cost more: a few large results pay for all." in said
     assert "Most cost more" not in plainly(run("replay", big, short[0]).output)
-    assert "Most cost more" not in plainly(run("replay", *short).output)  # nothing pays for them
+    assert "Most cost more" not in plainly(run("replay", *short).output)  # no large result pays for them
 
 
 def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
@@ -373,7 +373,7 @@ def test_in_80_columns_no_heading_and_no_fixed_name_is_cut(big: Path) -> None:
 
 
 def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> None:
-    """What is sent again costs nothing here, so that taking a result out and reading it back whole cannot pay."""
+    """Cached tokens cost nothing here, so taking a result out and reading it back whole cannot pay."""
     path = saved(tmp_path / "a.json", [*openai(BIG), *[{"role": "assistant", "content": "more"}] * 20])
 
     def best(*arguments: str) -> int | None:
@@ -537,7 +537,7 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
 
 
 def plainly(screen: str) -> str:
-    """Return what a screen shows as one line, without colours and without regard to where lines break."""
+    """Return what a screen shows as one line, without colours and line breaks."""
     return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split())
 
 

@@ -1,4 +1,4 @@
-"""How a report looks: what is said in each case, in the width that there is, in colour only where it is wanted."""
+"""How a report looks: what is said in each case, within the width of the screen, in colour only where it is wanted."""
 
 from __future__ import annotations
 

@@ -36,11 +36,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 HINT = " Other scopes hold 1 content: name one with --scope, or list all with ls --all-scopes."
-"""What is added where the scope is empty and another one is not."""
+"""The hint that is added where a scope is empty and another one is not."""
 
 
 def store(folder: Path, *texts: str, scope: Scope = "default", days: float = 0) -> list[str]:
-    """Store texts that were last used so many days ago; return their references."""
+    """Store texts as last used this many days ago; return their references."""
     storage = FileStorage(folder)
     offloader = Offloader(storage)
     references = []

@@ -1,4 +1,4 @@
-"""At a terminal: no content steers it, long work shows a bar, and what cannot be undone is asked for."""
+"""At a terminal: no content steers it, long work shows a bar, and what cannot be undone is confirmed first."""
 
 from __future__ import annotations
 

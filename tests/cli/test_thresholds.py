@@ -1,4 +1,4 @@
-"""``python -m benchmarks.quality.thresholds``: what it counts, by hand, and which conversations come first."""
+"""``python -m benchmarks.quality.thresholds``: what it counts, checked by hand, and which conversations come first."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _DRAWN: Mapping[str, st.SearchStrategy[object]] = {
 """What a property draws for an option; for any other, numbers or the value in ``GIVEN``."""
 
 _WRONG: Sequence[object] = (None, "", True, [1], {"a": 1}, "ten", "2.5", 2.5, "0-5", "9-5", "x" * 1_001, 10**20)
-"""What the parser of one option or the other refuses, and two ways to give nothing."""
+"""What the parser of some option refuses, and two ways to give nothing."""
 
 _UNFIT: Mapping[str, Sequence[object]] = {
     "pattern": ("(?=a)", "(a)\\1", "a{9999}", "a.{0,900}b.{0,900}c"),
@@ -47,7 +47,7 @@ _UNFIT: Mapping[str, Sequence[object]] = {
     "query": ("[", "nope(@)", "length(`1`)", "$.a", "&a", "!" * 900 + "@"),
     "offset": (2, 10**9),
 }
-"""What the parser takes, and reading refuses on some contents at least."""
+"""What the parser takes, but reading refuses on at least some contents."""
 
 ODD: Mapping[str, Sequence[object]] = {name: (*_UNFIT.get(name, ()), *_WRONG) for name in OPTIONS}
 """For every option, values that a request may be refused for."""

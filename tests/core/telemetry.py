@@ -1,6 +1,6 @@
-"""OpenTelemetry's SDK with exporters in memory, and a run that brings about every kind of event.
+"""OpenTelemetry's SDK with exporters in memory, and a run that causes every kind of event.
 
-Only collecting and running belong here; the tests say what must come of it.
+Only collecting and running belong here; the tests say what the outcome must be.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Telemetry:
 
     @property
     def all_spans(self) -> tuple[ReadableSpan, ...]:
-        """Every span, also those of others, in the order in which they ended."""
+        """Every span, including those of others, in the order in which they ended."""
         return self._exporter.get_finished_spans()
 
     @property
@@ -77,7 +77,7 @@ class Telemetry:
 
     @property
     def versions(self) -> set[str | None]:
-        """The versions of what made our spans and all metrics."""
+        """The versions of the instrumentation that made our spans and all metrics."""
         scopes = [*(span.instrumentation_scope for span in self.spans), *(each.scope for each in self._scope_metrics)]
         return {scope.version if scope else None for scope in scopes}
 
@@ -96,7 +96,7 @@ class Telemetry:
 
 
 def run_through_everything(*listeners: Listener) -> list[Offloader]:
-    """Bring about every kind of event, and return the offloaders that it took.
+    """Cause every kind of event, and return the offloaders that were used.
 
     3 results are offloaded, 2 kept and 1 truncated; 1 read is answered, 1 misses, 1 is too late and 1 fails, as do a
     policy and a save. The save waits for a thread, if only for a moment.

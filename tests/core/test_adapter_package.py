@@ -1,4 +1,4 @@
-"""What ``import coatcheck_langchain`` says where its framework is not to be had."""
+"""What ``import coatcheck_langchain`` says when its framework is missing or broken."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_missing_framework_is_named_with_the_command_that_installs_it() -> Non
 def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a user's own script has the framework's name."""
+    """As when a user's own script has the framework's name."""
     (tmp_path / "framework_of_mine.py").write_text(f"{broken}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "framework_of_mine", raising=False)

@@ -30,7 +30,7 @@ LINES = st.lists(st.sampled_from(PIECES), max_size=120).map("".join)
 
 @pytest.fixture
 def given_to_tokenizer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """All that the tokenizer is given from now on."""
+    """Everything that the tokenizer is given from now on."""
     given: list[str] = []
     encode = TiktokenCounter._encode
 
@@ -116,7 +116,7 @@ def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str,
     content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1, more_than=2_500)
     counted = CountedOnce(TIKTOKEN)
     assert counted.exceeds(text, 2_500)
-    given_to_tokenizer.clear()  # what decides is counted before
+    given_to_tokenizer.clear()  # the decision is counted before
     shown = preview(content, counted, budget=1_000)
 
     assert sum(map(len, given_to_tokenizer)) < 2.1 * len(shown)

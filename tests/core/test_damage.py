@@ -1,4 +1,4 @@
-"""Looking through a storage: what is well, what is damaged, what cannot be read, and what went meanwhile."""
+"""Checking a storage: what is intact, what is damaged, what cannot be read, and what was deleted meanwhile."""
 
 from __future__ import annotations
 

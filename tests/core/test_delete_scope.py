@@ -1,4 +1,4 @@
-"""Deleting a scope: listed again until nothing older is found, and told where something stays."""
+"""Deleting a scope: it is listed again until nothing older is found, and leftovers are reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class PagedStorage(DictStorage):
-    """Lists only so many entries at a time, as a backend that misses the rest."""
+    """Lists only so many entries at a time, like a backend that misses the rest."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class PagedStorage(DictStorage):
 
 
 class SavingStorage(PagedStorage):
-    """Holds something new at each listing, as while a conversation goes on."""
+    """Holds something new at each listing, as when a conversation goes on."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         listed = list(super().entries(prefix))

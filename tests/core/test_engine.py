@@ -271,7 +271,7 @@ def test_an_index_or_a_preview_that_fails_costs_neither_the_save_nor_the_placeho
     def failing(*_: object, **__: object) -> NoReturn:
         raise MemoryError
 
-    if broken == "preview":  # the placeholder then makes its own
+    if broken == "preview":  # the placeholder then makes its own preview
         others = {name: getattr(preview, name) for name in preview.__all__}
         monkeypatch.setattr(offloading, "preview", SimpleNamespace(**{**others, "preview": failing}))
     else:

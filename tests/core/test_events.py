@@ -1,4 +1,4 @@
-"""What else the host is told: several listeners, listeners that fail or block, and log records with fields."""
+"""What else is reported to the host: to several listeners, to failing or blocking ones, and as log records."""
 
 from __future__ import annotations
 
@@ -92,8 +92,8 @@ TOLD: dict[EventKind, list[set[str]]] = {
     "expired": [{"references", "reason"}],
     "failed": [{"tool_name", "reason", "error_type"}, {"references", "reason", "error_type"}],
 }
-"""The fields that are set in events of each kind; ``tokens`` of a result that stays only if somebody counted them. What
-failed is the offload of a result, or a read."""
+"""The fields that are set in events of each kind; ``tokens`` of a result that stays only if somebody counted them. An
+offload of a result may fail, or a read."""
 
 
 def test_events_of_each_kind_set_the_fields_of_the_table() -> None:
@@ -274,7 +274,7 @@ def test_an_adapter_logs_an_error_of_a_storage_in_one_line(caplog: pytest.LogCap
     assert "in _fill_the_disk\n" in caplog.messages[1]
 
 
-# What must be in none of it.
+# What must not be in any of it.
 
 
 def test_neither_content_nor_scope_nor_what_a_model_made_up_is_in_telemetry_or_logs(

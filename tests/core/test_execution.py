@@ -47,7 +47,7 @@ LARGE = TextBlock("words of a large result\n" * 100_000)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up. Nothing waits for so long where the code is right."""
+"""Seconds until a test that would wait forever is given up. Nothing waits that long if the code is right."""
 
 
 class SilentAsyncStorage(AsyncDictStorage):
@@ -70,7 +70,7 @@ class SilentStorage(DictStorage):
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """Lets go at the end of the test of every thread that waits for it."""
+    """At the end of the test, releases every thread that waits for it."""
     event = threading.Event()
     yield event
     event.set()
@@ -163,7 +163,7 @@ async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> Non
 async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends those that would
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends a policy that would wait for another
     times = NETWORK_THREADS
     together = threading.Barrier(times)
 
@@ -182,7 +182,7 @@ async def test_no_more_than_two_threads_compete_with_the_loop(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "_executors", execution._Executors())
-    before = set(threading.enumerate())  # among them threads of other tests, which may be about to end
+    before = set(threading.enumerate())  # including threads of other tests, which may be about to end
     entered = threading.Semaphore(0)
 
     class Waiting(ByteCounter):
@@ -298,7 +298,7 @@ def test_two_results_are_prepared_at_once() -> None:
 
 
 def _run(script: str) -> subprocess.CompletedProcess[str]:
-    # The tests may run from a wheel: what this process imports, the script must find too.
+    # The tests may run from a wheel, so the script must find whatever this process imports.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork where there are threads
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
@@ -479,25 +479,25 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
     assert done.stdout.strip() == "0", done.stderr
 
 
-# Backends that do not behave.
+# Misbehaving backends.
 
 
 class CancelledStorage(AsyncDictStorage):
-    """Ends as a client does whose own task was cancelled."""
+    """Ends like a client whose own task was cancelled."""
 
     async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise asyncio.CancelledError
 
 
 class StoppingStorage(DictStorage):
-    """Lets the end of an iterator out, which no future can carry."""
+    """Raises ``StopIteration``, which no future can carry."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise StopIteration
 
 
 class StubbornStorage(AsyncDictStorage):
-    """Does not let itself be cancelled before ``released``."""
+    """Resists cancellation until ``released`` is set."""
 
     def __init__(self, released: threading.Event) -> None:
         super().__init__()
@@ -569,7 +569,7 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
     background, threads = BackgroundLoop(), set(threading.enumerate())
     monkeypatch.setattr(execution, "_background_loop", background)
-    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that the call begins, however late
+    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that even a late call begins
     background._running()
     [abandoned] = set(threading.enumerate()) - threads
     blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MAX_CALLS = 2_000
-"""More than any of these results takes."""
+"""More calls than any of these results takes."""
 
 
 class Raising(ByteCounter):
-    """Counts bytes; raises at one of its calls, counted from 1, whichever method it is of."""
+    """Counts bytes; raises at one of its calls, counted from 1, whichever method is called."""
 
     def __init__(self, at: int) -> None:
         self.at = at

@@ -15,7 +15,7 @@ from coatcheck.core import forks
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a child that hangs is ended. None waits for so long where the code is right."""
+"""Seconds until a child that hangs is ended. None waits that long if the code is right."""
 
 FIRST_NEEDED = (
     "coatcheck.engine.offloading",
@@ -30,7 +30,7 @@ FIRST_NEEDED = (
     "re2",
     "jmespath",
 )
-"""What the first offload and the first reads of a process load, some of it on behalf of the rest."""
+"""What the first offload and the first reads of a process load; some of these modules load the others."""
 
 SERVER = """
 import os, signal, sys, threading
@@ -97,7 +97,7 @@ for name in sys.argv[3:]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on Windows")
 def test_a_child_forked_while_another_thread_loads_a_module_works(tmp_path: Path) -> None:
-    # The tests may run from a wheel: what this process imports, the script must find too.
+    # The tests may run from a wheel, so the script must find whatever this process imports.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-W", "ignore", "-c", SERVER, str(PATIENCE), str(tmp_path), *FIRST_NEEDED]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
@@ -118,7 +118,7 @@ def test_threads_load_concurrently_and_only_a_fork_waits_for_the_loads_of_other_
             leave.wait(PATIENCE)
 
     def hold() -> None:
-        with loading:  # what the forking thread loads itself is no reason to wait
+        with loading:  # a fork need not wait for what its own thread loads
             loading.hold()
         held.set()
         loading.let_go()

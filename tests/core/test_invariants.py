@@ -91,7 +91,7 @@ def _stored_bytes(block: Block) -> bytes:
 
 
 def _stored(content: Sequence[Block]) -> list[bytes]:
-    """Return what is stored of a result, in order: more than eight texts become one, in the place of the first."""
+    """Return what is stored for a result, in order: more than eight texts become one, in the place of the first."""
     texts = [_stored_bytes(block) for block in content if isinstance(block, TextBlock | JsonBlock)]
     if sum(map(bool, texts)) <= 8:
         return [stored for stored in map(_stored_bytes, content) if stored]

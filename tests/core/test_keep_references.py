@@ -166,7 +166,7 @@ FIELDS = (
     "additional_kwargs", "response_metadata", "context_editing", "cleared", "meta", "tool_result_offloaded",
     "tool_call_results", "texts", "parts", "part_kind", "function_response", "response",
 )  # fmt: skip
-"""The names of everything that is looked at in a message."""
+"""The names of all fields that are looked at in a message."""
 
 WORDS = ("user", "tool", "tool_result", "function_call_output", "function_result", "tool-return", placeholder(1))
 

@@ -386,7 +386,7 @@ class Part:
 
 
 class Model:
-    """What a framework may make its parts of."""
+    """A type that a framework may make its parts of."""
 
     def __init__(self, **held: object) -> None:
         self.__dict__.update(held)

@@ -1,4 +1,4 @@
-"""What a scope holds: for a model that lost its references, and for the host, page by page."""
+"""Listing what a scope holds: for a model that lost its references, and for the host, page by page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each item of an MCP result, and what of it is kept next to its content."""
+"""What becomes of each item of an MCP result, and which of its fields are kept next to its content."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def offloader(**knobs: Any) -> Offloader:  # noqa: ANN401 - those of Offloader
 
 
 class Asked:
-    """A callable that answers the same each time, sync or async, and keeps what it was asked with."""
+    """A callable that answers the same each time, sync or async, and keeps the arguments of each call."""
 
     def __init__(self, answer: object, *, is_async: bool) -> None:
         self.answer = answer

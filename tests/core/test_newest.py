@@ -26,7 +26,7 @@ LARGE = "a line of a large result\n" * 60_000
 
 
 class ListingStorage(DictStorage):
-    """Lists everything in the order of the saves, as a storage of a user does that knows of no pages."""
+    """Lists everything in the order of the saves, like a user's storage that has no pages."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [

@@ -66,7 +66,7 @@ def placeholder_of(offloader: Offloader, *content: Block, tool_name: str) -> tup
 
 
 def head_of(text: str) -> tuple[str, list[str]]:
-    """Return the notice without its reference lines, and those."""
+    """Return the notice without its reference lines, and those lines."""
     lines = text.partition("\n\n")[0].split("\n")
     return "\n".join(line for line in lines if not line.startswith("  ")), [
         line for line in lines if line.startswith("  ")

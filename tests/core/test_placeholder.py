@@ -57,7 +57,7 @@ def _image(number: int = 0) -> Slot:
 
 
 def _wide(number: int) -> Slot:
-    """Return an item with a long reference, as storages make them that name their references themselves."""
+    """Return an item with a long reference, as storages that name their own references make them."""
     reference = Reference(id=f"tool-{number:016x}-{'x' * 400}", content_type="image/png", size=8)
     return Slot(block=MediaBlock(b"an image", "image/png"), reference=reference)
 
@@ -105,7 +105,7 @@ def _named(made: Placeholder) -> list[int]:
     return [int(digits, 16) for digits in re.findall(r"tool-([0-9a-e]{16})-", _notice(made))]
 
 
-# The limit of the whole.
+# The limit of the whole placeholder.
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
 
 
 def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
-    # What shrinks by too little in the first round fits in a later one: each heading and each gap costs its own.
+    # A preview that shrinks too little in the first round fits in a later one: each heading and each gap costs tokens.
     slots = [_text(number, lines=900 * number) for number in range(1, MAX_LISTED + 1)]
     made = _built(slots, limit=1_500, preview_tokens=1_490)
 

@@ -145,7 +145,7 @@ OUTPUTS = {
     "stdout": ("<exit_code>0</exit_code>\n<stdout>", "</stdout>\n<stderr></stderr>", 1),
     "cut off": ("<returncode>0</returncode>\n<output>\n", "", 2),
 }
-"""What is before and behind the output of a command, and how many lines are before its first one."""
+"""What comes before and after the output of a command, and how many lines precede its first one."""
 
 
 @pytest.mark.parametrize("form", OUTPUTS)

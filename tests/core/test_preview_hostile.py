@@ -1,4 +1,4 @@
-"""Content made to stall a preview, or to make it say what is not so."""
+"""Content made to stall a preview, or to make it say something that is not true."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_short_lines_that_tokens_do_not_separate_take_no_memory_for_each_one(lin
     finally:
         tracemalloc.stop()
 
-    # Measured: 2 MB at most, however long it is; 50 to 100 times its length, were a pattern matched with all of it.
+    # Measured: 2 MB at most, however long the text; 50 to 100 times its length if one pattern matched all of it.
     assert peak < 4 * len(text)
 
 

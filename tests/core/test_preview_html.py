@@ -1,4 +1,4 @@
-"""Pages of HTML: what text is read of them, compared with a real parser, and what hostile ones may cost."""
+"""HTML pages: which text is read from them, compared with a real parser, and what hostile pages may cost."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ HOSTILE = {
 }
 
 PLAIN = "<html><body>" + "<p>some words of a page</p>\n" * 36_000
-"""As long as the hostile ones, and read once."""
+"""As long as the hostile pages, and read once."""
 
 LIMITED = """
 import random, resource, sys, time
@@ -176,7 +176,7 @@ def soup(chance: random.Random) -> str:
 
 
 def test_hostile_pages_take_bounded_memory_and_time() -> None:
-    # In a process of its own, whose memory is limited. The one that raises there names the page.
+    # In a process of its own, whose memory is limited. An error there names the page.
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -1,4 +1,4 @@
-"""Large JSON: whole records of both ends, without reading what is between them, and a gap that ``offset`` reads."""
+"""Large JSON: whole records from both ends, without reading what is between them, and a gap that ``offset`` reads."""
 
 from __future__ import annotations
 

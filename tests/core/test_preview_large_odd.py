@@ -1,4 +1,4 @@
-"""Odd records in 8 MB of JSON, JSON Lines or CSV are found wherever they are, in pieces; what is not read is said."""
+"""Odd records in 8 MB of JSON, JSON Lines or CSV are found wherever they are; the preview says what was not read."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -
     assert preview(content, TIKTOKEN, budget=400).startswith("list of 16,000 objects, one a line: ")
 
 
-# What is not searched is said.
+# The preview says what was not searched.
 
 
 @pytest.mark.parametrize("make", [_json, _json_lines, _csv])

@@ -1,4 +1,4 @@
-"""Which lines of a log tell of trouble by the place of a level in them, and which of many such lines are shown."""
+"""Which log lines count as trouble, by the place of the level in them, and which of many such lines are shown."""
 
 from __future__ import annotations
 

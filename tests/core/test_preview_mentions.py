@@ -1,4 +1,4 @@
-"""Source code and prose that only mention errors raise no alarm; what tells of one does, also amid such mentions."""
+"""Source code and prose that only mention errors raise no alarm; a real error does, even amid such mentions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names behind a preview are in the content: what its notation needs, such as an escape, is part of none."""
+"""The names after a preview are in the content: no part of its notation, such as an escape, is in a name."""
 
 from __future__ import annotations
 

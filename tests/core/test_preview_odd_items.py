@@ -1,4 +1,4 @@
-"""Odd records that other records might hide: long values, items that are no objects, rows that have no room."""
+"""Odd records that other records might hide: long values, items that are not objects, rows without room."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of plain text that differ in numbers only collapse: each sort is shown once, with how many there are of it."""
+"""Lines of plain text that differ in numbers only collapse: each sort is shown once, with its count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The declared type of a content chooses its preview first, a wrong one does no harm, and what tools print is told."""
+"""A content's declared type chooses its preview first, a wrong one does no harm, and tool output is recognised."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ ONLY_DECLARED = {
     "text/markdown": ("".join(f"2026-01-01 12:00:{n % 60:02} entry\n" for n in range(MANY)), "text"),
     "text/x-python": ("[" + "1, 2,\n" * MANY + "]", "text"),
 }
-"""By type: a content that does not tell its kind without it, and the kind."""
+"""By type: a content whose kind only the type tells, and the kind."""
 
 
 DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:00,message\n" * 9)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
 
 MAX_CALLS = 800_000
-"""Of Python functions and of C ones. So many take some 0.1 s where nobody looks on."""
+"""Of Python functions and of C ones. This many take about 0.1 s without the profiler."""
 
 MAX_CHARACTERS = 2_000_000
 
@@ -89,7 +89,7 @@ HOSTILE = {
 """Made to take much work in each kind of preview; the first words are the kind that they look like."""
 
 SHOWN_BY_OTHERS = {"preview_command_output", "preview_envelope", "preview_json_in_words"}
-"""They take out what is inside, and leave it to the kind that it is."""
+"""They take out the text inside, and leave it to its own kind."""
 
 
 def test_every_kind_has_a_hostile_content() -> None:

@@ -1,4 +1,4 @@
-"""Who waits for whom: calls to one storage in its line, short work and long; and what is done without any thread."""
+"""Who waits for whom: calls in the queue of one storage, short and long work; and what runs when no thread is left."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ assert len(SMALL.text) < SHORT_BYTES < len(BIG.text)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up. Nothing waits for so long where the code is right."""
+"""Seconds until a test that would wait forever is given up. Nothing waits that long if the code is right."""
 
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """Lets go at the end of the test of every thread that waits for it."""
+    """At the end of the test, releases every thread that waits for it."""
     event = threading.Event()
     yield event
     event.set()
@@ -67,7 +67,7 @@ def _together(offloader: Offloader, times: int) -> list[asyncio.Task[Outcome]]:
     return [asyncio.ensure_future(call) for call in calls]
 
 
-# The line of a storage.
+# The queue of a storage.
 
 
 class CountingStorage(DictStorage):
@@ -99,10 +99,10 @@ async def test_nothing_is_lost_in_a_queue_that_moves_however_long_it_is(monkeypa
         return now[0]
 
     def slow(_: int) -> None:
-        assert before_is_over.acquire(timeout=PATIENCE)  # the loop has heard of it before the clock goes on
+        assert before_is_over.acquire(timeout=PATIENCE)  # only once the loop knows of the last save
         now[0] += 0.02
         looked.clear()
-        assert looked.wait(PATIENCE)  # whoever waits has looked at the clock meanwhile
+        assert looked.wait(PATIENCE)  # only once the waiting calls have looked at the clock
 
     for module in (execution, loops):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
@@ -277,7 +277,7 @@ def test_long_work_that_pauses_lets_short_work_end_first(
     pausing.join(PATIENCE)
 
     assert ended == ["short", "long False"]
-    running.result(PATIENCE)  # its answer comes after it has ended
+    running.result(PATIENCE)  # its answer comes only after the work has ended
     monkeypatch.setattr(execution, "GIVE_WAY_SECONDS", 0.0)
     hanging = threading.Event()
     executors.short.submit(hanging.wait, PATIENCE)
@@ -325,7 +325,7 @@ async def test_a_storage_that_fails_where_no_thread_is_left_keeps_the_result(mon
 
 
 def _run(script: str) -> str:
-    # The tests may run from a wheel: what this process imports, the script must find too.
+    # The tests may run from a wheel, so the script must find whatever this process imports.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-c", dedent(script)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=3 * PATIENCE)

@@ -62,7 +62,7 @@ def test_every_character_of_every_kind_is_one_call_away(
     forms = _as_blocks(name, made)
     block, text = forms[form % len(forms)]
     if isinstance(block, TextBlock):
-        text = added + made  # also what is no valid Unicode
+        text = added + made  # invalid Unicode too
         block = TextBlock(text)
     offloader = _offloader(budget)
     placeholder = _placeholder(offloader.offload([block], tool_name="search", scope="s", policy=Always()))

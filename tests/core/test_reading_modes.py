@@ -1,4 +1,4 @@
-"""Slices by character and by line, and what is said of content that has neither."""
+"""Slices by character and by line, and what is said about content that has neither."""
 
 from __future__ import annotations
 

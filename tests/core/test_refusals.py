@@ -1,4 +1,4 @@
-"""Refused requests: a model reads what is wrong with what it gave, and never of an argument that it did not give.
+"""Refused requests: a model reads what is wrong with what it gave, never about an argument it did not give.
 
 A refusal first says what is wrong. After its first colon or full stop it says what to do instead, and may name any
 argument there. So what it names before that must have been given.
@@ -41,7 +41,7 @@ CONTENTS: dict[str, Block] = {
     "JSON with a number of thousands of digits": TextBlock(f"[{'9' * 5_000}]"),
     "an image": MediaBlock(b"\x89PNG" * 99, "image/png"),
 }
-"""Together they are refused nearly all that can be. None holds the name of an argument, which a refusal may quote."""
+"""Between them, they are refused nearly all that can be. None holds the name of an argument, which a refusal may quote."""
 
 NAME = re.compile(rf"\b(?:{'|'.join(OPTIONS)})\b")
 

@@ -1,4 +1,4 @@
-"""The settings as one value: equal for every way to pass them, checked when made, and known to type checkers."""
+"""The settings as one value: equal however they are passed, checked when made, and known to type checkers."""
 
 from __future__ import annotations
 

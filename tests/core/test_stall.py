@@ -103,7 +103,7 @@ async def measured(work: Awaitable[object]) -> Spent:
     started, own = time.process_time(), time.thread_time()
 
     async def tick() -> None:
-        last = started  # what runs before its first turn is a wait for that
+        last = started  # until its first turn, the loop waits for one
         while True:
             await asyncio.sleep(0.005)  # each turn is work on the loop's thread too: a thousand a second are half of it
             now = time.process_time()
@@ -118,7 +118,7 @@ async def measured(work: Awaitable[object]) -> Spent:
     return spent
 
 
-@pytest.mark.no_cover  # tracing slows what is Python, so most of what runs on the loop, and little of the rest
+@pytest.mark.no_cover  # tracing slows Python code, which is most of what runs on the loop, and little else
 async def test_the_loop_gets_its_turn_while_many_results_are_offloaded_and_searched(tmp_path: Path) -> None:
     TiktokenCounter().warm_up()
     offloader = Offloader(FileStorage(tmp_path))

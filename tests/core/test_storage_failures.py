@@ -1,4 +1,4 @@
-"""What an ``Offloader`` makes of its storage's errors: ours, with their cause and without what they may quote."""
+"""What an ``Offloader`` makes of its storage's errors: ours, with the cause, but without text they may quote."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
 
 
 class Raising(DictStorage):
-    """Fails at loading once it has an ``error``, and may say what of it may be repeated."""
+    """Fails to load once it has an ``error``, and may choose the words that are repeated."""
 
     error: BaseException | None = None
     describe_error: Any = None
@@ -63,7 +63,7 @@ async def failure_of(storage: Any, error: BaseException, way: str) -> StorageErr
 
 
 async def outcome_of(offloader: Offloader, block: TextBlock, way: str) -> Outcome:
-    """Return what becomes of a result."""
+    """Return the outcome for a result."""
     if way == "async":
         return await offloader.aoffload([block], tool_name="t")
     return await asyncio.to_thread(offloader.offload, [block], tool_name="t")

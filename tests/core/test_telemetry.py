@@ -1,4 +1,4 @@
-"""What OpenTelemetry gets of a run: metrics that agree with ``Stats``, and spans in their place."""
+"""What OpenTelemetry gets from a run: metrics that agree with ``Stats``, and spans in their place."""
 
 from __future__ import annotations
 

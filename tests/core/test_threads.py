@@ -71,7 +71,7 @@ def test_an_error_does_not_hold_what_the_work_was_given() -> None:
         with pytest.raises(ValueError, match="wrong") as raised:
             running.result(PATIENCE)
         del content, running, raised
-        threads.submit(int).result(PATIENCE)  # the thread is through with what it did before
+        threads.submit(int).result(PATIENCE)  # the thread has finished its earlier work
         assert gone() is None
     finally:
         gc.enable()

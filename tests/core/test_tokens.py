@@ -21,7 +21,7 @@ MEGABYTE = 1_000_000
 
 
 class WordCounter(TokenCounter):
-    """A user's counter that gives ``count`` alone."""
+    """A user's counter that has only ``count``."""
 
     def count(self, text: str) -> int:
         return len(text.split())

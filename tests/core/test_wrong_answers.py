@@ -1,4 +1,4 @@
-"""Storages that answer with something else than they should: a StorageError that says what, and no foreign error."""
+"""Storages that return the wrong thing: a StorageError says what is wrong, and no foreign error gets out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRONG_ANSWERS = [(b"raw", "answered with bytes"), ({"content": b""}, "answered w
 
 
 class AnsweringStorage(RangeStorage):
-    """Answers as it is told."""
+    """Answers what it is told to."""
 
     change: Callable[[Stored], Any] = staticmethod(lambda found: found)
 

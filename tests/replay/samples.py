@@ -98,7 +98,7 @@ RECORDERS = {
     "Strands messages": [strands],
     "OpenAI Responses items": [responses],
 }
-"""By the name of the format: what records the conversation in it."""
+"""By the name of the format: the function that records the conversation in it."""
 
 
 def saved(path: Path, value: object) -> Path:

@@ -139,7 +139,7 @@ def test_a_bill_is_the_sum_over_turns_of_what_came_before(parts: list[BilledPart
 
 @given(st.lists(RECORDED | ADDED))
 def test_a_read_back_costs_what_its_call_and_its_answer_would_as_parts(parts: list[BilledPart]) -> None:
-    """The same by another way: the conversation with its read-backs written out as turns and results."""
+    """The same in another way: the conversation with its read-backs written out as turns and results."""
     written: list[BilledPart] = []
     for part in parts:
         if isinstance(part, BilledReadBack):

@@ -1,4 +1,4 @@
-"""Which files and folders ``coatcheck replay`` reads, and what it says of those that it cannot."""
+"""Which files and folders ``coatcheck replay`` reads, and what it says about those that it cannot read."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_what_cannot_be_read_is_reported_with_its_place_and_what_is_accepted(
 
 
 def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_other_files(tmp_path: Path) -> None:
-    for name in "hgfedcb":  # no folder lists so many by name of itself
+    for name in "hgfedcb":  # no filesystem happens to list this many in the order of their names
         saved(tmp_path / f"{name}.json", OTHER)
     (tmp_path / "a.jsonl").write_text(f"{json.dumps(ONE)}\n{json.dumps(OTHER)}\n")
     (tmp_path / "notes.txt").write_text("not a transcript")

@@ -1,4 +1,4 @@
-"""What counts as needed of a tool result: spans that it was the first to hold, and that a later turn repeats."""
+"""What counts as needed from a tool result: spans that it was the first to hold and that a later turn repeats."""
 
 from __future__ import annotations
 

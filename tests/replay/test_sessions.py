@@ -1,4 +1,4 @@
-"""The sessions that coding agents keep: what was sent to the model, in as many conversations as it began anew."""
+"""The sessions that coding agents keep: what was sent to the model, with a new conversation wherever it began anew."""
 
 from __future__ import annotations
 

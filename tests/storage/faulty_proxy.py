@@ -1,7 +1,7 @@
 """A proxy in front of a real server that fails on purpose: late, with errors, with cut or slow answers.
 
 It takes the place of a bad network and a busy server, so the client, the server and their protocol are the real ones.
-Only faults belong here; what must survive them is said by tests.
+Only faults belong here; the tests say what must survive them.
 """
 
 from __future__ import annotations

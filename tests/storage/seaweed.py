@@ -65,10 +65,10 @@ def session() -> boto3.session.Session:
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[Server]:
-    """Start a server that keeps its data in ``folder``, and kill it in the end.
+    """Start a server that keeps its data in ``folder``, and kill it at the end.
 
-    While it runs, all sessions of AWS share what they read of S3's description. Each would parse it anew for its first
-    client, an eighth of a second of processor, and each command makes a session of its own.
+    While it runs, all AWS sessions share one parsed description of S3. Otherwise each session would parse it for its
+    first client, which takes an eighth of a second of processor time, and each command makes its own session.
 
     Raises:
         RuntimeError: it did not come up; the message holds the end of what it said.
@@ -87,7 +87,7 @@ def running_server(folder: Path) -> Iterator[Server]:
                     yield server
                 return
         finally:
-            process.kill()  # asked politely, it takes half a minute, and no one will read its data again
+            process.kill()  # a clean stop takes half a minute, and nobody will read its data again
             process.wait()
     msg = "SeaweedFS did not start:\n" + said.read_text(errors="replace")[-2_000:]
     raise RuntimeError(msg)

@@ -516,7 +516,7 @@ def test_a_file_in_place_of_the_root_is_an_error_that_names_it(root: Path, stora
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Give up, for a while, root's right to use everything."""
+    """Give up root's right to use everything for a while."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -548,7 +548,7 @@ def test_a_folder_that_may_not_be_used_raises_the_systems_own_error(
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[], OSError]:
-    """Lets the disk fail from the call on, with the error that this returns."""
+    """Once called, makes the disk fail, and returns the error that it fails with."""
     error = OSError(errno.EIO, os.strerror(errno.EIO))
 
     def fail(*_: object, **__: object) -> None:

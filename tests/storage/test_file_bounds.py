@@ -1,4 +1,4 @@
-"""FileStorage with limits: what it removes, what it counts, and what several processes and kills leave of both."""
+"""FileStorage with limits: what it removes and what it counts, also with several processes and after kills."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def used(storage: FileStorage, entry: Entry, *, at: float) -> None:
 
 
 def save_in_order(storage: FileStorage, stored: list[Entry]) -> None:
-    """Save entries, each as if a second after the one before, an hour ago; a clock may be too coarse to tell."""
+    """Save entries as if half an hour ago, a second apart: a clock may be too coarse to tell them apart."""
     for position, entry in enumerate(stored):
         save(storage, entry)
         used(storage, entry, at=time.time() - 1_800 + position)
@@ -245,7 +245,7 @@ def test_the_hourly_look_clears_away_leftovers_and_empty_folders(tmp_path: Path)
     assert not leftover.parent.exists()
 
 
-# What is said of it.
+# What is reported.
 
 
 def test_the_model_is_told_that_a_content_expired_and_not_that_it_never_existed(tmp_path: Path) -> None:
@@ -382,7 +382,7 @@ def test_a_sweep_corrects_the_count(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE, max_scope_bytes=10 * SIZE)
     stored = entries(5)
     save_in_order(storage, stored)
-    for entry in stored[:3]:  # as whoever deletes files by hand
+    for entry in stored[:3]:  # as a user does who deletes files by hand
         storage.local_path(entry.key, content_type=entry.content_type).unlink()
     assert counted_bytes(tmp_path) == 5 * SIZE
 
@@ -454,7 +454,7 @@ def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_
             assert writer.stdout is not None
             said = [writer.stdout.readline() for _ in range(12 + kill)]
             writer.kill()
-            said += writer.stdout.readlines()  # it may have gone on, and removed what it said before
+            said += writer.stdout.readlines()  # it may have gone on, and removed entries that it named before
         assert said[11 + kill], "the writer died by itself"
         storage = FileStorage(tmp_path)
         for listed in storage.entries(""):

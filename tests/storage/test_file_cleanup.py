@@ -1,4 +1,4 @@
-"""FileStorage, what is left behind and what is cleared away: crashes, damage, sweeps during writes, planted links."""
+"""What FileStorage leaves behind and what it clears away: crashes, damage, sweeps during writes, planted links."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def files(root: Path) -> set[str]:
     return {path.name for path in root.rglob("*") if not path.is_dir()}
 
 
-# What is damaged must not block what is cleared away.
+# Damage must not block cleaning up.
 
 
 def empty(path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
     def save_first(folder: Folder, name: str) -> None:
         monkeypatch.setattr(Folder, "remove", remove)
         saving.append(threads.submit(save, storage, entry))
-        wait(saving, timeout=0.3)  # where nothing keeps it out, it is done by then, and what it saved is removed next
+        wait(saving, timeout=0.3)  # without a lock the save is done by then, and what it saved is removed next
         folder.remove(name)
 
     monkeypatch.setattr(Folder, "remove", save_first)
@@ -442,7 +442,7 @@ def test_an_entry_that_cannot_be_refreshed_can_still_be_read(
     check_holds(storage, entry, "on a disk that takes no writes")
 
 
-# Links that are planted in between.
+# Links that are planted while a call runs.
 
 
 @POSIX_ONLY

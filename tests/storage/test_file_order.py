@@ -1,4 +1,4 @@
-"""FileStorage between two steps: what a reader sees in the middle of a save or a delete, and what a break leaves."""
+"""FileStorage between two steps: what a reader sees in the middle of a save or a delete, and what a crash leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ToolResultStoreBridge``: who may read what, what is never written over, and what a failing store means."""
+"""``ToolResultStoreBridge``: who may read what, what is never overwritten, and what a failing store means."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Store:
 
 
 class NumberingStore(Store):
-    """One that numbers its entries, so that no reference says whose it is."""
+    """A store that numbers its entries, so that no reference says whose it is."""
 
     def write(self, *, key: str, content: str | bytes) -> str:
         self.kept[f"entry {len(self.kept)}"] = content
@@ -92,13 +92,13 @@ def test_a_deep_copy_is_the_bridge_itself_since_pipelines_copy_what_they_pass() 
 
 
 class Utf8Store(Store):
-    """One that says what it makes of texts."""
+    """A store that says that it writes texts as UTF-8."""
 
     stores_text_as_utf8 = True
 
 
 class Redacting(Utf8Store):
-    """One that inherits from it, and does something with texts."""
+    """A store that inherits that claim, and may change texts."""
 
 
 def test_a_store_that_writes_utf8_is_given_utf8_and_one_that_inherits_from_it_texts() -> None:

@@ -308,7 +308,7 @@ def test_a_child_forked_in_the_middle_of_a_save_goes_on_with_a_copy() -> None:
         storage._bytes += 1_000
         child = os.fork()
         if child == 0:
-            signal.alarm(20)  # one that waits for a lock that nobody holds is ended, and so found out
+            signal.alarm(20)  # this ends a child that waits for a lock that nobody holds, so the test fails
             save(storage, third)
             os._exit(0 if held(storage) == [second.key, third.key] else 1)
         storage._bytes -= 1_000

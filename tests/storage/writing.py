@@ -1,6 +1,6 @@
 """What the processes of `test_file_processes.py` and of `tests/faults` run: writers that say what they have saved.
 
-A program of its own.
+It is also a program of its own.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ def write_for_ever(
 
 
 def write_into(root: str, pipe: Connection, *, size: int, fsync: bool) -> None:
-    """Do that as a process that was started by another, which reads from ``pipe``."""
+    """Write the same way in a process whose parent reads from ``pipe``."""
     write_for_ever(root, pipe.send, size=size, fsync=fsync)
 
 
 def say(number: int) -> None:
-    """Acknowledge by a line of its own."""
+    """Acknowledge an entry with a line on standard output."""
     sys.stdout.write(f"{number}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""The command line on a filesystem of fsspec: its URL names the storage, and what it is still writing is no damage."""
+"""The command line on a filesystem of fsspec: its URL names the storage, and an unfinished write is not damage."""
 
 from __future__ import annotations
 

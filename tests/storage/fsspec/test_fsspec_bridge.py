@@ -71,7 +71,7 @@ class Clock:
 
 
 class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
-    """All that the bridge can do; subclasses say on what."""
+    """Everything that the bridge can do; subclasses choose the filesystem."""
 
     clock: Clock
 
@@ -183,7 +183,7 @@ def test_other_files_are_left_alone(local: FsspecBridge, tmp_path: Path, entry: 
 
 
 class Breaks(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Ends amid a write, or where a file would get its name."""
+    """Fails in the middle of a write, or when a file would get its name."""
 
     def __init__(self, breaks: str) -> None:
         super().__init__()
@@ -223,7 +223,7 @@ def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
 
 
 class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Is killed amid a write."""
+    """Is killed in the middle of a write."""
 
     def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
         super().pipe_file(path, value[: len(value) // 2], **options)
@@ -330,7 +330,7 @@ def test_what_is_deleted_amid_a_read_or_a_listing_is_not_there(entry: Entry) -> 
 
 
 class Fails(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Is a store whose keys have expired."""
+    """A store whose keys have expired."""
 
     def _refuse(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - stands for any method
         message = "the credentials have expired"

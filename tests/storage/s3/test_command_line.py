@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coatcheck import S3Storage
     from tests.storage.seaweed import Server
 
-pytestmark = pytest.mark.no_cover  # every line of the storage that commands run, others run too
+pytestmark = pytest.mark.no_cover  # other tests run every line of the storage that commands run
 
 LINES = b"words of a large result\n" * 50_000
 

@@ -1,4 +1,4 @@
-"""S3Storage behind a proxy that fails: what is tried again, what is not, and what is told."""
+"""S3Storage behind a proxy that fails: what is tried again, what is not, and what is reported."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def first(count: int, fault: Fault, *, of: str) -> Callable[[Request], Fault | N
 
 @pytest.mark.parametrize("fault", ["cut before", "cut after", "500", "503"])
 def test_a_failed_request_is_tried_again(endpoint: str, prefix: str, faults: Faults, fault: Fault) -> None:
-    # As it is configured by default: with botocore's own attempts and pauses.
+    # Configured by default: with botocore's own attempts and pauses.
     storage = S3Storage(BUCKET, prefix, boto_session=session(), endpoint_url=endpoint)
     entry = make_entry(noise(10_000))
     faults.choose = first(1, fault, of="PUT")
@@ -116,7 +116,7 @@ def test_a_head_request_that_fails_is_not_a_missing_entry(behind: S3Storage, fau
 
 
 def test_on_a_server_without_conditional_writes_what_is_there_is_read_first(behind: S3Storage, faults: Faults) -> None:
-    # SeaweedFS knows them; the proxy answers as servers do that do not.
+    # SeaweedFS supports conditional writes; the proxy answers like a server that does not.
     faults.choose = lambda request: "501" if "If-None-Match" in request.headers else None
     entry = make_entry(b"original")
     for _ in range(2):

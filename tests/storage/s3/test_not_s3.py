@@ -27,7 +27,7 @@ QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
 
 
 class Answers(BaseHTTPRequestHandler):
-    """Answers every request with 200; subclasses say what with."""
+    """Answers every request with 200; subclasses choose the body."""
 
     protocol_version = "HTTP/1.1"
 

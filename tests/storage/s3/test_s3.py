@@ -450,7 +450,7 @@ def test_a_forked_child_has_a_client_and_a_lock_of_its_own(storage: S3Storage, e
     with s3._making_clients.held:  # as if another thread were making a client at this moment
         child = os.fork()
         if child == 0:
-            signal.alarm(60)  # one that waits for a lock that nobody holds is ended, and so found out
+            signal.alarm(60)  # this ends a child that waits for a lock that nobody holds, so the test fails
             os._exit(0 if storage._client() is not client and load(storage, entry).content == entry.content else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
