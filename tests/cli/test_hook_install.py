@@ -1,4 +1,4 @@
-"""``coatcheck hook install`` and ``uninstall``: what they change in Claude Code's settings, and what they never change."""
+"""``coatcheck hook install`` and ``uninstall``: what they change in Claude Code's settings, and what they leave."""
 
 from __future__ import annotations
 

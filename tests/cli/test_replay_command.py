@@ -537,7 +537,7 @@ def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path
 
 
 def plainly(screen: str) -> str:
-    """Return what a screen shows as one line, without colours and line breaks."""
+    """Return what a screen shows as one line, without colours or line breaks."""
     return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen).split())
 
 

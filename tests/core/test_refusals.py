@@ -41,7 +41,7 @@ CONTENTS: dict[str, Block] = {
     "JSON with a number of thousands of digits": TextBlock(f"[{'9' * 5_000}]"),
     "an image": MediaBlock(b"\x89PNG" * 99, "image/png"),
 }
-"""Between them, they are refused nearly all that can be. None holds the name of an argument, which a refusal may quote."""
+"""Between them, nearly all refusals occur. None holds the name of an argument, which a refusal may quote."""
 
 NAME = re.compile(rf"\b(?:{'|'.join(OPTIONS)})\b")
 
