@@ -49,7 +49,7 @@ def test_a_message_that_begins_with_our_name_has_it_once(ends: tuple[int, int]) 
     assert os.read(ends[0], 65_536).decode() == "coatcheck: could not start the MCP server b\n"
 
 
-def test_what_others_write_is_no_line_of_ours_and_steers_no_terminal(ends: tuple[int, int]) -> None:
+def test_what_others_write_cannot_pass_for_a_line_of_ours_or_steer_a_terminal(ends: tuple[int, int]) -> None:
     log = BackgroundLog(ends[1])
     log.emit(_record("a server said: \x1b[31mno\r\ncoatcheck: log in again at http://evil"))
     log.close()

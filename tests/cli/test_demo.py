@@ -139,7 +139,7 @@ def test_on_any_text_or_json_the_answer_is_in_the_data(
     assert way in part["retrievals"][1]["arguments"]
 
 
-def test_another_file_gets_another_answer(tmp_path: Path) -> None:
+def test_a_different_file_gets_a_different_answer(tmp_path: Path) -> None:
     def answer(text: str) -> str:
         (tmp_path / "file").write_text(text)
         return str(facts("--input", tmp_path / "file", "--storage", tmp_path)["parts"][0]["answer"])

@@ -173,7 +173,7 @@ def test_the_largest_texts_leave_until_the_rest_fits() -> None:
     assert large_texts(response, 3_500) == {("b",): "y" * 9_000, ("a",): "x" * 6_000}
 
 
-def test_what_left_is_read_back_by_the_command_that_the_model_is_told(home: Path) -> None:
+def test_the_command_that_the_model_is_told_reads_back_what_left(home: Path) -> None:
     placeholder = answer(home, event(BASH))["stdout"]
     line = next(line for line in placeholder.splitlines() if line.startswith("To read more, run: "))
     command, _, options = line.removeprefix("To read more, run: ").partition(" REFERENCE ")
@@ -205,7 +205,7 @@ def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
     assert "To read more: mcp__files__retrieve_offloaded_content(reference, " in placeholder
 
 
-def test_what_left_is_in_the_scope_of_the_session_in_a_folder_of_the_user_s_own(home: Path) -> None:
+def test_what_left_is_in_the_scope_of_the_session_in_a_private_folder_of_the_user(home: Path) -> None:
     placeholder = answer(home, event(BASH))["stdout"]
     folder = home / ".coatcheck/hook"
 
@@ -672,7 +672,7 @@ def test_a_long_number_keeps_its_digits_whatever_limit_python_has(
     assert OPENING.encode() in ended.stdout
 
 
-def test_an_internal_error_costs_nothing_below_the_hard_limit_and_the_result_above_it(home: Path) -> None:
+def test_an_internal_error_leaves_the_result_and_cuts_it_above_the_hard_limit(home: Path) -> None:
     broken = home / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text("import sys\nsys.modules['coatcheck.offloader'] = None\n")

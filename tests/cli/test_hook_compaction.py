@@ -132,7 +132,7 @@ def test_the_folder_is_that_of_the_file(home: Path) -> None:
         pytest.param({"source": ["compact"]}, id="no source"),
     ],
 )
-def test_nothing_is_said_where_nothing_was_lost(home: Path, changes: dict[str, object]) -> None:
+def test_the_hook_says_nothing_where_nothing_was_lost(home: Path, changes: dict[str, object]) -> None:
     store(home, 1)
 
     assert told(home, **changes) is None

@@ -161,7 +161,7 @@ def test_the_hook_is_for_the_tools_with_results_that_the_model_reads(tool: str, 
     assert bool(re.search(MATCHER, tool)) is is_for
 
 
-def test_install_makes_the_file_where_there_is_none(home: Path) -> None:
+def test_install_creates_the_settings_file_where_there_is_none(home: Path) -> None:
     assert call("install").exit_code == 0
     path = home / ".claude/settings.json"
 
@@ -186,7 +186,7 @@ def test_the_settings_of_a_project_are_those_of_its_folder(
     assert not (home / ".claude").exists()
 
 
-def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given_anew(settings: Path) -> None:
+def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given_again(settings: Path) -> None:
     write(settings, "{}")
     call("install", "--", "--max-result-tokens=5000", "--storage=/a folder", "--max-age=7d")
     assert "hook --max-result-tokens=5000 '--storage=/a folder' --max-age=7d" in read(settings)
@@ -251,7 +251,7 @@ def test_uninstall_says_where_stored_content_stays_and_how_to_delete_it(settings
 
 
 @pytest.mark.parametrize("storage", ["", "mine"])
-def test_uninstall_says_where_content_stays_although_the_file_of_settings_is_gone(
+def test_uninstall_says_where_content_stays_even_if_the_config_file_is_gone(
     settings: Path, home: Path, storage: str
 ) -> None:
     write(settings, "{}")
@@ -305,7 +305,7 @@ def test_a_wrong_option_is_refused_once_before_a_client_meets_it(
     assert read(settings) == "{}"
 
 
-def test_a_file_of_settings_is_checked_and_named_with_its_whole_path(
+def test_a_config_file_is_checked_and_named_with_its_whole_path(
     settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(settings, "{}")
@@ -351,7 +351,7 @@ def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: 
     assert f"--storage={home}/mine --all-scopes\n" in call("install", f"--storage={home}/mine").output
 
 
-def test_an_earlier_file_that_is_gone_now_is_named(settings: Path, home: Path) -> None:
+def test_a_config_file_that_is_gone_at_the_next_install_is_named(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"
     write(file, "")

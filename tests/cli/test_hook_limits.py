@@ -270,7 +270,7 @@ def test_many_texts_that_are_large_leave_together(options: Options, tmp_path: Pa
         pytest.param({**IMAGE, "_meta": {"x": LARGE}}, ("_meta", "x"), id="_meta of an image"),
     ],
 )
-def test_what_is_next_to_the_text_of_a_part_leaves_too(
+def test_a_large_field_next_to_the_text_of_a_part_leaves_too(
     options: Options, tmp_path: Path, part: dict[str, Any], path: tuple[str, ...]
 ) -> None:
     found = answered(said([{"type": "text", "text": SMALL}, part]), options)

@@ -219,7 +219,7 @@ def test_a_second_install_or_uninstall_says_so_and_changes_nothing(file: Path) -
     assert ended.stdout == f"'issues' does not go through coatcheck in {file}; nothing was changed.\n"
 
 
-def test_options_for_a_server_that_already_goes_through_are_said_not_to_be_applied(file: Path) -> None:
+def test_options_for_a_server_that_already_goes_through_are_reported_as_not_applied(file: Path) -> None:
     run("mcp", "install", "cursor", "issues")
     once = file.read_bytes()
 

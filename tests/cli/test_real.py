@@ -35,7 +35,7 @@ def test_every_file_is_tried_and_all_of_it_comes_back(folder: Path, capsys: pyte
     assert capsys.readouterr().out.startswith("5 results, ")
 
 
-def test_a_folder_without_results_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_without_results_is_not_a_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert real.main([str(tmp_path)]) == 1
     assert "nothing was found" in capsys.readouterr().out
 

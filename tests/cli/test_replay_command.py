@@ -83,7 +83,7 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     assert "To paste" not in said
 
 
-def test_where_it_pays_with_a_prompt_cache_only_it_says_at_which_threshold(big: Path) -> None:
+def test_where_it_pays_only_with_a_prompt_cache_it_says_at_which_threshold(big: Path) -> None:
     given = ("--threshold", "2500", "--retrievals", "1", "--retrieval-tokens", "9000", "--prefix-tokens", "30000")
 
     said = plainly(run("replay", big, *given).output)
@@ -130,7 +130,7 @@ def test_read_backs_are_assumed_as_the_options_say(big: Path) -> None:
     assert tokens("--retrievals", "1") == tokens("--retrievals", "1", "--retrieval-tokens", "2500")
 
 
-def test_by_need_only_what_was_used_and_is_not_shown_is_read_back(tmp_path: Path) -> None:
+def test_by_need_only_a_result_that_was_used_and_is_not_shown_is_read_back(tmp_path: Path) -> None:
     more = [{"role": "user", "content": "and?"}, {"role": "assistant", "content": "It is in row 500."}]
     path = saved(tmp_path / "a.json", [*openai(BIG), *openai(BIG), *more])
 
@@ -471,7 +471,7 @@ def test_a_transcript_that_is_named_twice_is_paid_for_once(big: Path) -> None:
     assert facts(big, big.parent) == facts(big.parent, big) == facts(big)
 
 
-def test_no_page_takes_the_place_of_a_message_of_a_session(tmp_path: Path) -> None:
+def test_no_page_overwrites_a_message_of_a_session(tmp_path: Path) -> None:
     session(tmp_path / "sessions", strands(BIG))
     message = next((tmp_path / "sessions").rglob("message_0.json"))
     before = message.read_bytes()
@@ -482,7 +482,7 @@ def test_no_page_takes_the_place_of_a_message_of_a_session(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
-def test_no_page_takes_the_place_of_a_transcript_in_a_folder(name: str, big: Path) -> None:
+def test_no_page_overwrites_a_transcript_in_a_folder(name: str, big: Path) -> None:
     transcript = big.rename(big.parent / name)
     before = transcript.read_bytes()
 
@@ -639,7 +639,7 @@ def test_a_file_that_cannot_be_read_is_named_and_leaves_the_figures_of_the_other
     assert "1 tool result; 1 more could not be read\n" in run("replay", odd, big).output
 
 
-def test_what_is_accepted_is_said_once_for_all_files_that_cannot_be_read(tmp_path: Path, big: Path) -> None:
+def test_the_accepted_formats_are_named_once_for_all_files_that_cannot_be_read(tmp_path: Path, big: Path) -> None:
     odd = [tmp_path / f"odd_{number}.json" for number in range(3)]
     for each in odd:
         each.write_text("{")

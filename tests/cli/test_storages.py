@@ -284,7 +284,7 @@ def test_a_folder_without_a_storage_is_an_error(
     assert ran.stderr.count("\n") == 1
 
 
-def test_what_was_swept_empty_is_a_storage(folder: Path) -> None:
+def test_a_storage_that_was_swept_empty_is_still_a_storage(folder: Path) -> None:
     store(folder, "words", days=3)
 
     assert run("sweep", "--max-age=1d").stdout.startswith("Deleted 1 content, ")

@@ -37,5 +37,5 @@ def test_a_large_medium_is_read_in_pieces(encode: Callable[[bytes], bytes]) -> N
 
 
 @pytest.mark.parametrize("text", ["", "a", "abc", "ab=c", "a b", "no base64!", "\u00e9\u00e9\u00e9\u00e9"])
-def test_what_is_malformed_gives_no_bytes(text: str) -> None:
+def test_malformed_base64_gives_no_bytes(text: str) -> None:
     assert decode_base64(text) == b""

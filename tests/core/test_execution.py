@@ -406,7 +406,7 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on 
 
 @FORKS
 @pytest.mark.parametrize("shell", ["sync", "async"])
-def test_a_forked_child_offloads_although_its_parents_threads_are_gone(shell: str) -> None:
+def test_a_forked_child_offloads_without_the_threads_of_its_parent(shell: str) -> None:
     done = _run(
         f"""
         import asyncio, os, signal

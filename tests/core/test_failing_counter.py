@@ -89,7 +89,7 @@ def _step(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outco
 @both_shells
 @every_result
 @pytest.mark.parametrize("offload", [_offload, _step])
-def test_a_counter_that_raises_at_any_call_costs_no_result_and_is_reported(
+def test_a_counter_that_raises_at_any_call_loses_no_result_and_is_reported(
     offload: Callable[..., Outcome], blocks: list[Block], *, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     for at in range(1, MAX_CALLS):

@@ -149,7 +149,7 @@ def test_each_reference_is_named_once_at_its_first_place() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["text", b"bytes", {"role": "user"}, 5])
-def test_one_message_in_place_of_several_is_named(wrong: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_one_message_in_place_of_a_list_is_refused_by_name(wrong: Any) -> None:  # noqa: ANN401 - wrong on purpose
     with pytest.raises(InvalidRequest, match="messages must be a list of messages"):
         keep_references(wrong)
 

@@ -75,7 +75,7 @@ class Raising:
 
 @WAYS
 @pytest.mark.parametrize("storage", [InMemoryStorage, AsyncDictStorage])
-def test_what_is_too_large_is_stored_as_it_is_and_can_be_read_back(way: str, storage: Callable[[], Any]) -> None:
+def test_a_result_above_the_limit_is_stored_as_it_is_and_can_be_read_back(way: str, storage: Callable[[], Any]) -> None:
     offloader = offloader_on(storage())
 
     outcome = settle(offloader, [TextBlock(HUGE)], way)
@@ -93,7 +93,7 @@ def test_what_is_too_large_is_stored_as_it_is_and_can_be_read_back(way: str, sto
 
 @WAYS
 @pytest.mark.parametrize("text", ["x" * LIMIT, "é" * (LIMIT // 2), "漢" * (LIMIT // 3), "\ud800" * (LIMIT // 3)])
-def test_what_is_within_the_limit_stays(way: str, text: str) -> None:
+def test_a_result_within_the_limit_stays(way: str, text: str) -> None:
     offloader = offloader_on(token_counter=ByteCounter())
 
     assert settle(offloader, [TextBlock(text)], way) is None

@@ -299,7 +299,7 @@ def test_arguments_that_contain_themselves_are_left_out() -> None:
     assert offloader.list(scope="s").contents[0].arguments is None
 
 
-def test_the_host_needs_a_scope() -> None:
+def test_the_host_must_name_the_scope_to_list() -> None:
     with pytest.raises(InvalidRequest, match="listed only by that name"):
         storing().list()
 

@@ -141,7 +141,7 @@ def test_a_storage_whose_methods_take_other_arguments_is_refused_at_once(storage
         _offloader(storage)
 
 
-def test_a_storage_behind_a_wrapper_is_taken_by_what_the_wrapper_takes() -> None:
+def test_a_wrapped_storage_is_accepted_by_the_signature_that_the_wrapper_shows() -> None:
     class Wrapped(SavesTwo):
         @wraps(SavesTwo.save)
         def save(self, *arguments: object, **named: object) -> None: ...  # type: ignore[override]
@@ -212,7 +212,7 @@ def test_expanding_anything_but_text_is_refused() -> None:
         _offloader().expand(3)  # type: ignore[arg-type]
 
 
-def test_large_content_does_not_flood_a_log_line() -> None:
+def test_the_repr_of_large_content_does_not_flood_a_log_line() -> None:
     assert len(repr(MediaBlock(b"x" * 10_000, "image/png"))) < 100
 
 
@@ -347,7 +347,7 @@ def test_many_results_of_one_step_share_its_budget(budget: int) -> None:
     assert sum(map(ByteCounter().count, texts)) <= budget
 
 
-async def test_a_policy_for_one_result_of_a_step_goes_before_the_configured_ones() -> None:
+async def test_a_policy_for_one_result_of_a_step_takes_precedence_over_the_configured_ones() -> None:
     offloader = _offloader(policies={"tool_0": Always()})
     step = _step(3_000, 100, 3_000)
 
@@ -467,7 +467,7 @@ def test_a_storage_that_answers_with_something_else_is_named() -> None:
         offloader.load(reference)
 
 
-def test_what_a_model_is_told_of_a_storage_failure_names_no_path() -> None:
+def test_what_a_model_is_told_about_a_storage_failure_names_no_path() -> None:
     storage = FailingStorage(loads=True)
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))

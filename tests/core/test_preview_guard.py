@@ -65,7 +65,7 @@ def test_empty_values_are_shown(text: str, filling: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}"])
-def test_an_empty_container_that_is_larger_than_the_budget_is_no_failure(text: str) -> None:
+def test_an_empty_container_that_is_larger_than_the_budget_causes_no_failure(text: str) -> None:
     class Characters(TokenCounter):
         def count(self, text: str) -> int:
             return len(text)

@@ -91,7 +91,7 @@ def test_a_damaged_content_of_any_kind_keeps_to_the_budget_and_comes_out_the_sam
 
 
 @given(name=NAMES, count=st.integers(1, 300), budget=st.integers(400, 500))
-def test_what_fits_is_shown_as_it_is(name: str, count: int, budget: int) -> None:
+def test_content_that_fits_is_shown_as_it_is(name: str, count: int, budget: int) -> None:
     text = _made(name, count)
     if not TIKTOKEN.exceeds(text, budget):
         assert preview(Previewed.of(text), TIKTOKEN, budget=budget) == text

@@ -220,7 +220,7 @@ def test_the_lines_of_a_list_are_not_parsed_one_by_one(monkeypatch: pytest.Monke
     assert not parsed
 
 
-def test_lines_that_are_no_json_are_parsed_until_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_that_are_not_json_are_parsed_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
     def parse(line: str) -> None:

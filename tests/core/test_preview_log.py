@@ -144,7 +144,7 @@ def test_the_first_and_the_last_line_of_each_level_are_shown_and_one_of_each_sor
     assert all(f"WARN {sort}" in shown for sort in sorts)
 
 
-def test_of_many_errors_of_one_sort_the_first_and_the_last_are_shown_in_little_room() -> None:
+def test_the_first_and_the_last_of_many_errors_of_one_sort_are_shown_in_little_room() -> None:
     lines = _log(9_500)
     errors = range(101, 8_101, 20)
     for number in errors:

@@ -196,7 +196,7 @@ def test_the_fields_of_a_missing_or_rare_object_are_not_counted() -> None:
     assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without log, 1 with failed, one a line:")
 
 
-def test_objects_of_many_fields_do_not_hide_an_odd_value_of_the_record() -> None:
+def test_objects_with_many_fields_do_not_hide_an_odd_value_of_the_record() -> None:
     records = [{"meta": {f"field {n}": n % 3 for n in range(300)}, **one} for one in _records(100, 50)]
 
     assert _shown(json.dumps(records), 2_000).startswith("list of 100 objects, 1 with status: lost, one a line:")

@@ -441,7 +441,7 @@ def test_many_occurrences_in_a_long_line_are_looked_for_in_short_looks(monkeypat
     assert looked < 64_000_000  # a look as long as a match may be, for each of them, would be 1.3 GB
 
 
-def test_what_is_kept_for_showing_matches_is_bounded() -> None:
+def test_the_memory_for_showing_matches_is_bounded() -> None:
     kept = scan.Excerpts(0)
     for number in range(10_000):
         kept.add(number * 10_000, b"x" * 4_096)

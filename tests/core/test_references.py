@@ -79,7 +79,7 @@ def test_the_slug_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, 7, "", "   ", b"x", ["a"], "x" * 257])
-def test_text_that_is_no_reference_at_all_is_refused_with_where_to_find_one(reference: object) -> None:
+def test_text_that_is_not_a_reference_at_all_is_refused_with_where_to_find_one(reference: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^reference .*: copy it from the placeholder, .* \[Stored ref"):
         resolve_reference(reference, "s")
 

@@ -67,7 +67,7 @@ def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
 
 
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
-def test_what_is_no_scope_is_refused(name: Any) -> None:  # noqa: ANN401
+def test_an_invalid_scope_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="scope"), scope(name):
         pass
 
@@ -99,7 +99,7 @@ def test_the_shared_default_is_warned_about_once_in_a_process(
 
 
 @pytest.mark.parametrize("given", [{"scope": "mine"}, {"identity": "mine"}])
-def test_nothing_is_said_where_a_scope_is_given(
+def test_no_warning_is_given_where_a_scope_is_given(
     given: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])

@@ -44,7 +44,7 @@ def test_sweep_by_size_takes_the_oldest_first_and_spares_the_last_hour() -> None
     assert len(storage.entries("")) == 2
 
 
-def test_what_was_saved_within_the_hour_is_not_said_to_be_overdue() -> None:
+def test_an_entry_saved_within_the_hour_is_not_reported_as_overdue() -> None:
     _, storage = _aged(90_000, 10)
     listed = storage.entries("")
     limits = SweepLimits(max_age_seconds=None, max_bytes=1, max_scope_bytes=None)

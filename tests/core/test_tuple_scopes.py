@@ -128,7 +128,7 @@ def readable(offloader: Offloader, references: dict[Scope, str]) -> list[Scope]:
     return found
 
 
-def test_everything_below_the_first_parts_is_deleted_and_nothing_else() -> None:
+def test_only_scopes_that_begin_with_the_given_parts_are_deleted() -> None:
     offloader, references = filled()
 
     assert offloader.delete_scopes(under=("tenant-7", "b")) == 1

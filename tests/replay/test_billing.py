@@ -57,7 +57,7 @@ def test_what_opens_a_conversation_is_sent_with_every_turn() -> None:
     assert billed.total.new_tokens == bill(CONVERSATION).total.new_tokens + 200
 
 
-def test_a_tool_that_is_offered_late_makes_the_cache_start_anew() -> None:
+def test_a_tool_that_is_offered_late_makes_the_cache_start_over() -> None:
     parts: list[BilledPart] = [BilledWords(10), BilledTurn(5), BilledDefinition(200), BilledTurn(7), BilledTurn(0)]
 
     billed = bill(parts)

@@ -177,7 +177,7 @@ def test_what_the_model_wrote_in_one_turn_is_one_turn_in_whatever_items_it_came(
     )
 
 
-def test_what_the_provider_ran_itself_is_a_call_with_all_of_its_item() -> None:
+def test_a_tool_that_the_provider_ran_itself_is_a_call_with_its_whole_item() -> None:
     ran = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "umbrella"}}
     tools = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "a", "tools": []}
 

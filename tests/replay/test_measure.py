@@ -142,7 +142,7 @@ def test_by_need_nothing_is_read_back_that_the_preview_shows_or_nobody_used(answ
     assert report.billed == report.never_read
 
 
-def test_the_bounds_are_no_read_back_and_one_of_each_result_whatever_is_assumed() -> None:
+def test_the_bounds_are_no_read_back_and_one_per_result_whatever_is_assumed() -> None:
     row = replayed(needing("It is in row 500."), replace(GIVEN, retrievals=None)).row.at(1_000)
 
     assert row.read_back == 1
@@ -151,7 +151,7 @@ def test_the_bounds_are_no_read_back_and_one_of_each_result_whatever_is_assumed(
     assert row.never_read.tokens < row.billed.tokens < row.each_read.tokens
 
 
-def test_several_contents_are_searched_until_all_that_is_missing_was_found() -> None:
+def test_several_contents_are_searched_until_everything_missing_is_found() -> None:
     other = BIG.replace("row", "shelf")
     parts: list[Part] = [
         Turn(()),
@@ -168,7 +168,7 @@ def test_several_contents_are_searched_until_all_that_is_missing_was_found() -> 
     assert left[1].search.turn == 2
 
 
-def test_a_search_for_very_much_is_no_longer_than_a_pattern_may_be() -> None:
+def test_a_search_for_very_much_is_cut_to_the_length_of_a_pattern() -> None:
     said = " ".join(str(number) for number in range(200, 900))
 
     assert replayed(needing(said), replace(GIVEN, retrievals=None)).row.at(1_000).read_back == 1
@@ -206,7 +206,7 @@ def test_previews_have_the_size_that_is_given() -> None:
     assert replayed(openai(BIG), replace(GIVEN, preview_tokens=5_000)).row.at(1_000).offloaded == 1
 
 
-def test_prices_are_parts_of_the_price_of_a_token_or_money() -> None:
+def test_prices_are_relative_to_the_price_of_a_token_or_in_money() -> None:
     assert (GIVEN.plain, GIVEN.cached, GIVEN.deciding) == (PLAIN, CACHED, PLAIN)
     priced = replace(GIVEN, price=4.0)
     assert priced.cached.new == pytest.approx(5e-6)

@@ -117,7 +117,7 @@ def test_a_conversation_of_its_own_begins_with_a_summary(
     assert [first.name, second.name] == ["session.jsonl, part 1", "session.jsonl, part 2"]
 
 
-def test_what_codex_keeps_for_itself_in_a_summary_ends_no_conversation(tmp_path: Path) -> None:
+def test_what_codex_keeps_for_itself_in_a_summary_does_not_end_the_conversation(tmp_path: Path) -> None:
     kept = [{"role": "user", "content": SUMMARY}, {"type": "ghost_snapshot"}, {"type": "compaction_summary"}]
     summary = codex_line({"message": "", "replacement_history": kept}, "compacted")
 
@@ -127,7 +127,7 @@ def test_what_codex_keeps_for_itself_in_a_summary_ends_no_conversation(tmp_path:
     assert len(second.parts) == 5
 
 
-def test_what_claude_code_wrote_itself_is_no_turn(tmp_path: Path) -> None:
+def test_what_claude_code_wrote_itself_is_not_a_turn(tmp_path: Path) -> None:
     said = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]}
 
     (found,) = read(tmp_path / "session.jsonl", [*claude_code("one"), claude_line(said, isApiErrorMessage=True)])
@@ -135,7 +135,7 @@ def test_what_claude_code_wrote_itself_is_no_turn(tmp_path: Path) -> None:
     assert found.parts == read(tmp_path / "a.jsonl", claude_code("one"))[0].parts
 
 
-def test_conversations_of_a_file_are_read_although_a_line_looks_like_one_of_a_session(tmp_path: Path) -> None:
+def test_conversations_in_a_file_are_read_even_if_a_line_looks_like_one_of_a_session(tmp_path: Path) -> None:
     request = {
         "type": "user",
         "sessionId": "s",

@@ -601,7 +601,7 @@ def test_any_error_of_the_disk_becomes_a_storage_error_of_the_offloader(
     assert str(raised.value).endswith(words)
 
 
-def test_what_cannot_be_saved_stays_and_the_log_says_why(
+def test_a_result_that_cannot_be_saved_stays_and_the_log_says_why(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, root: Path, refuse: Callable[[], OSError]
 ) -> None:
     refuse()

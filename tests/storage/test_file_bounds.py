@@ -352,7 +352,7 @@ def test_a_storage_without_limits_keeps_the_count_for_one_with_limits(tmp_path: 
     assert listed_bytes(tmp_path) <= 10 * SIZE
 
 
-def test_without_a_limit_there_is_no_ledger_and_no_save_looks_for_more_than_that(
+def test_without_a_limit_there_is_no_ledger_and_no_save_counts_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coatcheck.storage.file.count_in", None)
@@ -366,7 +366,7 @@ def test_without_a_limit_there_is_no_ledger_and_no_save_looks_for_more_than_that
     [b"", b"half a rec", bytes(28), b"\xff" * 28, bytes(100)],
     ids=["empty", "short", "zeros", "ones", "long"],
 )
-def test_a_damaged_ledger_is_written_anew_by_the_next_save(tmp_path: Path, damaged: bytes) -> None:
+def test_a_damaged_ledger_is_rewritten_by_the_next_save(tmp_path: Path, damaged: bytes) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE)
     stored = entries(11)
     save_in_order(storage, stored[:10])

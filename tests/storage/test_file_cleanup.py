@@ -158,7 +158,7 @@ def test_what_killed_writers_left_is_swept_after_an_hour(storage: FileStorage, e
 
 
 @POSIX_ONLY
-def test_links_in_the_place_of_all_files_of_an_entry_are_swept_and_not_followed(
+def test_links_in_place_of_all_files_of_an_entry_are_swept_and_not_followed(
     storage: FileStorage, entry: Entry, tmp_path: Path
 ) -> None:
     save(storage, entry)

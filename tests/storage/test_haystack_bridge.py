@@ -173,7 +173,7 @@ def test_a_files_own_extension_is_kept_and_never_turns_other_content_into_text(
     assert (content.data, content.content_type) == (block.data, comes_back_as)
 
 
-def test_one_content_under_two_names_is_there_under_both() -> None:
+def test_one_content_under_two_names_is_readable_under_both() -> None:
     store = Store()
     offloader = make_offloader(store, policies={"*": Always()})
     blocks = [MediaBlock(b"same", "application/pdf", name=name) for name in ("a.pdf", "a.md")]
@@ -214,7 +214,7 @@ def test_a_reference_without_a_scope_in_it_is_readable_everywhere() -> None:
     assert offloader.load(reference, scope="b").text == BIG.text
 
 
-def test_another_content_never_takes_the_same_key() -> None:
+def test_different_contents_never_share_a_key() -> None:
     store = Store()
     offloader = make_offloader(store)
 
@@ -237,7 +237,7 @@ def test_another_content_never_takes_the_same_key() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_what_a_store_raises_means(error: Exception, expected: type[Exception]) -> None:
+def test_an_error_of_the_store_becomes_the_error_that_it_means(error: Exception, expected: type[Exception]) -> None:
     class Raising(Store):
         def read(self, reference: str) -> str | bytes:
             raise error
@@ -258,7 +258,7 @@ def test_a_store_that_fails_to_write_keeps_the_result(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("store", [None, object(), {}, Store], ids=["None", "object", "dict", "class"])
-def test_what_is_no_store_is_refused(store: object) -> None:
+def test_an_object_that_is_not_a_store_is_refused(store: object) -> None:
     with pytest.raises(InvalidRequest, match="ToolResultStore must have the methods write"):
         ToolResultStoreBridge(store)
 

@@ -134,7 +134,7 @@ def path_of(storage: FsspecBridge, entry: Entry) -> str:
 # What is written.
 
 
-def test_the_content_is_in_the_file_as_it_is_behind_a_head_of_fixed_length(local: FsspecBridge, tmp_path: Path) -> None:
+def test_the_content_is_in_the_file_as_it_is_after_a_head_of_fixed_length(local: FsspecBridge, tmp_path: Path) -> None:
     entry = make_entry(noise(10_000), content_type="image/png")
     save(local, entry)
 
@@ -231,7 +231,7 @@ class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @FORKS
-def test_what_a_killed_writer_left_is_no_content_and_goes_with_its_scope_or_a_sweep(
+def test_files_of_a_killed_writer_are_not_content_and_go_with_their_scope_or_a_sweep(
     local: FsspecBridge, tmp_path: Path, entry: Entry
 ) -> None:
     never_saved = make_entry(noise(100_000))
@@ -315,7 +315,7 @@ class Vanishes(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         return found
 
 
-def test_what_is_deleted_amid_a_read_or_a_listing_is_not_there(entry: Entry) -> None:
+def test_an_entry_deleted_amid_a_read_or_a_listing_counts_as_missing(entry: Entry) -> None:
     folder = f"/test-{next(NUMBERS)}"
     vanishing = FsspecBridge(Vanishes(), folder)
     for look in (
@@ -377,7 +377,7 @@ def test_a_filesystem_that_fails_is_a_storage_error_of_an_offloader(call: str) -
     assert str(raised.value.__cause__) == "the credentials have expired"
 
 
-def test_what_a_filesystem_refuses_stays_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_that_a_filesystem_refuses_stays_and_the_log_says_why(caplog: pytest.LogCaptureFixture) -> None:
     outcome = Offloader(FsspecBridge(Fails(), "/fails")).offload([BIG], tool_name="t")
 
     assert outcome == Kept(blocks=(BIG,), reason="storage failed")
@@ -460,7 +460,7 @@ def test_without_fsspec_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 # Scopes, and how long content lives.
 
 
-def test_a_miss_is_unknown_or_expired_also_after_a_restart(storage: FsspecBridge) -> None:
+def test_a_miss_is_unknown_or_expired_even_after_a_restart(storage: FsspecBridge) -> None:
     reference = str(Offloader(storage).offload([BIG], tool_name="t", scope="mine").references[0])
     again = Offloader(FsspecBridge(storage._given, storage._folder.removesuffix("/v1")))
 

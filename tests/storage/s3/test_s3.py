@@ -350,7 +350,7 @@ def test_only_boto3s_words_are_repeated_and_not_those_of_a_subclass(caplog: pyte
     assert "line 7" not in caplog.text
 
 
-def test_what_cannot_be_saved_in_s3_stays_and_the_log_says_why(
+def test_a_result_that_cannot_be_saved_in_s3_stays_and_the_log_says_why(
     caplog: pytest.LogCaptureFixture, server: Server
 ) -> None:
     outcome = Offloader(S3Storage("no-such-bucket-anywhere", **server.settings())).offload([BIG], tool_name="t")
