@@ -715,9 +715,7 @@ class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 @FORKS
 @pytest.mark.parametrize("made_later", [[], ["another"]], ids=["the only one", "one of several"])
-def test_a_child_that_makes_the_bridge_does_not_use_its_parents_filesystem(
-    tmp_path: Path, made_later: list[str]
-) -> None:
+def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path, made_later: list[str]) -> None:
     filesystem = Connected("one", auto_mkdir=True)
     for host in made_later:
         Connected(host)
