@@ -303,7 +303,7 @@ def test_stats_of_an_empty_storage_are_zero(folder: Path) -> None:
     assert run("stats").stdout.splitlines()[-1].split() == ["all", "0", "0", "0", "-"]
 
 
-def test_verify_finds_intact_entries_intact_and_changes_nothing(folder: Path) -> None:
+def test_verify_reports_that_everything_is_intact_and_changes_nothing(folder: Path) -> None:
     store(folder, "words", LARGE, days=3)
     before = {entry.key: entry.modified for entry in FileStorage(folder).entries("")}
 

@@ -47,7 +47,7 @@ def test_every_one_of_a_few_groups_is_opened(groups: int) -> None:
 
 
 @pytest.mark.parametrize("groups", [8, 12])
-def test_every_group_is_named_where_there_are_too_many_to_open(groups: int) -> None:
+def test_every_one_of_more_groups_is_named(groups: int) -> None:
     shown = _shown([{"name": name, "orders": orders(30)} for name in NAMES[:groups]])
 
     assert all(re.search(rf"(\n|name: ){name}\b", shown) for name in NAMES[:groups])
