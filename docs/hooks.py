@@ -1,4 +1,4 @@
-"""What files hold and the site does not show: what tests read between the blocks of a page.
+"""Removes from the site what only tests read: the comments ``<!--- ... -->`` between the blocks of a page.
 
 mkdocs calls ``on_page_markdown`` for each page while it builds.
 """
@@ -11,5 +11,5 @@ _FOR_TESTS = re.compile(r"<!---.*?-->\n", re.DOTALL)
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Return the page without what is for tests."""
+    """Return the page without the comments that only tests read."""
     return _FOR_TESTS.sub("", markdown)
