@@ -1,4 +1,4 @@
-"""What the youngest adapters add to their frameworks: to an import, and to a 1 KB result that stays.
+"""What the newest adapters add to their frameworks: to an import, and to a 1 KB result that stays.
 
     python -m benchmarks.frameworks           a table, in about two minutes
     python -m benchmarks.frameworks --check   exit with 1 where a goal is missed
@@ -210,7 +210,7 @@ def main() -> int:
     yardstick, _ = imports.pop(YARDSTICK)
     missed = False
     print(
-        "| extra | importing the framework | the adapter adds | to a 1 KB result it adds |\n| --- | --- | --- | --- |"
+        "| extra | importing the framework | the adapter adds | it adds to a 1 KB result |\n| --- | --- | --- | --- |"
     )
     for name, (own, added) in imports.items():
         passed = 1e6 * float(ask(environments.pythons[name], "-m", "benchmarks.frameworks", "--passing", name))

@@ -136,7 +136,7 @@ _TABLES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("Finding a line, and reading 20", reading_back.WORK, _seconds),
     ("Peak memory of finding and reading", reading_back.MEMORY, _megabytes),
     ("Storing into a storage that fills up", many_stores.WORK, _seconds),
-    ("How many were stored then", many_stores.STORED, _whole),
+    ("Entries stored by the end", many_stores.STORED, _whole),
     ("64 agents in one event loop, 1 MB each, to disk", many_agents.WORK, _seconds),
     ("64 agents in one event loop, 1 MB each, to S3 with 50 ms added", in_bucket.WORK, _seconds),
     ("Importing", importing.WORK, _seconds),

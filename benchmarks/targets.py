@@ -199,7 +199,7 @@ _TARGETS = (
         values=_offload_against_peers("counts tokens"),
     ),
     _Target(
-        words="The same, against every peer that takes four characters for one, each in its framework",
+        words="The same, against every peer that counts four characters as a token, each in its framework",
         limit=1.0,
         values=_offload_against_peers("estimates tokens"),
     ),
@@ -218,7 +218,7 @@ _TARGETS = (
     ),
     _Target(words="64 agents, the longest wait", limit=50.0, unit="ms", values=_agents(many_agents.LONGEST)),
     _Target(
-        words="Finding a literal in 100 MB, against ripgrep, which is a process to start",
+        words="Finding a literal in 100 MB, against ripgrep with the start of its process",
         limit=3.0,
         values=_reading(reading_back.LITERAL),
     ),

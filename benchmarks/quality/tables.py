@@ -25,8 +25,8 @@ MIN_RESULTS = 5
 MIN_TO_DECIDE = 30
 """A kind with fewer results cannot lose."""
 
-_HELD_OUT = "### The held-out half: no rule was chosen on it\n"
-_EVERYTHING = "### All conversations, those that rules were chosen on among them\n"
+_HELD_OUT = "### The held-out half, which was not used to choose any rule\n"
+_EVERYTHING = "### All conversations, including those used to choose rules\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +71,12 @@ def report(measured: ByBudget) -> str:
     parts = [
         *([_HELD_OUT + "\n" + _tables(half)] if any(half.values()) else []),
         _EVERYTHING + "\n" + _tables(measured),
-        "In the preview, or in the answer to one search for words that the agent knows, in percent:",
+        (
+            "Share of the needed spans in the preview, or in the answer to one search for words that the agent knows,"
+            " in percent:"
+        ),
         _ways(measured, lambda ones, name: _percent(_mean_of([one.reached[name] for one in ones], ones))),
-        "Tokens of a preview, on average:",
+        "Average tokens of a preview:",
         _ways(measured, lambda ones, name: f"{mean(one.tokens[name] for one in ones):,.0f}"),
     ]
     return "\n\n".join(parts)
@@ -118,7 +121,7 @@ def _rows(groups: Iterator[tuple[str, int, Sequence[Measured]]]) -> str:
 def _ways(measured: ByBudget, cell: Callable[[Sequence[Measured], str], str]) -> str:
     used = {budget: ones for budget, ones in measured.items() if ones}
     names = sorted(next(iter(used.values()))[0].shown, key=lambda name: name not in {OURS, WHOLE})
-    head = ["way", *(f"{budget:,} ({len(ones)})" for budget, ones in used.items())]
+    head = ["method", *(f"{budget:,} ({len(ones)})" for budget, ones in used.items())]
     rows = [[name, *(cell(ones, name) for ones in used.values())] for name in names]
     return "\n".join(("| " + " | ".join(head) + " |", _ruled(len(head)), *(f"| {' | '.join(row)} |" for row in rows)))
 

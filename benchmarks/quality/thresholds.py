@@ -131,13 +131,13 @@ def report(replayed: Sequence[Replayed]) -> Iterator[str]:
         if chosen:
             yield f"### {name}: {len(chosen)} conversations"
             yield (
-                "Saved, and conversations that cost at least 2% more, each at a plain price / with a prompt cache."
-                " The columns are tokens sent before each request:"
+                "Share of the cost saved, and share of conversations that cost at least 2% more, each at plain prices /"
+                " with a prompt cache. The numbers in the column headings are the tokens of the prefix:"
             )
             yield _by_knobs(chosen)
             yield (
-                f"The defaults with {PREFIX:,} tokens before each request, by when the tool is offered, and by how much"
-                " is read back:"
+                f"The defaults with a prefix of {PREFIX:,} tokens, by when the tool is offered and how much is read"
+                " back:"
             )
             yield _by_way(chosen)
 
@@ -156,9 +156,9 @@ def _by_way(chosen: Sequence[Replayed]) -> str:
     tokens = definition_tokens(_COUNTER)
     ways = {
         f"{tokens} tokens, always offered": count(chosen, PREFIX),
-        f"{tokens} tokens, offered once something was offloaded": count(chosen, PREFIX, when_needed=True),
+        f"{tokens} tokens, offered once something has been offloaded": count(chosen, PREFIX, when_needed=True),
         "always offered, nothing is read back": count(chosen, PREFIX, reads=_never),
-        "always offered, each result is read back once, as long as an answer may be": count(
+        "always offered, each result is read back once, in the longest answer allowed": count(
             chosen, PREFIX, reads=_each_once
         ),
     }

@@ -75,5 +75,5 @@ class System:
 
 _OTHERWISE = "not measured"
 _NO_SUCH_TOOL = "ships no such tool"
-_NO_STORAGE = "its storage is not apart from the rest"
-_SYNC_ONLY = "sync only: holds the loop for all of its time"
+_NO_STORAGE = "its storage cannot be used by itself"
+_SYNC_ONLY = "sync only: blocks the loop until it is done"

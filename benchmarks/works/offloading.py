@@ -56,7 +56,7 @@ def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str], *, t
         if median is None:
             slow[name] = bench.results.missing[WORK, case, name]
         elif median * times > TOO_SLOW_SECONDS:
-            slow[name] = f"not asked: {named(size)} took {median:.1f} s"
+            slow[name] = f"skipped: {named(size)} took {median:.1f} s"
         if median is not None and left[name]:
             bench.results.add(LEFT, case, name, [TiktokenCounter().count(left[name])])
     if size >= MIN_BYTES_WATCHED:

@@ -91,8 +91,8 @@ def test_the_held_out_half_comes_first_and_is_that_of_the_named_sets_alone(
     held_out = sum(is_held_out("late", f"conversation-{number}", ["late"]) for number in range(RESULTS))
     assert 0 < held_out < RESULTS
     assert half.startswith("The held-out half")
-    assert f"| way | 100 ({held_out}) | 250 ({held_out}) |" in half
-    assert f"| way | 100 ({2 * RESULTS}) | 250 ({2 * RESULTS}) |" in everything
+    assert f"| method | 100 ({held_out}) | 250 ({held_out}) |" in half
+    assert f"| method | 100 ({2 * RESULTS}) | 250 ({2 * RESULTS}) |" in everything
     assert "| late |" in half
     assert "| early |" not in half
 

@@ -93,7 +93,7 @@ def test_the_held_out_half_comes_first_with_a_row_for_the_defaults(
     assert everything.startswith("All conversations: 6 conversations")
     threshold, preview = thresholds.DEFAULTS
     assert f"| **{threshold:,}** | **{preview:,}** |" in half
-    assert f"{DEFINITION} tokens, offered once something was offloaded" in half
+    assert f"{DEFINITION} tokens, offered once something has been offloaded" in half
 
 
 def test_the_page_is_written_where_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
