@@ -1,7 +1,7 @@
 """How a hook and a retrieval tool become dictionaries, as Haystack does it: plain values, and types by name.
 
-Only stores, strategies and options are converted here. Stores and policies of Haystack's shape do it themselves; a
-``FileStorage`` becomes its folder. What cannot be written down is refused, and the message says who must act.
+Only stores, strategies and options are converted here. Stores and policies with Haystack's interface do it themselves;
+a ``FileStorage`` becomes its folder. What cannot be written down is refused, and the message says who must act.
 """
 
 from __future__ import annotations
