@@ -86,8 +86,8 @@ class ToolResultOffloadHook:
         """Configure.
 
         Args:
-            store: where results go: a ``ToolResultStore`` with Haystack's interface, whose own references the model sees;
-                a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
+            store: where results go: a ``ToolResultStore`` with Haystack's interface, whose own references the model
+                sees; a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
                 ``hook_context["tool_result_store"]``.
             offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
                 ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. Whatever
