@@ -44,7 +44,7 @@ def returning(result: object, name: str = "fetch", **more: Any) -> FunctionTool:
 
 
 def offloading(offload: ToolOffloader, *, before: Sequence[Any] = (), after: Sequence[Any] = ()) -> Mapping[str, Any]:
-    """Return what an agent is given so that it offloads, with other middleware around."""
+    """Return the arguments that make an agent offload, with other middleware before and after ours."""
     return {"middleware": [*before, *offload.middleware, *after], "context_providers": [offload]}
 
 
@@ -63,7 +63,7 @@ async def run(
     options: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Script:
-    """Run an agent with these tools once, in a session, and return the script it played."""
+    """Run an agent with these tools once, in a session, and return the script that it played."""
     script = Script(*turns)
     given = AgentSession(session_id=session) if isinstance(session, str) else session
     with playing(server, script) as client:

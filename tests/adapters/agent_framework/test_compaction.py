@@ -1,4 +1,4 @@
-"""What the framework's compaction leaves of a placeholder, and what our line adds."""
+"""The framework's compaction drops placeholders; the line of ``keep_references`` keeps their references."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STRATEGIES = {
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES)
-async def test_after_any_compaction_a_model_reads_back_by_our_line(
+async def test_after_any_compaction_the_line_of_references_still_reads_back(
     strategy: CompactionStrategy, server: ScriptedServer
 ) -> None:
     offload, script = ToolOffloader(), Script(call())

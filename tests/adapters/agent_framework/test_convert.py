@@ -1,4 +1,4 @@
-"""What becomes of each result of a tool, and of each block."""
+"""Each tool result becomes blocks, and each block becomes content again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
     assert list(blocks_of(result)) == blocks
 
 
-def test_plainly_it_becomes_texts() -> None:
+def test_the_plain_conversion_makes_texts() -> None:
     assert list(plain_blocks_of([Content.from_text("a"), ELSEWHERE])) == [TextBlock("a"), OpaqueBlock(ELSEWHERE)]
     assert list(plain_blocks_of({"rows": 1})) == [TextBlock('{"rows": 1}')]
 
@@ -78,11 +78,11 @@ def test_a_block_becomes_content(block: Block, content: Content) -> None:
     assert contents_of([block])[0].to_dict() == content.to_dict()
 
 
-def test_what_was_not_understood_stays_the_same_object() -> None:
+def test_an_opaque_block_becomes_the_very_same_object() -> None:
     assert contents_of([OpaqueBlock(UPLOADED)])[0] is UPLOADED
 
 
-def test_texts_keep_the_properties_that_all_items_had() -> None:
+def test_texts_keep_the_properties_that_all_items_share() -> None:
     def item(**properties: Any) -> Content:  # noqa: ANN401 - any property
         return Content.from_text("a", additional_properties=properties)
 

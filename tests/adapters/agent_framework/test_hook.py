@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Around(FunctionMiddleware):
-    """Middleware of the user's: notes what it sees after a call, and does something about it."""
+    """The user's own middleware: notes the result that it sees after a call, and may change it."""
 
     def __init__(self, then: Callable[[FunctionInvocationContext], None] = lambda _: None) -> None:
         self.then = then
@@ -51,7 +51,7 @@ class Around(FunctionMiddleware):
 
 
 async def processed(offload: ToolOffloader, result: object) -> FunctionInvocationContext:
-    """Return the context of a call that leaves this result, or raises it, after our middleware has seen it."""
+    """Return the context after our middleware has seen a call that returned this result, or raised it."""
     _, hook = offload.middleware
     assert isinstance(hook, OffloadMiddleware)
     context = FunctionInvocationContext(function=returning(""), arguments={})
@@ -114,14 +114,14 @@ async def test_control_flow_passes_untouched(raised: Exception) -> None:
     assert list(storage.entries("")) == []
 
 
-async def test_a_question_for_the_user_passes_untouched() -> None:
+async def test_an_approval_request_passes_untouched() -> None:
     asked = Content.from_function_call("1", "delete", arguments={"what": BIG})
     request = Content.from_function_approval_request("1", asked)
 
     assert (await processed(ToolOffloader(max_inline_tokens=5_000), request)).result is request
 
 
-async def test_a_content_alone_is_offloaded_like_a_list_of_it(server: ScriptedServer) -> None:
+async def test_a_single_content_is_offloaded_like_a_list_of_one(server: ScriptedServer) -> None:
     def unpack(context: FunctionInvocationContext) -> None:
         context.result = context.result[0]
 
@@ -197,7 +197,7 @@ async def test_a_result_that_ends_the_run_reaches_the_user_whole(server: Scripte
     assert list(storage.entries("")) == []
 
 
-async def test_a_run_may_keep_its_results(server: ScriptedServer) -> None:
+async def test_a_run_may_ask_to_keep_its_results(server: ScriptedServer) -> None:
     keeping = {"function_invocation_kwargs": {"coatcheck": "keep"}}
 
     script = await run(server, ToolOffloader(), [returning(BIG)], call(), options=keeping)
@@ -205,7 +205,7 @@ async def test_a_run_may_keep_its_results(server: ScriptedServer) -> None:
     assert script.shown[-1] == [BIG]
 
 
-async def test_an_agent_without_the_retrieval_tool_is_warned_of(
+async def test_an_agent_without_the_retrieval_tool_logs_a_warning(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = await run(server, ToolOffloader(), [returning(BIG)], call(), context_providers=[])
@@ -215,7 +215,7 @@ async def test_an_agent_without_the_retrieval_tool_is_warned_of(
 
 
 @pytest.mark.parametrize("brackets", [False, True], ids=["without middleware", "a list in a list"])
-async def test_an_agent_without_the_middleware_is_warned_of_once(
+async def test_an_agent_without_the_middleware_logs_one_warning(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture, brackets: bool
 ) -> None:
     offload = ToolOffloader()
@@ -233,7 +233,7 @@ async def test_an_agent_without_the_middleware_is_warned_of_once(
 @pytest.mark.parametrize("session", ["conversation-1", None], ids=["session", "no session"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("of_run", [False, True], ids=["of the agent", "of the run"])
-async def test_a_run_that_passes_the_middleware_is_not_warned_of(
+async def test_a_run_with_the_middleware_logs_no_warning(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture, session: str | None, stream: bool, of_run: bool
 ) -> None:
     offload, given = ToolOffloader(), None if session is None else AgentSession(session_id=session)
@@ -247,7 +247,7 @@ async def test_a_run_that_passes_the_middleware_is_not_warned_of(
     assert not caplog.records
 
 
-async def test_a_workflow_which_takes_no_middleware_is_not_warned_of(
+async def test_a_workflow_cannot_take_middleware_so_it_logs_no_warning(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     offload = ToolOffloader()
@@ -258,7 +258,7 @@ async def test_a_workflow_which_takes_no_middleware_is_not_warned_of(
     assert [record for record in caplog.records if record.name == "coatcheck_agent_framework"] == []
 
 
-async def test_the_retrieval_tool_may_be_one_of_the_agents_own(server: ScriptedServer) -> None:
+async def test_the_retrieval_tool_may_be_among_the_agents_own_tools(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     tools = [returning(BIG), offload.retrieval_tool]
 
@@ -300,7 +300,7 @@ async def test_an_image_is_read_back_as_itself_where_asked_for(server: ScriptedS
     assert (url in raw) is native_media
 
 
-async def test_a_copy_of_the_retrieval_tool_may_have_a_name_of_its_own(server: ScriptedServer) -> None:
+async def test_a_copy_of_the_retrieval_tool_may_have_another_name(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     renamed = copy.copy(offload.retrieval_tool)
     renamed.name = "read_back"
@@ -319,7 +319,7 @@ def test_a_budget_for_a_step_is_refused() -> None:
         ToolOffloader(max_step_tokens=1_000)
 
 
-def test_one_offloader_may_serve_several() -> None:
+def test_several_tool_offloaders_may_share_one_offloader() -> None:
     offloader = Offloader()
 
     assert ToolOffloader(offloader).offloader is ToolOffloader(offloader).offloader is offloader

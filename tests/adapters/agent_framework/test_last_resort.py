@@ -87,7 +87,7 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: Scripte
     assert list(storage.entries("")) == []
 
 
-async def test_an_error_in_one_content_alone_is_offloaded(server: ScriptedServer) -> None:
+async def test_a_single_error_content_is_offloaded(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     script = await run(

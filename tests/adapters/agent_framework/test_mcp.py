@@ -1,4 +1,4 @@
-"""Tools of a real MCP server over stdio: the framework makes them functions like any other."""
+"""Tools of a real MCP server over stdio: the framework turns them into ordinary function tools."""
 
 # ruff: noqa: ANN401 - what servers return is of any type
 
@@ -54,7 +54,7 @@ server.run("stdio")
 
 
 async def run(server: ScriptedServer, offload: ToolOffloader, *turns: Any) -> tuple[Script, str]:
-    """Run an agent with the tools of the server; return its script, and the session as it is saved."""
+    """Run an agent with the tools of the server; return its script, and the session as it would be saved."""
     script = Script(*turns)
     rows = MCPStdioTool(name="rows", command=sys.executable, args=["-c", SERVER], max_host_payload_size_bytes=1)
     with playing(server, script) as client:

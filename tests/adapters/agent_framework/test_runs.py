@@ -1,4 +1,4 @@
-"""What a run makes of offloaded results: sessions, streams, parallel calls, agents as tools, handoffs."""
+"""How offloaded results fare in runs: sessions, streams, parallel calls, agents as tools, handoffs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_references_are_found_in_messages_and_in_what_a_session_keeps(serv
     assert offload.offloader.load(shown[0], scope="conversation-1").text == BIG
 
 
-async def test_references_in_what_a_tool_returned_are_not_taken_for_ours(server: ScriptedServer) -> None:
+async def test_a_reference_that_a_tool_returned_is_not_taken_for_ours(server: ScriptedServer) -> None:
     with playing(server, Script(call())) as client:
         response = await agent_on(client, None, [returning("fetch-0123456789abcdef-0123")]).run("Go.")
 
@@ -74,7 +74,7 @@ async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> 
 
 
 async def found_by(server: ScriptedServer, offload: ToolOffloader, number: int) -> str:
-    """Return what the agent of a conversation reads back of what its own tool returned, and what it lists."""
+    """Run a conversation; return what its agent reads back of its own tool's result, and what it lists."""
     session, script = f"conversation-{number}", Script(call(), reading(pattern="tenant"), [(RETRIEVAL_TOOL, {})])
     with playing(server, script) as client:
         agent = agent_on(client, offload, [returning(f"tenant {number}.\n{BIG}")])
@@ -83,7 +83,7 @@ async def found_by(server: ScriptedServer, offload: ToolOffloader, number: int) 
     return "".join(script.shown[-1][1:])
 
 
-async def test_conversations_at_once_read_and_list_their_own_alone(server: ScriptedServer) -> None:
+async def test_concurrent_conversations_read_and_list_only_their_own_content(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     found = await asyncio.gather(*(found_by(server, offload, number) for number in range(6)))
@@ -91,7 +91,7 @@ async def test_conversations_at_once_read_and_list_their_own_alone(server: Scrip
     assert [set(re.findall(r"tenant \d\.", text)) for text in found] == [{f"tenant {number}."} for number in range(6)]
 
 
-async def test_one_serves_agents_in_threads_with_event_loops_of_their_own(server: ScriptedServer) -> None:
+async def test_one_tool_offloader_serves_agents_in_threads_each_with_its_own_event_loop(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     with ThreadPoolExecutor(4) as threads:
@@ -142,7 +142,7 @@ async def test_what_an_agent_as_a_tool_streams_holds_no_raw_result(server: Scrip
 
 
 @pytest.mark.parametrize("shares", [True, False], ids=["with the session", "with a session of its own"])
-async def test_what_an_agent_as_a_tool_stored_is_readable_outside_if_it_has_the_session(
+async def test_what_an_agent_as_a_tool_stored_is_readable_outside_only_if_it_shares_the_session(
     server: ScriptedServer, shares: bool
 ) -> None:
     offload, inner = ToolOffloader(), Script(call())
@@ -168,7 +168,7 @@ async def test_a_large_answer_of_an_agent_as_a_tool_is_offloaded(server: Scripte
     assert outer.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_the_agent_after_a_handoff_reads_what_the_one_before_stored_in_a_common_scope(
+async def test_after_a_handoff_an_agent_reads_what_the_previous_one_stored_in_their_common_scope(
     server: ScriptedServer,
 ) -> None:
     offload = ToolOffloader()

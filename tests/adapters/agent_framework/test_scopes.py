@@ -26,7 +26,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    """Return the reference that one run stored, and what a second run with other options reads by it."""
     first = await run(server, offload, [returning(BIG)], call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     read = [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})]
@@ -85,7 +85,7 @@ async def test_the_ambient_scope_takes_precedence_over_the_session(server: Scrip
 
 
 class Memory(ContextProvider):
-    """Any other context provider: for one, the framework makes a session where the host gives none."""
+    """Some other context provider. With one, the framework makes a session when the host gives none."""
 
 
 async def test_a_deep_copy_of_the_provider_reads_what_the_middleware_stored(server: ScriptedServer) -> None:
@@ -144,6 +144,6 @@ async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server:
     assert "internal error" in script.shown[-1][1]
 
 
-def test_a_scope_that_can_be_none_is_refused() -> None:
+def test_an_invalid_scope_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         ToolOffloader(scope=7)  # type: ignore[arg-type]
