@@ -1,4 +1,4 @@
-"""The scripted model behind Anthropic's wire format, on loopback, for the real Claude Code that the SDK brings."""
+"""The scripted model behind Anthropic's wire format, on loopback. It serves the real Claude Code, which the SDK brings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Script: TypeAlias = "Callable[[list[str]], tuple[str, dict[str, object]] | None]
 
 
 def run_client(command: Sequence[str | Path], folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a client in ``folder`` with nothing to read, and return what it printed; it is ended after two minutes."""
+    """Run a client in ``folder`` with an empty input, and return what it printed. Two minutes are its limit."""
     return subprocess.run(
         command,
         env=env,
@@ -71,7 +71,7 @@ def events(model: str, number: int, call: tuple[str, dict[str, object]] | None) 
 def scripted_api(
     script: Script, *, bodies: list[dict[str, Any]] | None = None
 ) -> Iterator[tuple[str, list[list[str]]]]:
-    """Serve; yield the address, and the results that each request of the agent held. ``bodies`` gets all of each."""
+    """Serve; yield the address and the tool results in each request. ``bodies`` collects the whole requests."""
     seen: list[list[str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ def scripted_api(
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
-            if not body.get("tools") or not body.get("stream"):  # it asks for a title, or counts tokens
+            if not body.get("tools") or not body.get("stream"):  # the client asks for a title, or for a count of tokens
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return
             seen.append(results_in(body))

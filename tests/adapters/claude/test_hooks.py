@@ -1,4 +1,4 @@
-"""The hooks for the Claude Agent SDK: what they answer, and that its own runner takes them."""
+"""The hooks for the Claude Agent SDK: what they answer, and that the SDK's own runner accepts it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def said(response: object, *, tool: str = "Bash") -> PostToolUseHookInput:
 
 
 async def answer(matchers: dict[Any, list[HookMatcher]], response: object, **options: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what the hook puts in the place of a response; None if it says nothing."""
+    """Return what the hook puts in place of a response; None if it leaves the response alone."""
     ((event, (matcher,)),) = matchers.items()
     assert event == "PostToolUse"
     (hook,) = matcher.hooks
@@ -60,12 +60,12 @@ async def answer(matchers: dict[Any, list[HookMatcher]], response: object, **opt
 
 
 @pytest.mark.parametrize("step", ["texts_to_offload", "replaced"])
-async def test_a_large_response_is_looked_through_and_built_anew_off_the_event_loop(
+async def test_a_large_response_is_searched_and_rebuilt_off_the_event_loop(
     step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads, works = list[threading.Thread](), getattr(coatcheck_claude.hook, step)
 
-    def noting(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as what it stands in for
+    def noting(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - the arguments of either function
         threads.append(threading.current_thread())
         return works(*arguments, **named)
 
@@ -76,7 +76,7 @@ async def test_a_large_response_is_looked_through_and_built_anew_off_the_event_l
     assert threading.main_thread() not in threads
 
 
-async def test_a_small_response_waits_for_no_thread_and_a_large_one_not_for_those_of_the_host() -> None:
+async def test_no_response_waits_for_the_threads_of_the_host() -> None:
     busy, release = anyio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
@@ -113,7 +113,7 @@ async def test_a_result_that_stays_gets_no_answer(tool: str, response: object) -
     assert await answer(hooks(Offloader()), response, tool=tool) is None
 
 
-async def test_a_list_above_the_hard_limit_leaves_too() -> None:
+async def test_a_list_above_the_hard_limit_is_offloaded_too() -> None:
     offloader = Offloader()
     rows = [{"id": number, "state": "open"} for number in range(10_000)]
 
@@ -129,7 +129,7 @@ async def test_the_policies_of_the_offloader_decide() -> None:
     assert await answer(hooks(Offloader(policies={"Bash": Never()})), BASH) is None
 
 
-async def test_without_a_scope_it_is_the_session() -> None:
+async def test_without_a_scope_the_session_is_the_scope() -> None:
     offloader = Offloader(require_scope=True)
     placeholder = (await answer(hooks(offloader), BASH))["stdout"]
     reference = placeholder.splitlines()[2].split()[0]
@@ -140,12 +140,12 @@ async def test_without_a_scope_it_is_the_session() -> None:
 
 
 @pytest.mark.parametrize("scope", [5, "", print], ids=["number", "empty", "callable"])
-def test_what_is_no_scope_is_refused(scope: object) -> None:
+def test_an_invalid_scope_is_refused(scope: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^scope must be ((?!callable).)*$"):
         hooks(Offloader(), scope=cast("Any", scope))
 
 
-async def test_where_nothing_can_be_stored_the_result_stays_and_above_the_hard_limit_it_is_cut() -> None:
+async def test_where_nothing_can_be_stored_a_result_stays_or_is_cut_above_the_hard_limit() -> None:
     assert await answer(hooks(Offloader(FailingStorage())), BASH) is None
     cut = await answer(hooks(Offloader(FailingStorage(), max_inline_tokens=3_000)), BASH)
     assert cut["stdout"].startswith("Tool result cut. ")
@@ -171,7 +171,7 @@ async def test_a_response_that_is_too_deep_to_measure_stays(caplog: pytest.LogCa
 
 
 class Wire(Transport):
-    """What the SDK's runner talks to in place of a client: says one hook, and keeps what comes back."""
+    """Stands in for the client that the SDK's runner talks to: calls one hook, and keeps the answers."""
 
     def __init__(self, event: object) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -219,7 +219,7 @@ class Wire(Transport):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the runner leaves a stream open
-async def test_the_runner_of_the_sdk_takes_them() -> None:
+async def test_the_runner_of_the_sdk_takes_the_hooks_and_their_answer() -> None:
     options = ClaudeAgentOptions(hooks=hooks(Offloader()))
     assert options.hooks is not None
     wire = Wire(said(BASH))
@@ -240,7 +240,7 @@ async def test_the_runner_of_the_sdk_takes_them() -> None:
     assert output["updatedToolOutput"]["stdout"].startswith(OPENING)
 
 
-async def test_the_server_reads_back_and_says_what_is_wrong() -> None:
+async def test_the_server_reads_back_and_answers_an_unknown_reference_with_an_error() -> None:
     offloader = Offloader()
     placeholder = (await answer(hooks(offloader, scope="user-7"), BASH))["stdout"]
     reference = placeholder.splitlines()[2].split()[0]

@@ -1,6 +1,6 @@
-"""The real Claude Code, as the SDK brings it, against a scripted model on loopback: what reaches the model counts.
+"""The real Claude Code, as the SDK brings it, with a scripted model on loopback: checks what reaches the model.
 
-A client drops an answer of another shape without a word. Only the request that it sends next shows whether it did.
+Claude Code silently drops an answer of the wrong shape. Only its next request shows whether it did.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason="this wheel of the S
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
-    """Return the variables of a client that reaches nothing but loopback, and no settings of whoever runs the tests."""
+    """Return an environment in which a client reaches only loopback and reads no settings of the tests' user."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -64,7 +64,7 @@ def reference_in(placeholder: str) -> str:
 
 
 def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
-    """Bash, Read, Grep, a notebook; then ``coatcheck get`` as the placeholder says it, which stays whole."""
+    """Bash, Read, Grep, a notebook; then the ``coatcheck get`` of the placeholder, whose output stays whole."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         match len(results):
@@ -104,7 +104,7 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
 
 
 def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: Path, files: Path) -> None:
-    """The summary of the scripted model is ``done``: it names nothing."""
+    """The summary of the scripted model is just ``done``, so only the hook can name the references."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         is_first = not results and len(bodies) == 1

@@ -91,7 +91,7 @@ class Talk:
 async def run(
     server: GeminiServer, plugin: BasePlugin, tools: Sequence[Any], *turns: Turn, agent: Any = None, **more: Any
 ) -> Script:
-    """Run an agent with these tools once, and return the script it played."""
+    """Run an agent with these tools once, and return the script that it played."""
     script = Script(*turns)
     with playing(server, script, tools, **(agent or {})) as made:
         await Talk(agent=made, plugins=[plugin], **more).ask()
@@ -99,5 +99,5 @@ async def run(
 
 
 def texts_in(events: Sequence[Event]) -> str:
-    """Return all that events hold, as JSON."""
+    """Return everything in the events, as JSON."""
     return "\n".join(event.model_dump_json() for event in events)

@@ -53,7 +53,7 @@ async def test_an_agent_reads_back_from_files_of_the_service(server: GeminiServe
     assert len(await service.list_artifact_keys(app_name="coatcheck", user_id="coatcheck")) > 0
 
 
-def test_what_is_no_entry_is_not_listed() -> None:
+def test_a_file_that_is_not_an_entry_is_not_listed() -> None:
     service = InMemoryArtifactService()
     storage = ArtifactServiceBridge(service)
     entry = make_entry(b"content")

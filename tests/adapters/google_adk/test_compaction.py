@@ -1,4 +1,4 @@
-"""What ADK's summary of older events leaves of a placeholder, and what our line adds."""
+"""ADK's summary of older events drops references; the line of ``keep_references`` keeps them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*EXPERIMENTAL.*:UserWarning")
 
 
 class KeepingReferences(LlmEventSummarizer):
-    """The summarizer of the page of ADK."""
+    """The summarizer on the docs page about ADK."""
 
     async def maybe_summarize_events(self, *, events: list[Event]) -> Event | None:
         summary = await super().maybe_summarize_events(events=events)

@@ -1,4 +1,4 @@
-"""What becomes of each result of a tool, and of each block."""
+"""Each tool result becomes blocks, and each block becomes an entry of a result again."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_result_of_an_mcp_server_becomes_blocks(result: object, blocks: list[B
 @pytest.mark.parametrize(
     "item", [{**text("a"), "url": "b"}, {"type": "paragraph", "body": "a"}, {"type": "x", "resource": "a"}], ids=repr
 )
-def test_a_document_of_typed_items_is_json_of_which_nothing_is_lost(item: dict[str, object]) -> None:
+def test_a_document_of_typed_items_becomes_json_and_loses_nothing(item: dict[str, object]) -> None:
     document: dict[str, Any] = {"type": "doc", "content": [item]}
     assert list(blocks_of(document)) == [JsonBlock(document)]
     assert media_tokens(document) is None
@@ -159,7 +159,7 @@ def test_a_document_of_typed_items_is_json_of_which_nothing_is_lost(item: dict[s
     ],
     ids=repr,
 )
-def test_plainly_it_becomes_texts(result: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_texts(result: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(result)) == blocks
 
 
@@ -191,7 +191,7 @@ def test_a_block_becomes_an_entry(block: Block, entry: object) -> None:
     ],
     ids=repr,
 )
-def test_one_text_becomes_a_result_that_is_an_error_if_the_whole_was_one(result: object, wrapper: str) -> None:
+def test_one_text_becomes_a_result_or_an_error_as_the_original_was(result: object, wrapper: str) -> None:
     assert result_of([TextBlock("text")], result) == {wrapper: "text"}
 
 
@@ -209,7 +209,7 @@ def test_one_text_becomes_a_result_that_is_an_error_if_the_whole_was_one(result:
     ],
     ids=repr,
 )
-def test_an_error_is_told_by_convention(result: object, error: bool) -> None:
+def test_errors_are_recognised_by_convention(result: object, error: bool) -> None:
     assert is_error(result) is error
 
 
@@ -235,7 +235,7 @@ def itself() -> list[object]:
     ],
     ids=ascii,
 )
-def test_only_a_small_plain_result_has_a_text_at_once(result: object, words: str | None) -> None:
+def test_only_a_small_plain_result_gets_its_text_without_a_conversion(result: object, words: str | None) -> None:
     assert small_text_of(result) == words
 
 
@@ -257,7 +257,7 @@ def test_media_of_an_mcp_server_cost_what_their_base64_does() -> None:
     ],
     ids=["of the image", "of a text", "structured"],
 )
-def test_what_is_next_to_media_counts_too(result: object) -> None:
+def test_text_and_metadata_next_to_media_count_too(result: object) -> None:
     assert (media_tokens(result) or 0) >= 1_000
 
 

@@ -1,4 +1,4 @@
-"""What earlier versions left in sessions and artifacts of ADK: the session goes on, and the artifacts are read."""
+"""Sessions and artifacts that earlier versions saved: the session goes on, and the artifacts can be read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.contract.gemini import GeminiServer
 
 
-@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # ADK's, where it looks at the schema
+@pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # ADK leaves it open after it checks the schema
 @every_version
 async def test_a_session_goes_on(server: GeminiServer, version: str, tmp_path: Path) -> None:
     left, plugin = left_by(version, "google-adk", tmp_path), OffloadPlugin(FileStorage(tmp_path / "artifacts"))
@@ -33,7 +33,7 @@ async def test_a_session_goes_on(server: GeminiServer, version: str, tmp_path: P
         await Talk(agent=agent, plugins=[plugin], service=service).ask()
 
     after = await service.get_session(app_name=APP, user_id=USER, session_id=SESSION)
-    gc.collect()  # where the warning is ignored, and not in the middle of another test
+    gc.collect()  # collect here, where the warning is ignored, and not in the middle of another test
     assert after is not None
     (found,) = filter(None, map(offloaded_references, saved.events))
     assert list(found) == [reference for contents in left.references for reference in contents]

@@ -77,7 +77,7 @@ server.run("stdio")
 
 @asynccontextmanager
 async def connected() -> AsyncIterator[McpToolset]:
-    """Give the tools of a server; a test's fixture would end it in another task than began it."""
+    """Yield the tools of a server. Not a fixture: pytest would close it in another task."""
     server = StdioServerParameters(command=sys.executable, args=["-c", SERVER])
     tools = McpToolset(connection_params=StdioConnectionParams(server_params=server, timeout=240))
     try:
@@ -118,11 +118,11 @@ async def test_media_become_marks_and_small_results_and_errors_stay(server: Gemi
 
     large, small, failed = script.shown[-1]
     assert "[image: png, 30000 bytes | ref: " in large
-    assert small == ""  # more than a text: what the MCP server returned
+    assert small == ""  # not a single text but the whole result of the MCP server, which the script shows as ""
     assert failed == ""
 
 
-async def test_what_items_say_next_to_their_texts_is_stored(server: GeminiServer) -> None:
+async def test_other_fields_of_text_items_are_stored_too(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
     async with connected() as tools:
         script = await run(server, plugin, [tools], call("read", count=40), reading(pattern="file:///37.txt"))

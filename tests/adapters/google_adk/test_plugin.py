@@ -1,4 +1,4 @@
-"""What the plugin does with one call: what stays, what is offered, what is told."""
+"""What the plugin does with one call: what it offloads, what stays, and what it warns about."""
 
 # ruff: noqa: ANN401 - what ADK and tools pass is of any type
 
@@ -58,7 +58,7 @@ async def test_a_function_with_a_dictionary_is_offloaded_as_json(server: GeminiS
 
 
 async def test_a_result_that_stays_is_the_very_same_object(server: GeminiServer) -> None:
-    class Few(BaseModel):  # not small at once, so that the whole way is gone
+    class Few(BaseModel):  # not recognised as small at once, so that it takes the whole path
         rows: list[int]
 
     class Last(BasePlugin):
@@ -90,10 +90,10 @@ async def test_what_media_cost_is_not_counted_on_the_event_loop(
     assert threading.current_thread() not in threads
 
 
-async def test_nothing_counts_the_media_of_a_result_that_is_not_of_mcp(
+async def test_media_are_counted_only_in_results_of_mcp_servers(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(hook, "media_tokens", None)  # to call it would leave a warning and the raw result
+    monkeypatch.setattr(hook, "media_tokens", None)  # a call would log a warning and leave the raw result
 
     script = await run(server, OffloadPlugin(), [returning({"rows": BIG})], call())
 
@@ -131,7 +131,7 @@ async def test_the_host_may_keep_results(server: GeminiServer, of_the_tool: Any,
     assert script.shown[-1] == [BIG]
 
 
-async def test_what_a_callback_answers_instead_of_a_tool_is_a_result_like_any_other(server: GeminiServer) -> None:
+async def test_a_callbacks_answer_in_place_of_a_tool_is_offloaded_like_any_result(server: GeminiServer) -> None:
     def answer(tool: Any, args: Any, tool_context: Any) -> dict[str, Any]:
         return {"result": BIG}
 
@@ -145,7 +145,7 @@ async def test_an_exception_of_a_tool_passes(server: GeminiServer) -> None:
         await run(server, OffloadPlugin(), [returning(LookupError("no such page"))], call())
 
 
-async def test_what_another_plugin_makes_of_an_exception_is_an_error(server: GeminiServer) -> None:
+async def test_an_error_that_another_plugin_makes_of_an_exception_stays(server: GeminiServer) -> None:
     class Excusing(BasePlugin):
         async def on_tool_error_callback(self, **_: Any) -> dict[str, Any]:
             return {"error": BIG}
@@ -211,7 +211,7 @@ async def test_an_agent_that_has_the_tool_already_is_offered_it_once(
     assert not caplog.records
 
 
-async def test_a_tool_of_the_users_with_the_same_name_is_warned_of_and_no_placeholder_names_it(
+async def test_a_users_tool_of_the_same_name_logs_a_warning_and_no_placeholder_names_it(
     server: GeminiServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     tools = [returning(BIG), returning("mine", RETRIEVAL_TOOL)]
@@ -246,12 +246,12 @@ def test_a_budget_for_a_step_is_refused() -> None:
         OffloadPlugin(max_step_tokens=1_000)
 
 
-def test_a_scope_that_can_be_none_is_refused() -> None:
+def test_an_invalid_scope_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         OffloadPlugin(scope=7)  # type: ignore[arg-type]
 
 
-def test_one_offloader_may_serve_several() -> None:
+def test_several_plugins_may_share_one_offloader() -> None:
     offloader = Offloader()
 
     assert OffloadPlugin(offloader).offloader is OffloadPlugin(offloader, name="second").offloader is offloader

@@ -1,4 +1,4 @@
-"""What a run makes of offloaded results: sessions, streams, other plugins, sub-agents, agents as tools."""
+"""How offloaded results fare in runs: sessions, streams, other plugins, sub-agents, agents as tools."""
 
 # ruff: noqa: ANN401 - what ADK passes is of any type
 
@@ -98,7 +98,7 @@ async def test_parallel_calls_answer_their_own_calls(server: GeminiServer) -> No
     assert [reference[:8] for reference in references] == [f"fetch_{number}-" for number in range(4)]
 
 
-async def test_a_plugin_before_ours_is_offloaded_and_one_behind_sees_no_raw_result(server: GeminiServer) -> None:
+async def test_a_plugin_before_ours_sees_the_raw_result_and_one_after_ours_does_not(server: GeminiServer) -> None:
     seen: list[Any] = []
 
     class Noting(BasePlugin):
@@ -111,7 +111,7 @@ async def test_a_plugin_before_ours_is_offloaded_and_one_behind_sees_no_raw_resu
     assert seen == [BIG]
 
 
-async def test_what_a_plugin_before_ours_changes_in_place_is_offloaded(server: GeminiServer) -> None:
+async def test_a_change_in_place_by_a_plugin_before_ours_is_offloaded(server: GeminiServer) -> None:
     class Redacting(BasePlugin):
         async def after_tool_callback(self, *, result: Any, **_: Any) -> None:
             result["result"] = result["result"].replace("line", "row")
@@ -124,7 +124,7 @@ async def test_what_a_plugin_before_ours_changes_in_place_is_offloaded(server: G
     assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG.replace("line", "row")
 
 
-async def test_what_a_plugin_before_ours_returns_reaches_the_model_as_it_is(server: GeminiServer) -> None:
+async def test_a_result_that_a_plugin_before_ours_returns_reaches_the_model_unchanged(server: GeminiServer) -> None:
     class Redacting(BasePlugin):
         async def after_tool_callback(self, *, result: Any, **_: Any) -> dict[str, Any]:
             return {"result": result["result"].replace("line", "row")}
@@ -136,7 +136,7 @@ async def test_what_a_plugin_before_ours_returns_reaches_the_model_as_it_is(serv
     assert script.shown[-1] == [BIG.replace("line", "row")]
 
 
-async def test_the_agent_after_a_transfer_reads_what_the_one_before_stored(server: GeminiServer) -> None:
+async def test_after_a_transfer_an_agent_reads_what_the_previous_one_stored(server: GeminiServer) -> None:
     first = Script(call(), call("transfer_to_agent", agent_name="billing"))
     second = Script(asking(first))
     with playing(server, second, name="billing") as billing, playing(server, first, [returning(BIG)]) as triage:
@@ -147,7 +147,7 @@ async def test_the_agent_after_a_transfer_reads_what_the_one_before_stored(serve
     assert MIDDLE in second.shown[-1][-1]
 
 
-async def test_the_next_agent_of_a_workflow_is_offered_the_tool_for_what_it_is_shown(server: GeminiServer) -> None:
+async def test_the_next_agent_of_a_workflow_is_offered_the_tool_if_it_sees_a_placeholder(server: GeminiServer) -> None:
     first = Script(call())
     second = Script(asking(first))
     with playing(server, first, [returning(BIG)], name="first") as one, playing(server, second, name="second") as two:
@@ -186,7 +186,7 @@ async def test_an_agent_as_a_tool_shares_the_scope_of_the_conversation(server: G
     assert plugin.offloader.load(shown_references(inner.shown[-1][0])[0], scope=CONVERSATION).text == BIG
 
 
-async def test_an_agent_that_a_tool_runs_for_another_user_does_not(server: GeminiServer) -> None:
+async def test_an_agent_that_a_tool_runs_for_another_user_does_not_share_the_scope(server: GeminiServer) -> None:
     plugin, inner = OffloadPlugin(), Script(call())
     with playing(server, inner, [returning(BIG)], name="helper") as helper:
 
@@ -235,14 +235,14 @@ async def test_a_callback_of_the_agent_sees_only_what_stays(server: GeminiServer
     assert seen == ["few"]
 
 
-async def test_the_output_of_a_tool_that_is_a_node_of_a_workflow_stays(server: GeminiServer) -> None:
+async def test_the_output_of_a_tool_as_a_workflow_node_stays(server: GeminiServer) -> None:
     workflows = pytest.importorskip("google.adk.workflow")
     got: list[Any] = []
 
     def read_log(question: str) -> dict[str, Any]:
         return {"asked": question, "lines": BIG.splitlines()}
 
-    def ask(node_input: object) -> dict[str, str]:  # before ADK 2.12, a tool takes nothing else from a node
+    def ask(node_input: object) -> dict[str, str]:  # before ADK 2.12, a tool takes only a dictionary from a node
         return {"question": "Go."}
 
     def count(node_input: dict[str, Any]) -> str:
@@ -258,13 +258,13 @@ async def test_the_output_of_a_tool_that_is_a_node_of_a_workflow_stays(server: G
     assert script.shown[-1][-1].startswith("Tool result offloaded.")
 
 
-async def test_an_agent_may_have_the_name_that_adk_has_for_none(server: GeminiServer) -> None:
+async def test_an_agent_may_be_called_unknown_as_adk_calls_a_missing_agent(server: GeminiServer) -> None:
     script = await run(server, OffloadPlugin(), [returning(BIG)], call(), agent={"name": "unknown"})
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_a_copy_of_the_retrieval_tool_may_have_a_name_of_its_own(server: GeminiServer) -> None:
+async def test_a_copy_of_the_retrieval_tool_may_have_another_name(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
     renamed = copy.copy(plugin.retrieval_tool)
     renamed.name = "read_back"

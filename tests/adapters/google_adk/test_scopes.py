@@ -28,7 +28,7 @@ NOBODY = {"user": "debug_user_id", "session": "debug_session_id"}
 async def stored_and_read(
     server: GeminiServer, plugin: OffloadPlugin, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    """Return the reference that one run stored, and what a second run with other options reads by it."""
     first = await run(server, plugin, [returning(BIG)], call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     second = await run(server, plugin, [OTHER], [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})], **then)
@@ -44,7 +44,7 @@ async def test_the_app_the_user_and_the_session_are_the_scope(server: GeminiServ
     assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG
 
 
-async def test_a_task_that_a_tool_leaves_behind_acts_for_its_own_session(server: GeminiServer) -> None:
+async def test_a_background_task_of_a_tool_stores_in_the_session_that_it_runs(server: GeminiServer) -> None:
     plugin, ended, workers = OffloadPlugin(), asyncio.Event(), []
 
     async def work() -> None:
@@ -64,7 +64,7 @@ async def test_a_task_that_a_tool_leaves_behind_acts_for_its_own_session(server:
     assert (await plugin.offloader.alist(scope=(*CONVERSATION[:2], "later"))).contents
 
 
-async def test_the_references_in_a_session_can_be_kept(server: GeminiServer) -> None:
+async def test_keep_references_finds_the_references_in_a_session(server: GeminiServer) -> None:
     script = await run(server, OffloadPlugin(), [returning(BIG)], call())
     placeholder = script.shown[-1][0]
     response = FunctionResponse(name="fetch", response={"result": placeholder})
@@ -109,7 +109,7 @@ async def test_the_ambient_scope_takes_precedence_over_the_session(server: Gemin
     assert plugin.offloader.load(shown_references(script.shown[-1][0])[0], scope="tenant-7").text == BIG
 
 
-async def test_the_session_that_all_debugging_runs_share_is_no_scope(server: GeminiServer) -> None:
+async def test_the_session_that_all_debug_runs_share_is_not_used_as_a_scope(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
 
     reference, found = await stored_and_read(server, plugin, then=NOBODY, **NOBODY)
@@ -118,7 +118,7 @@ async def test_the_session_that_all_debugging_runs_share_is_no_scope(server: Gem
     assert plugin.offloader.load(reference, scope="default").text == BIG
 
 
-async def test_a_user_without_a_name_has_no_scope_but_is_stored_for(server: GeminiServer) -> None:
+async def test_a_user_without_a_name_stores_in_the_default_scope(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
 
     reference, found = await stored_and_read(server, plugin, then={"user": ""}, user="")
@@ -127,7 +127,7 @@ async def test_a_user_without_a_name_has_no_scope_but_is_stored_for(server: Gemi
     assert plugin.offloader.load(reference, scope="default").text == BIG
 
 
-async def test_runs_one_after_another_in_one_task_have_scopes_of_their_own(server: GeminiServer) -> None:
+async def test_successive_runs_in_one_task_have_their_own_scopes(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
 
     first = await run(server, plugin, [returning(BIG)], call(), session="session-1")
