@@ -1,4 +1,4 @@
-"""The scripted model behind Anthropic's wire format, on loopback. It serves the real Claude Code, which the SDK brings."""
+"""The scripted model behind Anthropic's wire format, on loopback, for the real Claude Code, which the SDK brings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Real agents around a scripted chat generator, and what tools return in Haystack, for the tests of this adapter.
 
-Only building, running and small samples belong here. The generator says what its script holds, and keeps what it was
+Only building, running and small samples belong here. The generator plays its script, and keeps the messages that it was
 sent.
 """
 

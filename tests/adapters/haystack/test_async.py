@@ -49,7 +49,7 @@ BIG_MEDIUM = base64.b64encode(bytes(range(256)) * 8_000).decode()
 
 
 class Sleeping(OffloadPolicy):
-    """A policy that asks a slow service; the sleep is what blockbuster looks for, and takes no time."""
+    """A policy that asks a slow service. blockbuster catches the sleep, which takes no time."""
 
     def should_offload(self, tool_name: str, result: str, state: State) -> bool:
         time.sleep(0)

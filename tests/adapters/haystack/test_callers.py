@@ -1,4 +1,4 @@
-"""Who asked for a result, and copies of it in ``meta``: what stays whole, and what leaves and comes back."""
+"""Results that code asked for stay whole. Copies of a text in ``meta`` leave with it and come back."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -42,7 +42,7 @@ def with_extra(content: Any, *extras: dict[str, Any], meta: dict[str, Any] | Non
 
 
 async def applied(hook: ToolResultOffloadHook, state: State, mode: str) -> list[bool]:
-    """Return which results left."""
+    """Return, for each result, whether it was offloaded."""
     await hook.run_async(state) if mode == "async" else hook.run(state)
     return [text_of(result).startswith(OPENING) for result in results(state.data["messages"])]
 
@@ -59,7 +59,7 @@ async def test_what_code_asked_for_stays_whole_above_every_limit(strategies: Any
 
 @RUNS
 @STRATEGIES
-async def test_one_call_is_kept_by_a_mark_in_it(strategies: Any, mode: str) -> None:
+async def test_a_mark_in_a_call_keeps_its_result(strategies: Any, mode: str) -> None:
     state = with_extra(LONG, {"coatcheck": "keep"}, {"coatcheck": "offload"})
     hook = ToolResultOffloadHook(InMemoryStorage(), strategies)
 
@@ -68,7 +68,7 @@ async def test_one_call_is_kept_by_a_mark_in_it(strategies: Any, mode: str) -> N
 
 @RUNS
 @STRATEGIES
-async def test_a_run_is_kept_by_a_mark_in_its_context(strategies: Any, mode: str) -> None:
+async def test_a_mark_in_the_context_of_a_run_keeps_its_results(strategies: Any, mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), strategies)
     agent, _ = agent_of([tool("search", LONG)], call(("search", {})), say(), hook=hook)
 
@@ -122,7 +122,7 @@ async def test_meta_stays_where_the_result_stays_or_the_host_wants_it(mode: str)
     assert restore_meta(kept.data["messages"][-1], never.offloader) == {"raw": LONG}
 
 
-def test_what_the_host_wants_of_meta_is_written_down(tmp_path: Path) -> None:
+def test_keep_meta_is_serialized(tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), keep_meta=True)
 
     assert ToolResultOffloadHook.from_dict(hook.to_dict()).keep_meta is True

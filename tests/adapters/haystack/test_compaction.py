@@ -61,7 +61,7 @@ def text_in(messages: list[ChatMessage]) -> str:
 
 
 def raw(conversation: list[ChatMessage]) -> list[ChatMessage]:
-    """Return the same conversation with whole results, for which the compactors are made."""
+    """Return the same conversation with whole results, which the compactors are made for."""
     return [
         ChatMessage.from_tool(LONG, origin=message.tool_call_result.origin) if message.tool_call_result else message
         for message in conversation

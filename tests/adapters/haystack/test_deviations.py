@@ -1,4 +1,4 @@
-"""Where ours differs from Haystack's own hook, on purpose: all of it, each with both sides pinned."""
+"""Where ours differs from Haystack's own hook, on purpose: every deviation, with the behaviour of both sides pinned."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -100,7 +100,7 @@ async def test_calls_without_ids_in_two_runs_do_not_overwrite_each_other(
     assert store.read(found[1]) == LONG + "another"
 
 
-def test_one_store_may_serve_many_and_each_scope_reads_its_own(tmp_path: Path) -> None:
+def test_one_store_may_serve_many_scopes_and_each_reads_its_own(tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), ALWAYS)
     state = state_of(LONG)
     with coatcheck.scope("tenant-a"):

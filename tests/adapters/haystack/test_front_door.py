@@ -1,4 +1,4 @@
-"""The public names: one changed import, the thin module for Haystack's YAML, and what is said without the extra."""
+"""The public names: one changed import, the thin module for Haystack's YAML, and the error without the extra."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def test_every_name_is_there_and_no_other() -> None:
         _ = coatcheck_haystack.ContextOffloader
 
 
-def test_what_is_written_down_by_its_module_is_found_there() -> None:
+def test_serialized_names_are_found_in_the_module_that_they_name() -> None:
     for name in thin.__all__:
         assert getattr(thin, name) is getattr(coatcheck_haystack, name)
         assert getattr(thin, name).__module__ == "haystack_integrations.hooks.coatcheck"
 
 
-def test_the_shared_packages_stay_open_to_others() -> None:
+def test_the_shared_packages_stay_namespace_packages() -> None:
     for name in ("haystack_integrations", "haystack_integrations.hooks"):
         assert getattr(sys.modules[name], "__file__", None) is None
 

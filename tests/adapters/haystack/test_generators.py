@@ -1,6 +1,7 @@
-"""What generators of other providers make of our messages: their real clients send them to a server on loopback.
+"""How other providers' generators send our messages: their real clients talk to a server on loopback.
 
-Several generators serialize a tool's result as it is, and take a ``str`` only. What a client cannot send ends the run.
+Several generators pass a tool's result on unchanged, and only a ``str`` works. A result that a client cannot send ends
+the run.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type

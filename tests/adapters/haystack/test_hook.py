@@ -84,7 +84,7 @@ async def test_the_whole_job(mode: str, tmp_path: Path) -> None:
 
 
 @RUNS
-async def test_references_are_in_the_messages_meta_and_load_the_whole(mode: str) -> None:
+async def test_references_in_the_meta_of_a_message_load_the_whole_result(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
     agent, _ = agent_of([SEARCH], call(("search", {})), say(), hook=hook)
 
@@ -227,7 +227,7 @@ def test_errors_stay_with_a_ready_offloader_too() -> None:
 
 
 @RUNS
-async def test_errors_leave_where_that_is_wanted(mode: str) -> None:
+async def test_errors_leave_with_offload_errors(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}, offload_errors=True)
     agent, _ = agent_of([tool("bad", ValueError(LONG))], call(("bad", {})), say(), hook=hook)
 
@@ -282,7 +282,7 @@ def test_events_tell_of_kept_results_too() -> None:
     ("knobs", "limit"),
     [({"preview_chars": 40}, 10), ({"preview_tokens": 300}, 300), ({}, 50), ({"preview_chars": 0}, 0)],
 )
-def test_the_preview_has_at_most_so_many_tokens(knobs: dict[str, Any], limit: int) -> None:
+def test_the_preview_keeps_to_its_limit(knobs: dict[str, Any], limit: int) -> None:
     state = state_of("word " * 20_000)
 
     ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}, **knobs).run(state)
@@ -354,7 +354,7 @@ async def test_a_storage_that_fails_leaves_the_result_and_a_warning(
 
 
 @RUNS
-async def test_the_whole_hook_may_fail_and_the_run_goes_on(
+async def test_a_hook_that_fails_leaves_the_result_and_the_run_goes_on(
     mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -384,7 +384,7 @@ def test_a_hook_may_be_shared_with_a_retrieval_tool_of_another_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["store", "preview_chars", "preview_tokens"])
-def test_what_a_hook_was_made_with_is_not_changed_without_effect(name: str) -> None:
+def test_the_arguments_of_a_hook_cannot_be_reassigned(name: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
 
     with pytest.raises(AttributeError):

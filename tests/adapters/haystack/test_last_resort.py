@@ -104,7 +104,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(mode: str, mon
 
 @RUNS
 @pytest.mark.parametrize("broken_part", ["scope", "store", "strategy"])
-async def test_nothing_is_stored_where_nobody_knows_where_or_for_whom(mode: str, broken_part: str) -> None:
+async def test_nothing_is_stored_if_the_store_the_scope_or_the_strategy_is_broken(mode: str, broken_part: str) -> None:
     def broken(*_: object) -> str:
         raise LookupError
 
@@ -160,7 +160,7 @@ async def test_above_50_000_tokens_a_result_leaves_whatever_a_strategy_says(mode
 
 
 @pytest.mark.parametrize("characters", [12_499, 12_500, 12_501])
-def test_what_is_not_looked_at_cannot_have_50_000_tokens(characters: int) -> None:
+def test_a_result_that_is_skipped_unseen_cannot_have_50_000_tokens(characters: int) -> None:
     asked: list[int] = []
     hook = ToolResultOffloadHook(InMemoryStorage(), {})
     offload_step = hook.offloader.offload_step

@@ -1,4 +1,4 @@
-"""Haystack's compactor that offloads older results, in one agent with our hook: no result twice, no reference lost."""
+"""Haystack's compactor offloads older results: next to our hook, no result is stored twice and no reference is lost."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -40,7 +40,7 @@ WINDOW = 2_000
 
 
 class Watched(FileSystemToolResultStore):
-    """Counts what is written."""
+    """Notes every content that is written."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -58,7 +58,7 @@ def compactor_of(store: Any) -> Any:
 
 
 def agent_with(store: Any, *script: Any, ours_first: bool) -> tuple[Agent, ToolResultOffloadHook, Scripted]:
-    """Return an agent with both, named in one order or the other."""
+    """Return an agent with both, in one order or the other."""
     hook, generator = ToolResultOffloadHook(store), Scripted(*script)
     both = [("after_tool", [hook]), ("before_llm", [compactor_of(store)])]
     agent = Agent(
@@ -110,7 +110,7 @@ async def test_each_result_is_stored_once_and_read_back_by_its_reference(
 
 
 def marked_by(which: str, store: Any) -> list[ChatMessage]:
-    """Return a conversation whose only result one of the two has put away."""
+    """Return a conversation whose only result was offloaded by one of the two."""
     state = state_of(LONG)
     if which == "ours":
         ToolResultOffloadHook(store, {"*": AlwaysOffload()}).run(state)
@@ -129,7 +129,7 @@ class Characters:
 
 
 @pytest.mark.parametrize("first", ["ours", "theirs"])
-def test_what_one_has_put_away_the_other_leaves_as_it_is(first: str, tmp_path: Path) -> None:
+def test_the_hook_and_the_compactor_leave_each_others_results_alone(first: str, tmp_path: Path) -> None:
     store = Watched(tmp_path)
     before = marked_by(first, store)
 

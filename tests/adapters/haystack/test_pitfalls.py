@@ -58,7 +58,7 @@ def texts_in(folder: Path) -> list[str]:
 
 
 @RUNS
-async def test_nothing_in_the_state_is_copied_deeply(mode: str) -> None:
+async def test_nothing_in_the_state_is_deep_copied(mode: str) -> None:
     class Uncopyable:
         def __deepcopy__(self, memo: object) -> Any:
             msg = "a lock cannot be copied"
@@ -106,7 +106,7 @@ async def test_errors_of_unknown_tools_come_first_and_each_result_keeps_its_plac
 
 
 @RUNS
-async def test_calls_without_ids_are_as_good_as_any(mode: str) -> None:
+async def test_results_of_calls_without_ids_leave_and_are_read_back(mode: str) -> None:
     agent, _ = agent_of(
         [SEARCH, tool("other", LONG + "other")],
         call(("search", {}), ("other", {}), prefix=None),
@@ -196,7 +196,7 @@ async def test_without_the_retrieval_tool_no_tool_is_named(mode: str) -> None:
 
 
 @RUNS
-async def test_an_agent_that_cannot_read_back_is_noticed_once_something_left(
+async def test_an_agent_that_cannot_read_back_logs_one_warning_once_something_left(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -210,7 +210,7 @@ async def test_an_agent_that_cannot_read_back_is_noticed_once_something_left(
 
 
 @RUNS
-async def test_a_users_tool_of_the_same_name_is_noticed_once(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_users_tool_of_the_same_name_logs_one_warning(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     users = tool("retrieve_offloaded_content", LONG)
     hook = ToolResultOffloadHook(InMemoryStorage())
     agent, _ = agent_of(
@@ -240,7 +240,7 @@ def test_two_tools_of_one_name_are_refused_by_haystack_itself() -> None:
 
 
 @RUNS
-async def test_what_a_tool_keeps_for_itself_is_never_changed(mode: str) -> None:
+async def test_objects_that_a_tool_caches_are_never_changed(mode: str) -> None:
     cached = [TextContent(LONG), IMAGE]
     before = [(type(part), vars(part).copy()) for part in cached]
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -357,7 +357,7 @@ async def test_control_flow_passes(mode: str) -> None:
 
 
 @RUNS
-async def test_an_error_of_a_tool_passes_as_the_agent_wants_it(mode: str) -> None:
+async def test_an_error_of_a_tool_is_raised_if_the_agent_raises_errors(mode: str) -> None:
     agent, _ = agent_of(
         [tool("bad", ValueError("broken"))],
         call(("bad", {})),
@@ -387,7 +387,7 @@ async def test_the_next_hook_runs_and_sees_the_placeholder(mode: str) -> None:
 
 
 @RUNS
-async def test_two_of_ours_offload_once(mode: str) -> None:
+async def test_two_of_our_hooks_offload_a_result_once(mode: str) -> None:
     first, second = (ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}) for _ in range(2))
     agent, _ = agent_of([SEARCH], call(("search", {})), say(), hooks=[first, second])
 
@@ -397,7 +397,7 @@ async def test_two_of_ours_offload_once(mode: str) -> None:
 
 
 @RUNS
-async def test_outputs_to_state_keep_the_whole(mode: str) -> None:
+async def test_outputs_to_state_keep_the_whole_result(mode: str) -> None:
     def give() -> dict[str, str]:
         return {"rows": LONG}
 

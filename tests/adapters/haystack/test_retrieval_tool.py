@@ -243,7 +243,7 @@ async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(
 @pytest.mark.parametrize(
     ("owner", "advice"), [(InMemoryStorage(), "read(reference)"), (Offloader(), "put an Offloader into hook_context")]
 )
-async def test_a_runs_store_that_is_none_is_for_the_host_to_mend_and_no_advice_for_the_model(
+async def test_an_invalid_store_of_a_run_is_explained_to_the_host_and_not_to_the_model(
     mode: str, owner: InMemoryStorage | Offloader, advice: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = state_of(hook_context={"tool_result_store": "./results"})
@@ -264,7 +264,7 @@ def test_it_may_be_in_a_toolset() -> None:
     assert f"{RETRIEVAL_TOOL}(reference, " in text_of(last(state))
 
 
-def test_a_copy_of_a_state_shares_it() -> None:
+def test_a_copy_of_a_state_shares_the_tool() -> None:
     tool = RetrievalTool(InMemoryStorage())
     state = state_of(tools=[tool])
 

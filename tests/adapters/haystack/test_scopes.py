@@ -57,7 +57,7 @@ async def found_in(hook: ToolResultOffloadHook, scope: Scope, mode: str, **kwarg
 
 
 @RUNS
-async def test_the_argument_goes_before_all(mode: str) -> None:
+async def test_the_argument_takes_precedence_over_all_else(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), scope="argument")
 
     with coatcheck.scope("ambient"):
@@ -72,14 +72,14 @@ async def test_a_callable_gets_the_state(mode: str) -> None:
 
 
 @RUNS
-async def test_a_callable_may_leave_it_to_the_next(mode: str) -> None:
+async def test_a_callable_that_returns_none_leaves_the_scope_to_the_next_source(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), scope=lambda _: None)
 
     assert await found_in(hook, "context", mode, hook_context={SCOPE_CONTEXT_KEY: "context"})
 
 
 @RUNS
-async def test_the_ambient_scope_goes_before_the_runs_context(mode: str) -> None:
+async def test_the_ambient_scope_takes_precedence_over_the_runs_context(mode: str) -> None:
     with coatcheck.scope("ambient"):
         assert await found_in(
             ToolResultOffloadHook(InMemoryStorage()), "ambient", mode, hook_context={SCOPE_CONTEXT_KEY: "context"}
@@ -88,13 +88,15 @@ async def test_the_ambient_scope_goes_before_the_runs_context(mode: str) -> None
 
 @RUNS
 @pytest.mark.parametrize(("context", "scope"), [({SCOPE_CONTEXT_KEY: "context"}, "context"), (None, "default")])
-async def test_then_the_runs_context_then_the_default(mode: str, context: dict[str, Any] | None, scope: str) -> None:
+async def test_without_either_the_runs_context_is_the_scope_and_then_the_default(
+    mode: str, context: dict[str, Any] | None, scope: str
+) -> None:
     assert await found_in(ToolResultOffloadHook(InMemoryStorage()), scope, mode, hook_context=context)
 
 
 @RUNS
 @pytest.mark.parametrize("parts", [("tenant-7", "thread-3"), ["tenant-7", "thread-3"]])
-async def test_the_runs_context_may_name_parts_also_as_json_has_them(mode: str, parts: Any) -> None:
+async def test_the_runs_context_may_give_the_parts_as_a_tuple_or_a_list(mode: str, parts: Any) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
 
     assert await found_in(hook, ("tenant-7", "thread-3"), mode, hook_context={SCOPE_CONTEXT_KEY: parts})
@@ -110,7 +112,7 @@ async def test_the_runs_context_may_name_parts_also_as_json_has_them(mode: str, 
         (["tenant-7", 3], "each part of scope must be a str of 1 to 4,096 characters, not 3"),
     ],
 )
-async def test_what_is_no_scope_is_refused_in_the_runs_context_too(
+async def test_an_invalid_scope_is_refused_in_the_runs_context_too(
     mode: str, given: Any, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -179,7 +181,7 @@ async def test_a_run_may_bring_a_ready_offloader(mode: str) -> None:
 
 
 @RUNS
-async def test_a_runs_store_without_knobs_to_use_with_it_is_named_and_the_result_stays(
+async def test_a_store_of_the_run_next_to_a_ready_offloader_is_refused_and_the_result_stays(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent, _ = agent_of([SEARCH], call(("search", {})), say(), hook=ToolResultOffloadHook(Offloader()))
@@ -192,7 +194,7 @@ async def test_a_runs_store_without_knobs_to_use_with_it_is_named_and_the_result
 
 @RUNS
 @pytest.mark.parametrize("store", [None, "./results"])
-async def test_a_run_that_brings_no_store_where_one_was_meant_stores_nothing_in_that_of_the_hook(
+async def test_a_run_with_an_invalid_store_stores_nothing_in_the_store_of_the_hook(
     mode: str, store: object, caplog: pytest.LogCaptureFixture
 ) -> None:
     shared = InMemoryStorage()
@@ -249,7 +251,7 @@ _QUESTION = [{"role": "user", "content": [{"text": "go"}]}]
 
 
 def _quoting(messages: list[ChatMessage]) -> ChatMessage:
-    """Answer with what the tool gave, as a careless sub-agent would."""
+    """Answer with the tool's result itself, as a careless sub-agent would."""
     return say(text_of(results(messages)[-1]))
 
 
@@ -260,7 +262,7 @@ def _reading(messages: list[ChatMessage]) -> ChatMessage:
     return call((RetrievalTool(InMemoryStorage()).name, {"reference": reference, "pattern": "row 7:"}))
 
 
-def test_the_context_is_not_copied() -> None:
+def test_the_runs_context_is_not_copied() -> None:
     class Uncopyable:
         def __deepcopy__(self, memo: object) -> Any:
             msg = "a client cannot be copied"
@@ -276,7 +278,7 @@ def test_the_context_is_not_copied() -> None:
 
 
 @RUNS
-async def test_no_scope_is_warned_about_and_a_context_is_not(
+async def test_a_run_without_a_scope_logs_one_warning_and_a_context_with_one_logs_none(
     mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])

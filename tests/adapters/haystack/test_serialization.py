@@ -1,4 +1,4 @@
-"""Hooks, tools, agents and pipelines with them as dictionaries and YAML, also in a process that knows nothing of us."""
+"""Hooks and tools as dictionaries and YAML, alone and in pipelines, even in a process that has not imported us yet."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -40,11 +40,11 @@ THEIRS = "haystack.hooks.tool_result_offloading.hooks."
 
 
 class EncryptedFiles(FileStorage):
-    """Does something with what it saves, which a plain ``FileStorage`` would not."""
+    """Transforms what it saves, so a plain ``FileStorage`` cannot stand in for it."""
 
 
 class Custom(OffloadPolicy):
-    """A policy without arguments, which serializes by what it inherits."""
+    """A policy without arguments. It serializes by methods that it inherits."""
 
     def should_offload(self, tool_name: str, result: str, state: Any) -> bool:
         return True
@@ -62,7 +62,7 @@ def hook_of(root: Path, **knobs: Any) -> ToolResultOffloadHook:
     return ToolResultOffloadHook(FileSystemToolResultStore(root), STRATEGIES, **knobs)
 
 
-def test_a_hook_is_written_down_as_it_was_given(tmp_path: Path) -> None:
+def test_a_hook_serializes_the_arguments_that_it_was_given(tmp_path: Path) -> None:
     written = hook_of(tmp_path, preview_tokens=90, scope="tenant", max_step_tokens=9_000).to_dict()
 
     assert written == {
@@ -86,7 +86,7 @@ def test_a_hook_is_written_down_as_it_was_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "knobs", [{}, {"preview_chars": 400}, {"preview_tokens": 90, "scope": "a", "offload_errors": True}]
 )
-def test_a_loaded_hook_is_written_down_the_same(tmp_path: Path, knobs: dict[str, Any]) -> None:
+def test_a_loaded_hook_serializes_the_same(tmp_path: Path, knobs: dict[str, Any]) -> None:
     hook = hook_of(tmp_path, **knobs)
 
     loaded = ToolResultOffloadHook.from_dict(json.loads(json.dumps(hook.to_dict())))
@@ -96,7 +96,7 @@ def test_a_loaded_hook_is_written_down_the_same(tmp_path: Path, knobs: dict[str,
     assert loaded.preview_chars == hook.preview_chars
 
 
-def test_loading_leaves_what_it_is_given_as_it_is(tmp_path: Path) -> None:
+def test_loading_does_not_change_its_input(tmp_path: Path) -> None:
     written = hook_of(tmp_path).to_dict()
     copy = json.loads(json.dumps(written))
 
@@ -118,7 +118,7 @@ def test_a_loaded_hook_offloads_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", [THEIRS, OURS], ids=["as it is", "with the type changed"])
-def test_what_haystacks_own_hook_wrote_down_loads(package: str, tmp_path: Path) -> None:
+def test_a_serialized_hook_of_haystacks_own_loads(package: str, tmp_path: Path) -> None:
     theirs = upstream.ToolResultOffloadHook(
         upstream.FileSystemToolResultStore(tmp_path), {("a", "search"): upstream.AlwaysOffload()}, preview_chars=40
     )
@@ -131,7 +131,7 @@ def test_what_haystacks_own_hook_wrote_down_loads(package: str, tmp_path: Path) 
     assert loaded.to_dict()["type"] == OURS + "ToolResultOffloadHook"
 
 
-def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
+def test_a_hook_with_our_own_file_storage_is_serialized(tmp_path: Path) -> None:
     files = FileStorage(tmp_path, fsync=True, refresh_on_read=False, max_age=timedelta(days=7), max_bytes=10**9)
     hook = ToolResultOffloadHook(files, max_result_tokens=700)
     state = state_of(LONG)
@@ -148,14 +148,14 @@ def test_a_hook_over_files_of_our_own_is_written_down(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("root", ["./artifacts", "artifacts", "~/artifacts"])
-def test_a_folder_is_written_down_as_it_was_given(root: str) -> None:
+def test_a_folder_is_serialized_as_it_was_given(root: str) -> None:
     written = ToolResultOffloadHook(FileStorage(root)).to_dict()
 
     assert written["init_parameters"]["store"]["init_parameters"]["root"] == root
     assert ToolResultOffloadHook.from_dict(written).to_dict() == written
 
 
-def test_a_scope_of_several_parts_is_written_down(tmp_path: Path) -> None:
+def test_a_scope_of_several_parts_is_serialized(tmp_path: Path) -> None:
     hook = hook_of(tmp_path, scope=("tenant-7", "thread-1"))
 
     for made in (hook, RetrievalTool(hook)):
@@ -164,7 +164,7 @@ def test_a_scope_of_several_parts_is_written_down(tmp_path: Path) -> None:
     assert RetrievalTool.from_dict(RetrievalTool(hook).to_dict()).source.scope == ("tenant-7", "thread-1")
 
 
-def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_path: Path) -> None:
+def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path: Path) -> None:
     hook = hook_of(tmp_path, scope="tenant", max_retrieval_tokens=300)
     state = state_of(LONG)
     hook.run(state)
@@ -202,14 +202,14 @@ def test_a_retrieval_tool_is_written_down_with_its_hooks_store_and_scope(tmp_pat
         "tool",
     ],
 )
-def test_what_cannot_be_written_down_is_named_with_what_to_do(make: Any, message: str) -> None:
+def test_what_cannot_be_serialized_is_named_with_what_to_do(make: Any, message: str) -> None:
     with pytest.raises(SerializationError) as raised:
         make().to_dict()
 
     assert message in str(raised.value)
 
 
-def test_a_custom_policy_is_written_down_by_what_it_inherits(tmp_path: Path) -> None:
+def test_a_custom_policy_is_serialized_by_inherited_methods(tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), {"*": Custom()})
 
     written = hook.to_dict()["init_parameters"]["offload_strategies"]["*"]
@@ -224,7 +224,7 @@ def test_a_custom_policy_is_written_down_by_what_it_inherits(tmp_path: Path) -> 
 
 
 def agent_over(hook: ToolResultOffloadHook) -> Agent:
-    """Return an agent of which all but the hook and the tool is Haystack's own."""
+    """Return an agent in which only the hook and the tool are ours."""
     return Agent(
         chat_generator=MockChatGenerator(responses="done"), tools=[RetrievalTool(hook)], hooks={"after_tool": [hook]}
     )
@@ -284,7 +284,7 @@ def test_a_pipeline_loads_from_yaml_in_a_fresh_process_without_an_allowlist(tmp_
     assert ran.stdout.partition("components:")[2].strip() == written.partition("components:")[2].strip()
 
 
-def test_a_hook_that_cannot_be_written_down_says_so_for_the_whole_pipeline() -> None:
+def test_a_hook_that_cannot_be_serialized_says_so_for_the_whole_pipeline() -> None:
     pipeline = Pipeline()
     pipeline.add_component("agent", agent_over(ToolResultOffloadHook(InMemoryStorage())))
 

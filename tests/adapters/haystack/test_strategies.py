@@ -1,4 +1,4 @@
-"""Strategies: which one governs a tool, what custom ones are asked, and what they mean in Haystack's own hook."""
+"""Strategies: which one governs a tool, what custom ones are passed, and how ours work in Haystack's own hook."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -41,7 +41,7 @@ class AfterTheFirstStep(OffloadPolicy):
 
 
 class Bare:
-    """A policy that subclasses nothing, and answers with something that is merely true."""
+    """A policy that subclasses nothing, and answers with something that is merely truthy."""
 
     def should_offload(self, tool_name: str, result: str, state: State) -> Any:
         return len(result)
@@ -85,13 +85,13 @@ async def test_a_policy_that_raises_leaves_the_decision_to_the_default_threshold
     assert not await offloads({"*": Raising()}, SHORT)
 
 
-async def test_tokens_of_media_count_by_kind() -> None:
+async def test_over_tokens_counts_what_media_cost_and_not_their_base64() -> None:
     assert not await offloads({"*": OffloadOverTokens(1_700)}, [IMAGE])
     assert await offloads({"*": OffloadOverTokens(100)}, [IMAGE])
     assert await offloads({"*": upstream.OffloadOverChars(1_700)}, [IMAGE])
 
 
-async def test_exactly_the_threshold_stays() -> None:
+async def test_a_result_of_exactly_the_threshold_stays() -> None:
     text = "a b c d e f"  # six tokens
 
     assert not await offloads({"*": OffloadOverTokens(6)}, text)
@@ -109,7 +109,7 @@ def test_tokens_are_counted_in_haystacks_own_hook_too(tmp_path: Path) -> None:
     assert text_of(last(large)).startswith("Tool result offloaded to ")
 
 
-async def test_a_subclass_of_a_policy_is_asked_itself() -> None:
+async def test_the_override_of_a_policys_subclass_decides() -> None:
     class Refusing(OffloadOverTokens):
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             return False

@@ -1,6 +1,6 @@
-"""What Haystack's own hook does and ours keeps: each test runs through both classes, so that a difference shows.
+"""What Haystack's own hook does, and ours does too: each test runs with both classes, so that a difference shows.
 
-What deliberately differs is pinned in ``test_deviations``.
+Deliberate differences are pinned in ``test_deviations``.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -66,7 +66,7 @@ def outliving(lib: Any) -> Any:
 
 
 class TextStore(upstream.ToolResultStore):
-    """A store as users write them: texts only, and nothing said about it."""
+    """A store as users write them: it takes texts only, and does not say so."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -457,7 +457,9 @@ async def test_what_takes_the_place_of_a_result_is_one_str(lib: Any, mode: str, 
     assert all(reference in shown for reference in state.data["messages"][-1].meta["tool_result_offloaded"])
 
 
-def test_what_could_not_be_stored_is_logged_in_known_words(outliving: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_write_is_logged_in_the_words_that_haystack_users_know(
+    outliving: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state_of(LONG))
 
     assert "failed to offload" in caplog.text.lower()

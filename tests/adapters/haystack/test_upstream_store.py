@@ -69,7 +69,7 @@ def test_a_folder_made_of_a_text_is_the_same(store: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["../x.txt", "a/../../x.txt", "/etc/x.txt", "a\0b"])
-def test_what_leads_out_is_refused(store: Any, key: str, tmp_path: Path) -> None:
+def test_a_key_that_leads_out_of_the_folder_is_refused(store: Any, key: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"outside the store root|null"):
         store.write(key=key, content="x")
     with pytest.raises(ValueError, match=r"outside the store root|null"):
@@ -78,7 +78,7 @@ def test_what_leads_out_is_refused(store: Any, key: str, tmp_path: Path) -> None
 
 
 @POSIX_ONLY
-def test_a_link_that_leads_out_is_refused(store: Any, tmp_path: Path) -> None:
+def test_a_link_that_leads_out_of_the_folder_is_refused(store: Any, tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "results/link").symlink_to(tmp_path / "outside")
@@ -95,7 +95,7 @@ def test_a_missing_file_is_an_error(store: Any) -> None:
         store.read("missing.txt")
 
 
-def test_it_is_written_down_as_its_folder(store: Any) -> None:
+def test_it_is_serialized_as_its_folder(store: Any) -> None:
     written = store.to_dict()
 
     assert written["init_parameters"] == {"root": str(store.root)}
@@ -175,7 +175,7 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(tmp_path: Path, mo
     assert store.read("a.txt") == "old"
 
 
-def test_who_reads_while_somebody_writes_sees_a_whole_content(tmp_path: Path) -> None:
+def test_a_read_during_a_write_returns_whole_content(tmp_path: Path) -> None:
     store = FileSystemToolResultStore(tmp_path)
     contents = {letter * 200_000 for letter in "abc"}
     store.write(key="a.txt", content="a" * 200_000)
