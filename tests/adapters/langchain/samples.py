@@ -45,7 +45,7 @@ def make_file_offloader(folder: Path, **knobs: Any) -> Offloader:
 
 
 def text_of(message: BaseMessage) -> str:
-    """Return what a model reads of a message: its text parts, joined."""
+    """Return what a model reads in a message: its text parts, joined."""
     if isinstance(message.content, str):
         return message.content
     parts = [part if isinstance(part, str) else str(part.get("text", "")) for part in message.content]

@@ -1,7 +1,7 @@
-"""The copy of a result in ``ToolMessage.artifact``: in which shape it leaves, what stays, and that it comes back.
+"""The copy of a result in ``ToolMessage.artifact``: which shapes leave, which stay, and that copies come back.
 
-The samples of tools are what FastMCP's servers of both lines answered, as ``langchain-mcp-adapters`` 0.3 and
-``langchain.mcp`` 1.4 put it into messages.
+The sample results are answers of FastMCP servers, of both major versions, as ``langchain-mcp-adapters`` 0.3 and
+``langchain.mcp`` 1.4 put them into messages.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -66,7 +66,7 @@ OTHER: dict[str, tuple[Any, list[str]]] = {
 
 
 def mcp_tool(structured: Any, texts: list[str], *, artifact: Any = ...) -> BaseTool:
-    """Return a tool as MCP adapters make them."""
+    """Return a tool like those that MCP adapters make."""
 
     @tool(response_format="content_and_artifact")
     def fetch() -> tuple[list[dict[str, str]], Any]:
@@ -78,7 +78,7 @@ def mcp_tool(structured: Any, texts: list[str], *, artifact: Any = ...) -> BaseT
 
 
 def left(made: BaseTool, offloader: Offloader, **options: Any) -> ToolMessage:
-    """Return what becomes of a tool's result."""
+    """Return the message that an offloading copy of a tool returns."""
     message = offload_tool(made, offloader, **options).invoke(tool_call("fetch"))
     assert isinstance(message, ToolMessage)
     return message
@@ -99,7 +99,7 @@ async def test_a_copy_of_the_stored_text_leaves_and_comes_back(sample: str) -> N
 
 
 @pytest.mark.parametrize("sample", OTHER)
-async def test_what_says_anything_else_than_the_text_stays(sample: str) -> None:
+async def test_structured_content_that_differs_from_the_text_stays(sample: str) -> None:
     structured, texts = OTHER[sample]
     offloader = make_offloader()
 
@@ -146,7 +146,7 @@ def test_where_the_storage_failed_the_artifact_is_the_last_whole_copy_and_stays(
     assert message.artifact == {"structured_content": {"result": huge}}
 
 
-def test_where_the_texts_are_no_longer_apart_an_error_says_so() -> None:
+def test_where_the_texts_can_no_longer_be_told_apart_an_error_says_so() -> None:
     offloader = make_offloader()
     message = left(mcp_tool({"result": [LONG, "7"]}, [LONG, "7"]), offloader)
     message.artifact["structured_content"]["coatcheck"]["references"].pop()
@@ -184,13 +184,13 @@ async def test_another_scope_gets_nothing_back() -> None:
 
 
 def own_mark(**more: Any) -> dict[str, Any]:
-    """Return what a server may put into its structured content, so that it looks like our mark."""
+    """Return structured content that a server made up to look like our mark."""
     mark = {"references": ["fetch-0123456789abcdef-0123"], "texts": 1, "key": "result", "is_list": False}
     return {"structured_content": {"coatcheck": {**mark, "is_json": False, **more}}}
 
 
 @pytest.mark.parametrize("text", ["sunny", LONG], ids=["stays", "is offloaded"])
-async def test_a_server_gets_nothing_of_another_tool_into_its_artifact(text: str) -> None:
+async def test_a_forged_mark_restores_nothing_of_another_tool(text: str) -> None:
     offloader = make_offloader()
     other = offloader.offload([TextBlock(LONG * 2)], tool_name="payroll").references[0].id
     forged = own_mark(references=[other])
@@ -224,7 +224,7 @@ def test_what_only_looks_like_a_mark_is_an_artifact_like_any_other(more: dict[st
     assert restore_artifact(message, make_offloader()) is message.artifact
 
 
-def test_a_mark_of_json_for_text_that_is_none_is_an_artifact_like_any_other() -> None:
+def test_a_mark_that_claims_json_for_plain_text_is_an_artifact_like_any_other() -> None:
     offloader = make_offloader()
     message = left(mcp_tool({"result": LONG}, [LONG]), offloader)
     message.artifact["structured_content"]["coatcheck"]["is_json"] = True

@@ -156,7 +156,7 @@ def test_a_large_medium_is_decoded_exactly_and_encoded_again(data: bytes) -> Non
     assert content_of([block]) == [native]
 
 
-def test_base64_with_ends_of_lines_is_read_and_written_without_them() -> None:
+def test_base64_with_line_breaks_is_read_and_written_back_without_them() -> None:
     native = {"type": "image", "base64": f"{PNG_TEXT[:8]}\n{PNG_TEXT[8:]}", "mime_type": "image/png"}
 
     assert blocks_of([native]) == (MediaBlock(PNG, "image/png"),)
@@ -192,7 +192,7 @@ def test_blocks_keep_their_order() -> None:
     ],
     ids=["text", "json", "image", "audio", "file", "opaque"],
 )
-def test_a_block_survives_the_way_there_and_back(block: Block) -> None:
+def test_a_block_survives_the_round_trip(block: Block) -> None:
     assert blocks_of(content_of([block])) == (block,)
 
 
@@ -266,7 +266,7 @@ def test_only_content_and_one_key_change() -> None:
     )
 
 
-def test_references_are_named_for_user_interfaces() -> None:
+def test_a_message_lists_its_references_for_user_interfaces() -> None:
     new = offloaded(message_of(LONG))
 
     (reference,) = offloaded_references(new)

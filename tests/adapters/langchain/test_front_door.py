@@ -1,4 +1,4 @@
-"""What ``import coatcheck_langchain`` loads, offers and says where something is not installed."""
+"""What ``import coatcheck_langchain`` loads and offers, and what it says when something is not installed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_langchain_core_alone_is_enough_for_the_rest(name: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_all_names_are_those_two_kinds() -> None:
+def test_every_public_name_is_tested_here() -> None:
     assert sorted((*NEEDS_LANGGRAPH, *NEEDS_CORE_ONLY)) == sorted(coatcheck_langchain.__all__)
 
 

@@ -159,7 +159,7 @@ def test_other_messages_keep_their_places() -> None:
     assert new[2].content == "WORDS"
 
 
-def test_of_the_pairs_of_a_command_only_those_for_the_messages_are_changed() -> None:
+def test_of_the_pairs_in_a_command_only_those_for_messages_are_changed() -> None:
     message = answer()
     update = [("messages", [message]), ("audit", [message, answer()])]
 
@@ -224,7 +224,7 @@ def test_an_id_that_a_new_call_repeats_is_not_answered_yet() -> None:
     assert calls_of([*EARLIER, again]).find_answered() == set()
 
 
-def test_an_id_used_twice_in_a_step_tells_no_name() -> None:
+def test_an_id_used_twice_in_a_step_gives_no_name() -> None:
     calls = [tool_call("one", call_id=""), tool_call("two", call_id="")]
 
     assert calls_of([AIMessage("", tool_calls=calls)]).by_id == {"": {}}

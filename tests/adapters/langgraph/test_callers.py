@@ -1,7 +1,7 @@
-"""Who asked for a result: what code asked for goes to that code, whole, and the model's own calls are as ever.
+"""Who asked for a result: what code asked for stays whole, and the model's own calls are offloaded as usual.
 
-The providers' real clients make the messages, from what a server on loopback answers: where each of them keeps the mark
-of a caller is theirs to say.
+The providers' real clients make the messages from the answers of a server on loopback, because each client keeps the
+mark of a caller in a place of its own.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -51,7 +51,7 @@ def search(query: str) -> str:
 
 
 def from_anthropic(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return what Anthropic's server answers: a call, which code in its container may have made, then a text."""
+    """Return the two answers of Anthropic's server: a call, by its container's code if ``caller`` says so; then a text."""
     made = {} if caller is None else {"caller": caller}
     message = {"type": "message", "role": "assistant", "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}
     asked = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "q"}, **made}
@@ -68,7 +68,7 @@ def from_anthropic(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def from_openai(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the same as OpenAI's server answers it."""
+    """Return the same two answers of OpenAI's server."""
     made = {} if caller is None else {"caller": caller}
     response = {
         "object": "response",
@@ -115,7 +115,7 @@ PROVIDERS = {
 async def sent_after_the_call(
     provider: str, caller: dict[str, Any] | None, *, mode: str, server: HTTPServer, version: str | None = None
 ) -> str:
-    """Run an agent against a provider's real client; return the second request, which holds the result."""
+    """Run an agent with a provider's real client; return its second request, which holds the result."""
     model, path, answered = PROVIDERS[provider]
     requests: list[str] = []
     script = answered(caller)
@@ -176,7 +176,7 @@ async def test_what_code_asked_for_stays_with_standard_content_blocks(httpserver
 
 
 def by_code(*, of: int) -> AIMessage:
-    """Return a turn with two calls of one tool, of which code made the one at this place."""
+    """Return a turn with two calls of one tool; code made the call at this place."""
     made = {"caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
     blocks: list[Any] = [
         {"type": "tool_use", "id": f"call-{place}", "name": "search", "input": {}, **(made if place == of else {})}
@@ -197,7 +197,7 @@ def inside_node(tools: list[BaseTool]) -> Any:
 
 @pytest.mark.parametrize("way", [around_node, inside_node])
 @pytest.mark.parametrize("place", [1, 2])
-def test_of_two_calls_in_a_step_only_that_of_the_code_stays(way: Callable[..., Any], place: int) -> None:
+def test_of_two_calls_in_a_step_only_the_result_that_code_asked_for_stays(way: Callable[..., Any], place: int) -> None:
     graph = StateGraph(MessagesState).add_node("tools", way([search])).add_edge(START, "tools").compile()
 
     messages = answers(graph.invoke({"messages": [by_code(of=place)]})["messages"])
@@ -208,7 +208,7 @@ def test_of_two_calls_in_a_step_only_that_of_the_code_stays(way: Callable[..., A
 
 
 @RUNS
-async def test_a_later_call_of_the_model_is_none_of_the_code(mode: str) -> None:
+async def test_a_later_call_of_the_model_is_not_taken_for_one_by_code(mode: str) -> None:
     agent, _ = agent_of([search], by_code(of=1), call(("search", {"query": "c"}), prefix="later"), say())
 
     result = await agent.ainvoke(question()) if mode == "async" else agent.invoke(question())
@@ -240,11 +240,11 @@ def test_a_tool_that_only_code_may_call_keeps_its_results(allowed: Any, stays: b
     assert (wrapped == HUGE) is stays
 
 
-# What a host keeps.
+# Results that a tool or a host asks to keep.
 
 
 def answering(text: str) -> BaseTool:
-    """Return a tool that marks its own result, as one does that knows who needs it whole."""
+    """Return a tool that marks its own result to be kept."""
 
     @tool
     def fetch(keep: bool, size: int) -> Any:

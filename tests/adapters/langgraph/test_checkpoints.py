@@ -1,4 +1,4 @@
-"""Threads that go on later, in another process: references hold, and the bytes never entered the checkpoint."""
+"""Threads that go on later in another process: references still work, and no checkpoint holds the bytes."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -73,7 +73,7 @@ def python(folder: Path, part: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
-    """Return what another process left in a folder, and its answers; loading LangGraph takes it seconds."""
+    """Return the folder that another process left, and its answers. Once a module: LangGraph takes seconds to load."""
     folder = tmp_path_factory.mktemp("asked")
     return folder, python(folder, "ask")
 
@@ -156,7 +156,7 @@ def _bytes_of(stored: Mapping[Any, Any]) -> bytes:
     return b"".join(found)
 
 
-def test_a_turn_of_a_restored_thread_does_not_offload_again(tmp_path: Path) -> None:
+def test_a_restored_thread_does_not_offload_again(tmp_path: Path) -> None:
     saver = InMemorySaver()
     offloader = Offloader(FileStorage(tmp_path))
     first, _ = agent_of(
@@ -176,7 +176,7 @@ def test_a_turn_of_a_restored_thread_does_not_offload_again(tmp_path: Path) -> N
     assert answers(model.seen[0])[0].content == placeholder.content
 
 
-def test_references_survive_the_way_of_a_message_through_json() -> None:
+def test_references_survive_a_round_trip_of_a_message_through_json() -> None:
     agent, _ = agent_of([search], call(("search", {"query": "q"})), say())
     messages = agent.invoke(question())["messages"]
 
@@ -187,7 +187,7 @@ def test_references_survive_the_way_of_a_message_through_json() -> None:
     assert offloaded_references(after) == offloaded_references(before) != ()
 
 
-def test_a_conversation_is_deleted_by_its_thread_in_both_places() -> None:
+def test_the_thread_id_deletes_a_conversation_in_checkpointer_and_storage() -> None:
     @tool
     def given() -> str:
         """Give a long text."""

@@ -125,8 +125,8 @@ async def test_a_removal_alone_passes(mode: str, way: str) -> None:
 
 @RUNS
 @WAYS
-async def test_answers_that_were_there_before_are_not_rewritten(mode: str, way: str) -> None:
-    """A hand-off passes the whole history on; rewriting it now would break the prompt cache, and nobody asked."""
+async def test_earlier_answers_are_not_rewritten(mode: str, way: str) -> None:
+    """A hand-off passes the whole history on. Rewriting it now would break the prompt cache for no gain."""
 
     @tool
     def hand_off(call_id: CallId, runtime: ToolRuntime) -> Command[Any]:
@@ -191,7 +191,7 @@ class Request:
     runtime = None
 
 
-def test_a_command_is_rebuilt_with_all_that_it_says() -> None:
+def test_a_command_is_rebuilt_with_all_its_fields() -> None:
     command: Command[Any] = Command(
         graph=Command.PARENT,
         resume={"interrupt": 1},
@@ -217,7 +217,7 @@ def test_a_command_whose_update_is_a_list_is_rebuilt() -> None:
 
 @RUNS
 async def test_a_command_whose_update_is_pairs_is_applied(mode: str) -> None:
-    """LangGraph takes only tuples for pairs: of lists it would make nothing, and the call would have no answer."""
+    """LangGraph takes only tuples as pairs. It would ignore lists, and the call would have no answer."""
 
     @tool
     def fetch() -> str:

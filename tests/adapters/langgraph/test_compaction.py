@@ -1,4 +1,4 @@
-"""What LangChain's own middleware for a full window leaves of our placeholders."""
+"""What LangChain's own middleware for a full context window does to our placeholders."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_our_line_names_what_our_edit_cleared_of_a_tool_without_the_middleware()
     assert keep_references(model.seen[-1]) == keep_references(held) != ""
 
 
-def test_a_model_reads_back_what_our_edit_cleared() -> None:
+def test_a_model_reads_back_a_result_that_our_edit_cleared() -> None:
     middleware = [
         OffloadMiddleware(),
         ContextEditingMiddleware(edits=[OurClearToolUsesEdit(trigger=1, keep=0, exclude_tools=("read",))]),
@@ -118,7 +118,7 @@ def test_a_model_reads_back_what_our_edit_cleared() -> None:
 
 
 def summarized(summary: Callable[[list[BaseMessage]], AIMessage]) -> tuple[list[BaseMessage], ScriptedModel, str]:
-    """Return a conversation whose first question was summarised and whose second is answered; and the reference."""
+    """Ask twice, with the first question summarised; return the conversation, the summarizer and the reference."""
     summarizer = model_of(summary)
     offloading = OffloadMiddleware()
     agent, _ = agent_of([search], CALL, say(), middleware=[offloading])
@@ -137,7 +137,7 @@ def summarized(summary: Callable[[list[BaseMessage]], AIMessage]) -> tuple[list[
 
 
 def read_what_the_summary_names(messages: list[BaseMessage]) -> AIMessage:
-    """Read back by a reference in the text of the conversation, as a model would; if there is none, say so."""
+    """Read back by a reference that the summary names, as a model would; if it names none, say so."""
     found = re.search(r"search-[0-9a-f]{16}-[0-9a-f]{4}", messages[0].text)
     if found is None:
         return say("nothing to read")
@@ -179,7 +179,7 @@ def test_a_summarizer_that_adds_our_line_loses_no_reference() -> None:
     assert keep_references(messages) == keep_references(first), "the next summary keeps it as well"
 
 
-def test_what_a_summary_keeps_whole_keeps_its_reference() -> None:
+def test_a_message_that_a_summary_keeps_whole_keeps_its_reference() -> None:
     summarizer = model_of(say("The user said hello."))
     middleware = [
         OffloadMiddleware(),

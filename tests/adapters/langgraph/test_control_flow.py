@@ -98,20 +98,18 @@ async def test_finished_siblings_that_run_again_after_a_resume_store_nothing_new
     await run(graph, mode, question())
     done = await run(graph, mode, Command(resume="yes"))
 
-    assert set(runs) == {
-        "one",
-        "two",
-    }  # how often is LangGraph's choice: a thread may not have begun when one interrupts
+    # How often each runs is up to LangGraph: a thread may not have begun when the other interrupts.
+    assert set(runs) == {"one", "two"}
     assert all(text_of(message).startswith(OPENING) for message in answers(done["messages"]))
     references = [reference for event in events for reference in event.references]
     assert len(set(references)) == 3
-    # A node sees no result of a step that was interrupted; the other ways see each run.
+    # Around a node, an interrupted step returns no result to us; the other ways see each run of a call.
     assert len(references) > 3 or way is by_node or len(runs) == 2
 
 
 @RUNS
 @pytest.mark.parametrize("way", [by_calls, by_node])
-async def test_each_of_several_calls_without_an_id_is_seen(way: Any, mode: str) -> None:
+async def test_each_of_several_calls_without_an_id_is_offloaded(way: Any, mode: str) -> None:
     @tool
     def search(query: str) -> ToolMessage:
         """Search for rows."""

@@ -1,4 +1,4 @@
-"""``create_deep_agent`` with sub-agents: whose results leave through us, and who reads whose references."""
+"""``create_deep_agent`` with sub-agents: whose results we offload, and who reads whose references."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -50,7 +50,7 @@ def ask(name: str) -> Any:
 async def seen_by_the_helper(
     called: str, mode: str, *, subagents: list[dict[str, Any]], name: str = "helper"
 ) -> ToolMessage:
-    """Let the main agent hand a task over; return the result of the sub-agent's own call, as its model sees it."""
+    """Let the main agent delegate a task; return the result of the sub-agent's own call, as its model sees it."""
     helper = model_of(call((called, {})), say("helped"))
     main = model_of(ask(name), say())
     chosen = [{**one, "model": helper} for one in subagents]

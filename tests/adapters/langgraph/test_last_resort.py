@@ -176,7 +176,7 @@ async def test_of_several_messages_in_one_command_only_the_far_too_large_are_cut
     assert [len(text_of(message)) < 6_000 for message in answers(messages)] == [False, True]
 
 
-async def test_what_shows_whole_steps_and_single_tools_hold_the_limit_too() -> None:
+async def test_wrapped_nodes_and_single_tools_keep_to_the_limit_too() -> None:
     offloader = FailingOffloader(MemoryError())
     result = [ToolMessage(LARGE, tool_call_id="1"), ToolMessage(HUGE, tool_call_id="2")]
     node = offload_tool_node(RunnableLambda(lambda _: result), offloader)
@@ -208,7 +208,7 @@ async def test_what_shows_whole_steps_and_single_tools_hold_the_limit_too() -> N
     ids=repr,
 )
 def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
-    # What is next to the bytes of a medium is not measured.
+    # Fields next to the bytes of a medium are not measured.
     parts = [form for form in odd_forms(shape) if isinstance(form, dict) and ENCODED not in repr(form)]
 
     @tool

@@ -1,4 +1,4 @@
-"""Tools of a real MCP server over stdio, in a real agent with a checkpointer: a result stays nowhere twice."""
+"""Tools of a real MCP server over stdio, in a real agent with a checkpointer: no second copy of a result stays."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_the_structured_copy_leaves_the_checkpoint_and_comes_back(
     script = tmp_path / "server.py"
     script.write_text(SERVER, encoding="utf-8")
     connection = {"command": sys.executable, "args": [str(script)], "transport": "stdio"}
-    # One session for all: without it, each listing and each call starts a server, which takes two seconds of processor.
+    # One session for all. Otherwise each listing and each call would start a server: two seconds of processor time.
     async with client.MultiServerMCPClient({"rows": connection}).session("rows") as session:
         tools = {tool.name: tool for tool in await adapted.load_mcp_tools(session)}
         assert tools.keys() == SIZES.keys()

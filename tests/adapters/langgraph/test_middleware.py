@@ -207,7 +207,7 @@ async def test_parallel_calls_leave_each_with_its_own_reference(mode: str) -> No
 
 
 @RUNS
-async def test_one_id_for_two_calls_overwrites_nothing(mode: str) -> None:
+async def test_two_calls_with_one_id_overwrite_nothing(mode: str) -> None:
     @tool
     def table(name: str) -> str:
         """Give a table."""
@@ -316,7 +316,7 @@ async def test_a_list_that_langchain_turned_into_one_text_is_stored_as_that_text
 
 
 @RUNS
-async def test_errors_stay_unless_they_shall_leave(mode: str) -> None:
+async def test_errors_stay_below_the_hard_limit_unless_offload_errors_is_set(mode: str) -> None:
     @tool
     def fail() -> str:
         """Fail at length."""
@@ -486,7 +486,7 @@ async def test_events_of_the_tool_carry_the_raw_result_before_the_middleware_see
     assert MIDDLE not in repr(model.seen)
 
 
-def test_both_forms_are_there_so_that_neither_run_is_refused() -> None:
+def test_sync_and_async_wrappers_exist_so_that_neither_run_is_refused() -> None:
     for form in ("wrap_tool_call", "awrap_tool_call"):
         assert getattr(OffloadMiddleware, form) is not getattr(AgentMiddleware, form)
 

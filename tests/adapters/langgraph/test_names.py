@@ -1,4 +1,4 @@
-"""Several instances in one agent, and tools whose names meet."""
+"""Several instances in one agent, and tools whose names collide."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -70,7 +70,9 @@ async def test_without_the_tool_placeholders_do_not_name_it(mode: str) -> None:
 
 
 @RUNS
-async def test_a_users_tool_of_that_name_is_noticed_and_not_exempt(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_users_tool_of_that_name_logs_a_warning_and_is_not_exempt(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
     @tool
     def retrieve_offloaded_content(reference: str) -> str:
         """Read something of the user's own."""
@@ -88,7 +90,7 @@ async def test_a_users_tool_of_that_name_is_noticed_and_not_exempt(mode: str, ca
 
 
 @RUNS
-async def test_the_tool_of_another_instance_does_not_pass_for_ones_own(
+async def test_the_retrieval_tool_of_another_instance_is_not_taken_for_its_own(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = OffloadMiddleware(make_offloader(), name="first", exempt=["search"])

@@ -192,7 +192,7 @@ def test_a_retrieval_tool_among_the_agents_own_tools_is_hidden_as_well() -> None
     assert "read_others" in model.offered[0], "it reads what another offloader stored"
 
 
-def test_two_middlewares_may_note_it_in_one_step() -> None:
+def test_two_middlewares_may_set_the_flag_in_one_step() -> None:
     offloader = Offloader(InMemoryStorage())
     both = [late(offloader), late(offloader, name="second", include_retrieval_tool=False)]
     agent, model = late_agent(LARGE, read(pattern="row 1500:"), say(), middleware=both)

@@ -62,7 +62,7 @@ def test_what_was_offloaded_is_left_alone(dump: Callable[[Any], Any], tmp_path: 
     assert already_offloaded(recorded(tmp_path / "after", dump(conversation(None)[:-3]))) == 1
 
 
-def test_the_definition_of_the_tool_is_as_long_as_the_one_that_is_sent() -> None:
+def test_a_replay_counts_as_many_tokens_for_the_tool_definition_as_are_sent() -> None:
     sent = convert_to_openai_tool(retrieval_tool(Offloader()))
 
     assert definition_tokens(COUNTER) == COUNTER.count(json_text(sent))

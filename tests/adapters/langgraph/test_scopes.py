@@ -68,7 +68,7 @@ async def test_a_thread_of_several_parts_is_a_scope_of_several_parts(mode: str) 
 
 @RUNS
 @pytest.mark.parametrize("given", [7, UUID(int=5), ("tenant-7", 3), ("tenant-7", ""), ("part",) * 9])
-async def test_any_other_thread_is_the_scope_as_text(mode: str, given: Any) -> None:
+async def test_a_thread_id_that_is_no_valid_scope_is_taken_as_text(mode: str, given: Any) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)
 
@@ -122,7 +122,7 @@ async def test_a_model_cannot_choose_its_scope(mode: str) -> None:
 
 
 @RUNS
-async def test_a_text_goes_before_the_thread(mode: str) -> None:
+async def test_the_argument_takes_precedence_over_the_thread(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader, scope="tenant-7")
 
@@ -166,7 +166,7 @@ async def test_a_callable_without_an_answer_leaves_it_to_the_thread(mode: str) -
 
 
 @RUNS
-async def test_the_ambient_scope_goes_before_the_thread(mode: str) -> None:
+async def test_the_ambient_scope_takes_precedence_over_the_thread(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)
 
@@ -178,7 +178,7 @@ async def test_the_ambient_scope_goes_before_the_thread(mode: str) -> None:
 
 
 @RUNS
-async def test_the_argument_goes_before_the_ambient_scope_also_for_reading(mode: str) -> None:
+async def test_the_argument_takes_precedence_over_the_ambient_scope_when_reading_too(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader, scope="tenant-7")
 
@@ -233,7 +233,7 @@ async def test_one_agent_for_many_threads_keeps_them_apart(mode: str) -> None:
 
 
 @RUNS
-async def test_no_scope_is_warned_about_and_a_thread_is_not(
+async def test_a_run_without_a_scope_logs_a_warning_and_a_thread_logs_none(
     mode: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])

@@ -95,7 +95,7 @@ def far_from_utc(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("far_from_utc")
-def test_the_times_of_sqlite_are_of_now_in_every_time_zone(tmp_path: Path, entry: Entry) -> None:
+def test_times_in_sqlite_are_right_in_every_time_zone(tmp_path: Path, entry: Entry) -> None:
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
         store.setup()
         bridge = LangGraphStoreBridge(store)
@@ -133,7 +133,7 @@ def test_an_async_store_serves_an_async_agent_without_a_deadlock(postgres: str) 
     assert asyncio.run(run()) == texts
 
 
-def test_a_burst_on_an_async_store_is_listed_whole_and_goes_with_its_scope(postgres: str) -> None:
+def test_a_burst_in_an_async_store_is_listed_whole_and_deleted_with_its_scope(postgres: str) -> None:
     texts = [f"entry {number} of a customer\n" * 200 for number in range(200)]
     namespace = f"test {next(NUMBERS)}"
 
@@ -144,7 +144,7 @@ def test_a_burst_on_an_async_store_is_listed_whole_and_goes_with_its_scope(postg
             saving = (offloader.aoffload([TextBlock(text)], tool_name="t", scope="customer") for text in texts)
             references = [str(outcome.references[0]) for outcome in await asyncio.gather(*saving)]
             save_in_one_moment(postgres, namespace)
-            # Listed apart from the deletion, which lists until nothing is left, and so finds what one listing missed.
+            # Listed separately, because the deletion lists until nothing is left, and so hides what one listing missed.
             listed = {entry.key for entry in await asyncio.to_thread(bridge.entries, "")}
             deleted = await offloader.adelete_scope("customer")
             return len(listed), deleted, [each for each in references if await is_readable(offloader, each)]
@@ -153,7 +153,7 @@ def test_a_burst_on_an_async_store_is_listed_whole_and_goes_with_its_scope(postg
 
 
 def save_in_one_moment(postgres: str, namespace: str) -> None:
-    """Give all entries one time, as LangGraph does to what is saved in one tick: PostgreSQL orders each page anew."""
+    """Give all entries the same time, as if saved in one tick: PostgreSQL may then order each page differently."""
     with psycopg.connect(postgres) as connection:
         connection.execute("UPDATE store SET updated_at = now() WHERE prefix LIKE %s", [f"{namespace}.%"])
 
@@ -195,12 +195,12 @@ def test_an_async_agent_offloads_to_postgres_and_reads_back(postgres: str) -> No
         return model
 
     model = asyncio.run(run())
-    with PostgresStore.from_conn_string(postgres) as store:  # what an async agent stored, a sync one reads
+    with PostgresStore.from_conn_string(postgres) as store:  # a sync agent reads what an async one stored
         check_conversation(model, Offloader(LangGraphStoreBridge(store, namespace)))
 
 
 def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
-    """Check what the model saw, and that what it did not see is there for another process, in its scope, until then."""
+    """Check that the model read its line, and that another process reads all, in its scope only, until it is deleted."""
     messages = model.seen[-1]
     assert "line 7 of" in answers(messages)[-1].text
     reference = reference_in(messages)
@@ -228,7 +228,7 @@ def test_an_entry_is_not_in_the_index_for_searching(entry: Entry) -> None:
     assert embedded != [], "the store does index what it is not told to leave out"
 
 
-def test_other_entries_of_the_store_are_left_alone(store: InMemoryStore, entry: Entry) -> None:
+def test_other_entries_in_the_store_are_left_alone(store: InMemoryStore, entry: Entry) -> None:
     scope = entry.key.partition("/")[0]
     others = [(("coatcheck",), "x"), (("coatcheck", "v1"), "y"), (("coatcheck", "v1", scope), "z"), (("users",), "u")]
     for namespace, key in others:
@@ -242,7 +242,7 @@ def test_other_entries_of_the_store_are_left_alone(store: InMemoryStore, entry: 
 
 
 class BusyStore(InMemoryStore):
-    """Is used by others between two pages of a listing."""
+    """Lets others use the store between two pages of a listing."""
 
     searches = 0
     meanwhile: Callable[[], object] | None = None
@@ -271,7 +271,7 @@ def test_a_listing_longer_than_a_page_is_whole() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_listing_misses_nothing_although_others_delete_and_save_meanwhile(seed: int) -> None:
+def test_a_listing_misses_nothing_while_others_delete_and_save(seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311 - no secret
     store = BusyStore()
     bridge = LangGraphStoreBridge(store)
@@ -295,7 +295,7 @@ def test_a_listing_misses_nothing_although_others_delete_and_save_meanwhile(seed
 
 
 class TiedStore(InMemoryStore):
-    """Saves bursts in one moment each, and orders each anew for every page, as PostgreSQL may."""
+    """Gives each burst of entries one time, and orders them anew for every page, as PostgreSQL may."""
 
     burst = 14
 
@@ -365,7 +365,7 @@ def test_pages_of_a_store_without_order_are_in_order_too() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "yesterday", "nan key"])
-def test_a_page_after_what_no_page_said_is_refused(after: str) -> None:
+def test_a_made_up_position_for_a_page_is_refused(after: str) -> None:
     bridge = LangGraphStoreBridge(InMemoryStore())
     entry = make_entry(b"a")
     save(bridge, entry)
@@ -404,7 +404,7 @@ class UnsteadyStore(InMemoryStore):
         return found[offset : offset + limit]
 
 
-def test_a_listing_comes_to_an_end_although_its_order_is_unsteady() -> None:
+def test_a_listing_ends_even_if_the_order_keeps_changing() -> None:
     bridge = LangGraphStoreBridge(UnsteadyStore())
     for number in range(100):
         save(bridge, make_entry(f"{number}".encode()))
@@ -508,7 +508,7 @@ def test_what_a_store_refuses_stays_and_the_log_says_why(
     assert f"saving {len(BIG):,} bytes (LangGraphStoreBridge) failed: ProgrammingError\n" in caplog.text
 
 
-def test_a_deep_copy_holds_what_is_saved_through_it_for_all_others_too(store: InMemoryStore, entry: Entry) -> None:
+def test_a_deep_copy_saves_into_the_same_store(store: InMemoryStore, entry: Entry) -> None:
     bridge = LangGraphStoreBridge(store)
 
     save(copy.deepcopy([bridge])[0], entry)
@@ -525,13 +525,13 @@ def test_another_scope_finds_nothing(store: InMemoryStore) -> None:
 
 
 @pytest.mark.parametrize("store", [InMemoryStore, None, {}, object()])
-def test_what_is_no_store_is_refused(store: Any) -> None:  # noqa: ANN401 - whatever a user passes
+def test_an_object_that_is_not_a_store_is_refused(store: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match="needs a LangGraph store"):
         LangGraphStoreBridge(store)
 
 
 @pytest.mark.parametrize("namespace", [(), "coatcheck", ["coatcheck"], None])
-def test_what_is_no_namespace_is_refused(store: InMemoryStore, namespace: Any) -> None:  # noqa: ANN401
+def test_an_invalid_namespace_is_refused(store: InMemoryStore, namespace: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=re.escape(f"not {namespace!r}")):
         LangGraphStoreBridge(store, namespace)
 
@@ -555,9 +555,8 @@ def test_a_namespace_that_langgraph_refuses_is_refused_when_the_bridge_is_made(
     store: InMemoryStore,
     namespace: Any,  # noqa: ANN401 - whatever a user passes
 ) -> None:
-    if "\0" not in namespace[0] or hasattr(
-        base, "validate_op_namespace"
-    ):  # the oldest LangGraph takes it, PostgreSQL does not
+    # The oldest LangGraph takes NUL, but PostgreSQL does not.
+    if "\0" not in namespace[0] or hasattr(base, "validate_op_namespace"):
         with pytest.raises(InvalidNamespaceError):
             store.put(namespace, "key", {})
 

@@ -1,4 +1,4 @@
-"""LangGraphStoreBridge: content too large for one entry, split, read in parts, and left behind by nobody."""
+"""LangGraphStoreBridge: content too large for one entry is split and read in parts, and no part is left behind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def middling_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split into fewer parts, for what saves megabytes."""
+    """Split into fewer parts, for tests that save megabytes."""
     monkeypatch.setattr(langgraph_bridge, "MAX_ENTRY", 10)
     monkeypatch.setattr(langgraph_bridge, "PART_BYTES", 200_000)
 
@@ -76,7 +76,7 @@ class Killed(BaseException):
 
 
 class MortalStore(InMemoryStore):
-    """Ends its process after so many writes: nothing is done after that."""
+    """Ends its process after ``writes_left`` writes: nothing happens after that."""
 
     writes_left = 1_000_000
     bytes_read = 0
@@ -209,21 +209,21 @@ def test_a_hundred_megabytes_are_stored_in_postgres_and_read_in_parts(postgres: 
 
 @pytest.mark.usefixtures("small_parts")
 class TestWriters:
-    """Writers and deleters that end in the middle, at each of their steps."""
+    """Writers and deleters that are killed after each of their steps."""
 
     @pytest.mark.parametrize("writes", range(8))
-    def test_what_a_killed_writer_left_is_no_content_and_goes_with_its_scope(
+    def test_what_a_killed_writer_left_is_not_content_and_is_deleted_with_its_scope(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry, writes: int
     ) -> None:
         kill_after(store, writes, lambda: save(bridge, entry))
 
-        is_whole = writes == 8  # the last write only takes the mark away
+        is_whole = writes == 8  # the last write only removes the mark
         assert (bridge.load(entry.key) is not None) == is_whole
         assert {listed.key for listed in bridge.entries("")} <= {f"{entry.key}-unfinished"}
         assert Offloader(bridge).delete_scope("contract") == (1 if is_whole else 0)
         assert store.held == []
 
-    def test_a_killed_writer_whose_content_is_whole_left_only_a_mark(
+    def test_a_writer_killed_after_its_content_is_whole_leaves_only_a_mark(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry
     ) -> None:
         kill_after(store, 8, lambda: save(bridge, entry))
@@ -270,7 +270,7 @@ class TestWriters:
         store = FailsOnce()
         store.writes_left = writes
         bridge = LangGraphStoreBridge(store)
-        if writes == 8:  # the content is whole, and only its mark could not be taken away
+        if writes == 8:  # the content is whole, and only its mark could not be removed
             with pytest.raises(OSError, match="the store failed"):
                 save(bridge, entry)
             check_holds(bridge, entry, "although its mark stayed")
@@ -279,7 +279,7 @@ class TestWriters:
             save(bridge, entry)
         assert store.held == []
 
-    def test_a_writer_whose_store_fails_at_cleaning_up_too_says_what_failed_first(
+    def test_if_cleaning_up_after_a_failed_write_fails_too_the_first_error_is_raised(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry
     ) -> None:
         errors = [OSError("saving failed"), OSError("cleaning up failed")]
@@ -344,7 +344,7 @@ class TestWriters:
         assert bridge.load_range(entry.key, start=0, length=PART) is not None, "the first part is well"
 
     @pytest.mark.parametrize("damage", [{"size": "x"}, {"size": -1}, {"part_bytes": 0}, {"part_bytes": None}])
-    def test_damaged_entries_are_corrupt_content_and_their_parts_go_with_them(
+    def test_damaged_entries_are_corrupt_content_and_are_deleted_with_their_parts(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry, damage: dict[str, Any]
     ) -> None:
         save(bridge, entry)
@@ -390,7 +390,7 @@ class TestWriters:
 
 
 def kill_after(store: MortalStore, writes: int, work: Any) -> None:  # noqa: ANN401 - any call
-    """Let some work write so often, and end its process then."""
+    """Run some work, and end its process after so many writes."""
     store.writes_left = writes
     with pytest.raises(Killed):
         work()

@@ -74,7 +74,7 @@ async def run(graph: Any, mode: str, config: Any = None) -> list[BaseMessage]:
 
 
 @RUNS
-async def test_a_small_result_passes_without_a_look_at_the_conversation(mode: str) -> None:
+async def test_a_small_result_passes_without_reading_the_conversation(mode: str) -> None:
     class Unread:
         tool_call: ClassVar = {"name": "search", "args": {}, "id": "1"}
         tool = None
@@ -269,7 +269,7 @@ async def test_a_node_without_the_retrieval_tool_does_not_name_it(mode: str, cap
     assert caplog.messages[-1].endswith("to its tools, or pass retrieval_tool=None")
 
 
-def test_where_the_tool_of_the_middleware_is_missing_the_warning_names_its_own_option(
+def test_without_the_retrieval_tool_the_middlewares_warning_names_its_own_option(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     node = tool_node([search], wrap_tool_call=OffloadMiddleware(make_offloader()).wrap_tool_call)
@@ -281,7 +281,7 @@ def test_where_the_tool_of_the_middleware_is_missing_the_warning_names_its_own_o
     assert caplog.messages[-1].endswith("to its tools, or pass include_retrieval_tool=False")
 
 
-def test_without_a_retrieval_tool_on_purpose_nothing_is_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_retrieval_tool_on_purpose_there_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     node = tool_node([search], **offload_tool_calls(make_offloader(), retrieval_tool=None))
     graph, _ = graph_of(node, call(("search", {"query": "q"})), say())
 
@@ -315,7 +315,7 @@ async def test_the_retrieval_tool_may_have_another_name(by: str, mode: str) -> N
 
 
 @RUNS
-async def test_a_foreign_tool_of_that_name_is_noticed_and_not_exempt(
+async def test_a_users_tool_of_that_name_logs_a_warning_and_is_not_exempt(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @tool
