@@ -27,13 +27,13 @@ LOCAL = {"store": False}
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Any]:
-    """Serve a script, and give the framework's client that asks it."""
+    """Serve a script, and yield the framework's client that asks it."""
     with server.conversation(script) as conversation:
         yield client_on(conversation)
 
 
 def returning(result: object, name: str = "fetch", **more: Any) -> FunctionTool:
-    """Return a tool that gives the same result each time; an exception is raised."""
+    """Return a tool that gives the same result each time, or raises it if it is an exception."""
 
     async def give() -> Any:
         if isinstance(result, Exception):

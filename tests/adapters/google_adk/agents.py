@@ -35,7 +35,7 @@ CONVERSATION = (APP, USER, SESSION)
 
 
 class Returning(BaseTool):
-    """Gives the same result each time; an exception is raised."""
+    """Gives the same result each time, or raises it if it is an exception."""
 
     def __init__(self, result: object, name: str = "fetch", *, skip: bool = False, **more: Any) -> None:
         super().__init__(name=name, description="Gives a result.", **more)
@@ -58,7 +58,7 @@ returning = Returning
 
 @contextmanager
 def playing(server: GeminiServer, script: Script, tools: Sequence[Any] = (), **more: Any) -> Iterator[LlmAgent]:
-    """Serve a script, and give an agent that asks it."""
+    """Serve a script, and yield an agent that asks it."""
     with server.conversation(script) as conversation:
         yield agent_on(conversation, tools, **more)
 

@@ -200,7 +200,7 @@ def test_an_async_agent_offloads_to_postgres_and_reads_back(postgres: str) -> No
 
 
 def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
-    """Check that the model read its line, and that another process reads all, in its scope only, until it is deleted."""
+    """Check that the model read its line, and that another process reads all, in its scope, until it is deleted."""
     messages = model.seen[-1]
     assert "line 7 of" in answers(messages)[-1].text
     reference = reference_in(messages)

@@ -25,13 +25,13 @@ __all__ = ("BIG", "MIDDLE", "Script", "call", "config", "playing", "reading", "r
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Model]:
-    """Serve a script, and give the SDK's model that asks it."""
+    """Serve a script, and yield the SDK's model that asks it."""
     with server.conversation(script) as conversation:
         yield model_on(conversation, "responses")
 
 
 def returning(output: object, name: str = "fetch", **more: Any) -> FunctionTool:
-    """Return a tool that gives the same output each time; an exception is raised."""
+    """Return a tool that gives the same output each time, or raises it if it is an exception."""
 
     async def give(_: Any, __: str) -> Any:
         if isinstance(output, Exception):
@@ -55,7 +55,7 @@ def config(group_id: str | None = "conversation-1", **more: Any) -> RunConfig:
 
 
 async def run(server: ScriptedServer, tools: Sequence[Any], *turns: Turn, **more: Any) -> Script:
-    """Run an agent with these tools once, and return the script it played."""
+    """Run an agent with these tools once, and return the script that it played."""
     script = Script(*turns)
     options = {"run_config": config(), **more}
     mcp_servers = options.pop("mcp_servers", [])

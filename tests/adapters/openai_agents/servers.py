@@ -14,7 +14,7 @@ __all__ = ("Serving",)
 
 
 class Serving(MCPServer):
-    """A server that gives the same items each time: those of the protocol as mappings, or objects of its own."""
+    """A server that gives the same items each time. Pass items of the protocol as mappings, and others as objects."""
 
     def __init__(self, *items: Any) -> None:
         super().__init__(use_structured_content=False)

@@ -1,4 +1,4 @@
-"""What becomes of each output of a tool, and of each block."""
+"""Each tool output becomes blocks, and each block becomes a part of an output again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_an_output_becomes_blocks(output: object, blocks: list[Block]) -> None:
     ],
     ids=repr,
 )
-def test_plainly_it_becomes_texts(output: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_texts(output: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(output)) == blocks
 
 

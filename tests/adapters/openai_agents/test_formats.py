@@ -1,4 +1,4 @@
-"""What earlier versions left in sessions of the OpenAI Agents SDK: the conversation goes on, its content is read."""
+"""Sessions that earlier versions saved: the conversation goes on, and its content can be read."""
 
 from __future__ import annotations
 

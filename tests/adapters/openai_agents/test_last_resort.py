@@ -101,7 +101,7 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
 
 
 async def offloaded(offload: ToolOffloader) -> str:
-    """Return what the model would get of ``HUGE``."""
+    """Return what the model would get for a result of ``HUGE``."""
     tool: Any = offload.tools([returning(HUGE)])[0]
     text: str = await tool.on_invoke_tool(None, "{}")
     return text
@@ -112,7 +112,7 @@ IMAGE = {"type": "image", "image_url": f"data:image/png;base64,{ENCODED}", "deta
 
 
 async def shown_by(output: object, offload: ToolOffloader) -> str:
-    """Return what the SDK sends of an output that went through our tool."""
+    """Return what the SDK sends for an output that went through our tool."""
     tool: Any = offload.tools([returning(output)])[0]
     asked = ResponseFunctionToolCall(type="function_call", name="fetch", call_id="1", arguments="{}")
     return str(ItemHelpers.tool_call_output_item(asked, await tool.on_invoke_tool(SimpleNamespace(), "{}"))["output"])

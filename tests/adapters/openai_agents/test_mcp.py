@@ -1,4 +1,4 @@
-"""Tools of a real MCP server over stdio: their results are offloaded, and all else of the server is as it was."""
+"""Tools of a real MCP server over stdio: their results are offloaded, and the server keeps everything else."""
 
 # ruff: noqa: ANN401 - what the SDK and servers pass is of any type
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def connected(**options: Any) -> AsyncIterator[MCPServerStdio]:
-    """Give a server, connected; a test's fixture would end it in another task than began it."""
+    """Yield a connected server. Not a fixture: pytest would close it in another task."""
     parameters: Any = {"command": sys.executable, "args": ["-c", SERVER]}
     async with MCPServerStdio(parameters, client_session_timeout_seconds=240, **options) as server:
         yield server
@@ -84,7 +84,7 @@ async def what_the_sdk_sends_of_resources_is_stored_and_links_stay(
     )
     assert all(f"file:///{number}.txt" in stored for number in range(40))
     assert "store:///scan.bin" in stored
-    assert "KEY-7" not in stored  # of a text, the SDK sends the text alone
+    assert "KEY-7" not in stored  # of a text item, the SDK sends only the text
     assert "null" not in stored
     assert "file:///37.txt" in found
     assert "file:///more.txt" in placeholder
@@ -156,7 +156,7 @@ async def test_structured_content_that_the_model_gets_is_stored_as_json(server: 
     assert "customer 58\n" in found
 
 
-async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: ScriptedServer) -> None:
+async def test_a_wrapped_server_keeps_everything_else_of_its_server(server: ScriptedServer) -> None:
     asked: list[str] = []
 
     def meta(context: Any) -> None:
@@ -173,7 +173,7 @@ async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: 
     )
     (wrapped,) = offload.mcp_servers([inner])
     with playing(server, Script(call("mcp_rows__fetch", count=60))) as model:
-        async with wrapped:  # type: ignore[attr-defined] # as all servers that come with the SDK
+        async with wrapped:  # type: ignore[attr-defined] # like all servers of the SDK
             agent = Agent(
                 name="a",
                 model=model,
@@ -196,7 +196,9 @@ async def test_a_wrapped_server_is_a_server_with_all_that_the_other_has(server: 
     assert "customer 30" not in placeholder
 
 
-async def test_an_agent_with_servers_alone_is_warned_of(server: ScriptedServer, caplog: Any) -> None:
+async def test_an_agent_with_servers_but_without_the_retrieval_tool_logs_a_warning(
+    server: ScriptedServer, caplog: Any
+) -> None:
     async with connected() as rows:
         await run(server, [], call(count=60), mcp_servers=ToolOffloader().mcp_servers([rows]))
 
@@ -207,7 +209,7 @@ FOR_THE_HOST = {"_meta": {"trace": "span " * 6_000}, "annotations": {"audience":
 IMAGE = {"type": "image", "data": "iVBORw0K", "mimeType": "image/png"}
 
 
-async def test_what_the_sdk_does_not_send_of_an_item_leaves_a_small_result(server: ScriptedServer) -> None:
+async def test_fields_that_the_sdk_does_not_send_do_not_make_a_result_large(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     rows = [{"type": "text", "text": f"row {number}", **FOR_THE_HOST} for number in range(200)]
     script = await run(
@@ -218,7 +220,7 @@ async def test_what_the_sdk_does_not_send_of_an_item_leaves_a_small_result(serve
     assert "span" not in script.shown[-1][0]
 
 
-async def test_what_the_sdk_does_not_send_of_an_item_is_neither_stored_nor_shown(server: ScriptedServer) -> None:
+async def test_fields_that_the_sdk_does_not_send_are_neither_stored_nor_shown(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     items = [{"type": "text", "text": BIG, **FOR_THE_HOST}, {**IMAGE, **FOR_THE_HOST}]
     script = await run(server, offload.tools(), call(), reading(), mcp_servers=offload.mcp_servers([Serving(*items)]))
@@ -230,7 +232,7 @@ async def test_what_the_sdk_does_not_send_of_an_item_is_neither_stored_nor_shown
     assert image == b"\x89PNG\r\n"
 
 
-async def test_what_the_sdk_does_not_send_of_an_image_costs_nothing_next_to_a_sound(server: ScriptedServer) -> None:
+async def test_fields_that_the_sdk_does_not_send_cost_nothing_next_to_media_either(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     items = [{**IMAGE, **FOR_THE_HOST}, {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}]
     script = await run(server, offload.tools(), call(), mcp_servers=offload.mcp_servers([Serving(*items)]))
@@ -239,13 +241,13 @@ async def test_what_the_sdk_does_not_send_of_an_image_costs_nothing_next_to_a_so
 
 
 class Video(BaseModel):
-    """An item of a server's own, which no version of the protocol has."""
+    """An item of a type that no version of the protocol has."""
 
     type: str = "video"
     frames: str = "few"
 
 
-async def test_an_item_of_a_servers_own_stays_next_to_a_placeholder(server: ScriptedServer, caplog: Any) -> None:
+async def test_an_item_of_an_unknown_type_stays_next_to_a_placeholder(server: ScriptedServer, caplog: Any) -> None:
     offload = ToolOffloader()
     serving = Serving({"type": "text", "text": BIG}, Video())
     script = await run(
@@ -255,6 +257,6 @@ async def test_an_item_of_a_servers_own_stays_next_to_a_placeholder(server: Scri
     placeholder, found = script.shown[-1]
     assert placeholder.startswith("Tool result offloaded.")
     as_json, as_python = '{"type":"video","frames":"few"}', "{'type': 'video', 'frames': 'few'}"
-    assert as_json in placeholder or as_python in placeholder  # which the oldest SDK writes
+    assert as_json in placeholder or as_python in placeholder  # the oldest SDK writes the latter
     assert MIDDLE in found
     assert "could not offload" not in caplog.text

@@ -1,4 +1,4 @@
-"""What a run makes of offloaded results: sessions, streams, hooks, handoffs, agents as tools, resumed states."""
+"""How offloaded results fare in runs: sessions, streams, hooks, handoffs, agents as tools, resumed states."""
 
 # ruff: noqa: ANN401 - what the SDK passes is of any type
 
@@ -127,7 +127,7 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
         def force_flush(self) -> None: ...
 
     set_trace_processors([Keeping()])
-    set_tracing_disabled(disabled=False)  # whatever the environment says: nothing is sent, as only `Keeping` gets it
+    set_tracing_disabled(disabled=False)  # whatever the environment says; only `Keeping` gets them, so nothing is sent
     try:
         await run(server, ToolOffloader().tools([returning(BIG)]), call(), run_config=RunConfig(group_id="a"))
     finally:
@@ -150,7 +150,7 @@ async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> 
     assert len({one for text in script.shown[-1] for one in shown_references(text)}) == 4
 
 
-async def test_the_agent_after_a_handoff_reads_what_the_one_before_stored(server: ScriptedServer) -> None:
+async def test_after_a_handoff_an_agent_reads_what_the_previous_one_stored(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     script = Script(call(), call("transfer_to_billing"), reading(pattern="line 1,000 "))
     with playing(server, script) as model:

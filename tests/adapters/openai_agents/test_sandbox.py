@@ -1,4 +1,4 @@
-"""A ``SandboxAgent`` of the SDK, with a real shell on this machine: what of its results is offloaded."""
+"""A ``SandboxAgent`` of the SDK, with a real shell on this machine: which of its results are offloaded."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMAND = {"cmd": "seq 1 30000", "yield_time_ms": 60_000}
 
 
 @pytest.mark.parametrize("wrapped", [False, True], ids=["left alone", "wrapped"])
-async def test_a_shell_is_offloaded_where_its_capability_is_given_our_copy(
+async def test_a_shell_is_offloaded_if_its_capability_gets_our_copy_of_the_tool(
     server: ScriptedServer, wrapped: bool
 ) -> None:
     from agents.sandbox.sandboxes.unix_local import UnixLocalSandboxClient  # noqa: PLC0415 - not on every system

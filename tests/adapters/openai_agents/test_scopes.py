@@ -21,7 +21,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    """Return the reference that one run stored, and what a second run with other options reads by it."""
     first = await run(server, offload.tools([returning(BIG)]), call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     read = [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})]

@@ -1,4 +1,4 @@
-"""What ``ToolOffloader.tools`` makes of tools: copies that are like the tool in every way but for their output."""
+"""What ``ToolOffloader.tools`` makes of tools: copies that differ from the tool only in their output."""
 
 # ruff: noqa: ANN401 - what the SDK and tools pass is of any type
 
@@ -59,7 +59,7 @@ async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedSe
     assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
 
 
-def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_last() -> None:
+def test_hosted_tools_stay_the_same_object_and_the_retrieval_tool_comes_last() -> None:
     offload, search, fetch = ToolOffloader(), WebSearchTool(), returning(BIG)
 
     tools = offload.tools([search, fetch])
@@ -71,7 +71,7 @@ def test_tools_without_a_hook_stay_the_same_object_and_the_retrieval_tool_comes_
 
 
 @pytest.mark.parametrize("make", [list, copy.deepcopy])
-def test_tools_of_one_agent_may_be_given_on_to_another(make: Callable[[Any], Any]) -> None:
+def test_tools_of_one_agent_may_be_passed_on_to_another(make: Callable[[Any], Any]) -> None:
     offload = ToolOffloader()
 
     again = offload.tools(make(offload.tools([returning(BIG)])))
@@ -110,7 +110,7 @@ async def test_the_retrieval_tool_may_have_a_name_of_your_own(
 
 
 def declaring(annotation: Any, got: list[Any], name: str) -> FunctionTool:
-    """Return a tool with an invoker that declares its context as ``annotation``, and notes what it gets."""
+    """Return a tool with an invoker that declares its context as ``annotation``, and notes the type that it gets."""
 
     async def give(context: Any, _: str) -> str:
         got.append(type(context))
@@ -127,9 +127,9 @@ DECLARED = (
     ToolContext[Any],
     "RunContextWrapper[Any]",
     "ToolContext[Any]",
-    "Base[Any] | None",  # as a module with postponed annotations has an alias
+    "Base[Any] | None",  # an alias, as in a module with postponed annotations
     "MyToolContext",
-    "RunContextWrapperOf[str]",  # a name for type checkers alone
+    "RunContextWrapperOf[str]",  # a name that only type checkers can resolve
     "Unknown[RunContextWrapper]",
 )
 
@@ -172,7 +172,7 @@ def test_a_budget_for_a_step_is_refused() -> None:
         ToolOffloader(max_step_tokens=1_000)
 
 
-def test_a_scope_that_can_be_none_is_refused() -> None:
+def test_an_invalid_scope_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         ToolOffloader(scope=7)  # type: ignore[arg-type]
 
@@ -230,7 +230,7 @@ async def test_an_exception_of_a_tool_passes() -> None:
 
 
 @pytest.mark.parametrize("behavior", ["error_as_result", "raise_exception"])
-async def test_a_time_limit_is_for_the_tool_and_not_for_what_stores_its_result(
+async def test_the_time_limit_of_a_tool_does_not_cover_storing_its_result(
     server: ScriptedServer, behavior: str
 ) -> None:
     tool = returning(BIG, timeout_seconds=1e-6, timeout_behavior=behavior)  # no storage is that fast
@@ -297,7 +297,9 @@ async def delete(count: int, *, force: bool = False) -> str:
 @pytest.mark.parametrize(
     "arguments", [{"count": 5, "force": False}, {"count": 5}, {"count": "5"}, {"count": 50, "force": False}], ids=repr
 )
-async def test_the_same_calls_need_an_approval_as_without_us(server: ScriptedServer, arguments: dict[str, Any]) -> None:
+async def test_the_same_calls_need_approval_with_and_without_us(
+    server: ScriptedServer, arguments: dict[str, Any]
+) -> None:
     async def interruptions(tools: list[Any]) -> int:
         with playing(server, Script(call("delete", **arguments))) as model:
             result = await Runner.run(Agent(name="a", model=model, tools=tools), "Go.", run_config=config())
@@ -322,7 +324,7 @@ async def test_a_final_answer_reaches_the_user_whole(server: ScriptedServer, beh
     assert list(storage.entries("")) == []
 
 
-async def test_a_final_answer_is_known_by_the_new_name_of_a_copy(server: ScriptedServer) -> None:
+async def test_a_final_answer_is_recognised_by_the_new_name_of_a_copy(server: ScriptedServer) -> None:
     wrapped: Any = ToolOffloader().tools([returning(BIG)])[0]
     tool = dataclasses.replace(wrapped, name="search")
     with playing(server, Script(call("search"))) as model:
@@ -333,7 +335,7 @@ async def test_a_final_answer_is_known_by_the_new_name_of_a_copy(server: Scripte
 
 
 @pytest.mark.parametrize("name", ["fetch", "logs.fetch"])
-async def test_a_final_answer_is_known_by_its_name_in_a_namespace_or_without(name: str) -> None:
+async def test_a_final_answer_is_recognised_by_its_name_with_or_without_a_namespace(name: str) -> None:
     tools: Any = ToolOffloader().tools([returning(BIG)])[:1]
     (tool,) = tool_namespace(name="logs", description="Logs.", tools=tools)
     agent: Agent[None] = Agent(name="a", tools=[tool], tool_use_behavior={"stop_at_tool_names": [name]})
@@ -347,13 +349,13 @@ async def test_a_final_answer_is_known_by_its_name_in_a_namespace_or_without(nam
     [{"context": {"coatcheck": "keep"}}, {"run_config": config(trace_metadata={"coatcheck": "keep"})}],
     ids=["context", "trace_metadata"],
 )
-async def test_a_run_may_keep_its_results(server: ScriptedServer, more: dict[str, Any]) -> None:
+async def test_a_run_may_ask_to_keep_its_results(server: ScriptedServer, more: dict[str, Any]) -> None:
     script = await run(server, ToolOffloader().tools([returning(BIG)]), call(), **more)
 
     assert script.shown[-1] == [BIG]
 
 
-async def test_a_result_for_code_stays() -> None:
+async def test_a_result_that_code_asked_for_stays() -> None:
     by_code: Any = SimpleNamespace(caller={"type": "program", "caller_id": "program_1"}, namespace=None)
 
     (tool, _) = ToolOffloader().tools([returning(BIG)])
@@ -378,7 +380,7 @@ async def test_policies_see_the_arguments(server: ScriptedServer) -> None:
     assert [text == BIG for text in script.shown[-1]] == [True, False]
 
 
-async def test_an_agent_without_the_retrieval_tool_is_warned_of(
+async def test_an_agent_without_the_retrieval_tool_logs_a_warning(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     tools = ToolOffloader().tools([returning(BIG)])[:1]
@@ -412,7 +414,7 @@ async def test_an_image_is_read_back_as_itself_where_asked_for(
     assert (url in raw) is bool(options)
 
 
-def test_one_offloader_may_serve_several() -> None:
+def test_several_tool_offloaders_may_share_one_offloader() -> None:
     offloader = Offloader()
 
     assert ToolOffloader(offloader).offloader is ToolOffloader(offloader).offloader is offloader

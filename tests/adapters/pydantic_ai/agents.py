@@ -27,13 +27,13 @@ __all__ = ("parts_of", "playing", "returning", "run")
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Model]:
-    """Serve a script, and give the model of Pydantic AI's that asks it."""
+    """Serve a script, and yield the Pydantic AI model that asks it."""
     with server.conversation(script) as conversation:
         yield model_on(conversation)
 
 
 def returning(output: object, name: str = "fetch", **more: Any) -> Tool[Any]:
-    """Return a tool that gives the same output each time; an exception is raised."""
+    """Return a tool that gives the same output each time, or raises it if it is an exception."""
 
     async def give() -> Any:
         if isinstance(output, Exception):
@@ -51,7 +51,7 @@ async def run(
     more: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Script, AgentRunResult[str]]:
-    """Run an agent with these tools once, and return the script it played, and what came of the run.
+    """Run an agent with these tools once; return the script that it played, and the result of the run.
 
     ``more`` are capabilities next to ours. ``options`` are those of a run, and ``toolsets`` of the agent.
     """

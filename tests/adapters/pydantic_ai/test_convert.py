@@ -1,4 +1,4 @@
-"""What becomes of each value that a tool returns, and of each block."""
+"""Each value that a tool returns becomes blocks, and each block becomes part of a result again."""
 
 # ruff: noqa: ANN401 - a tool may return anything
 
@@ -89,7 +89,7 @@ def test_a_json_value_is_what_the_model_would_get(value: Any) -> None:
     ],
     ids=repr,
 )
-def test_plainly_it_becomes_texts(value: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_texts(value: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(value)) == blocks
 
 
@@ -107,7 +107,7 @@ def test_blocks_become_a_result(blocks: list[Block], result: object) -> None:
     assert result_of(blocks, "raw") == result
 
 
-def test_a_file_that_stays_is_the_one_that_came() -> None:
+def test_a_file_that_stays_is_the_very_same_object() -> None:
     detailed = BinaryContent(DATA, media_type="image/png", identifier="scan-7", vendor_metadata={"detail": "high"})
     came = [BinaryContent(bytes(bytearray(DATA)), media_type="image/jpeg"), detailed]
 
@@ -116,7 +116,7 @@ def test_a_file_that_stays_is_the_one_that_came() -> None:
     assert result.content[0] is detailed
 
 
-def test_what_a_result_keeps_for_the_host_stays() -> None:
+def test_the_metadata_of_a_result_stays() -> None:
     raw = ToolReturn(return_value="long", content=["longer"], metadata={"rows": 7})
 
     assert result_of([TextBlock("a")], raw) == ToolReturn(return_value="a", metadata={"rows": 7})

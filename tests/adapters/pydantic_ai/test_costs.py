@@ -1,4 +1,4 @@
-"""What a small result and an import cost, counted, because a busy machine takes longer for everything."""
+"""What a small result and an import cost: counted, not timed, because a busy machine slows everything down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tool that fails: its words are offloaded where they are too large, and the failure stays a failure."""
+"""A tool that fails: a message that is too large is offloaded, and the failure stays a failure."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -39,7 +39,7 @@ def invalid() -> Exception:
 
 
 def results_in(result: AgentRunResult[str]) -> list[Any]:
-    """Return what answers calls, in order: parts of a result, or of a retry in older versions."""
+    """Return the parts that answer calls, in order: results, or retries in older versions."""
     return [
         part for part in parts_of(result) if getattr(part, "tool_name", None) and not isinstance(part, ToolCallPart)
     ]
@@ -67,7 +67,7 @@ async def test_a_large_failure_is_offloaded_and_stays_a_failure(server: Scripted
     assert json.dumps(script.shown[-1]).count(shown_references(part.content)[0]) >= 1
 
 
-async def test_a_failure_of_another_capability_is_offloaded_too(server: ScriptedServer) -> None:
+async def test_a_failure_that_another_capability_raises_is_offloaded_too(server: ScriptedServer) -> None:
     class Failing(AbstractCapability[Any]):
         async def wrap_tool_execute(self, ctx: Any, **_: Any) -> Any:
             raise ToolFailed(BIG)
@@ -95,7 +95,7 @@ async def test_a_failure_that_cannot_be_read_stays_as_it_is(
     assert "could not offload" in caplog.text
 
 
-async def test_a_retry_counts_once(server: ScriptedServer) -> None:
+async def test_a_large_retry_message_counts_as_one_retry(server: ScriptedServer) -> None:
     left = [BIG, BIG]
 
     async def fetch() -> str:
@@ -109,7 +109,7 @@ async def test_a_retry_counts_once(server: ScriptedServer) -> None:
     assert results_in(result)[-1].content == "found"
 
 
-async def test_any_other_exception_ends_the_run_as_it_did(server: ScriptedServer) -> None:
+async def test_any_other_exception_still_ends_the_run(server: ScriptedServer) -> None:
     with pytest.raises(LookupError, match="gone"):
         await run(server, ToolOffloader(), call(), tools=[returning(LookupError("gone"))])
 
@@ -126,7 +126,7 @@ async def test_a_failed_read_back_is_a_failure(server: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("name", ["context", "ctx", "self", "sent"])
-async def test_no_name_of_an_argument_ends_the_run(server: ScriptedServer, name: str) -> None:
+async def test_an_unknown_argument_of_any_name_does_not_end_the_run(server: ScriptedServer, name: str) -> None:
     script, result = await run(server, ToolOffloader(), call(RETRIEVAL_TOOL, **{name: 3}))
 
     assert f"unknown arguments: '{name}'" in script.shown[-1][0]

@@ -1,4 +1,4 @@
-"""What earlier versions left in histories of Pydantic AI: the conversation goes on, and its content is read."""
+"""Histories that earlier versions saved: the conversation goes on, and its content can be read."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: Scripte
     assert list(storage.entries("")) == []
 
 
-async def test_values_are_cut_as_the_json_that_the_model_gets_of_them(server: ScriptedServer) -> None:
+async def test_values_are_cut_as_the_json_that_the_model_would_get(server: ScriptedServer) -> None:
     offload = ToolOffloader(Offloader(max_inline_tokens=5_000, require_scope=True), scope=lambda _: "")
 
     script, _ = await run(server, offload, call(), tools=[returning({"more": False, "next": None, "rows": HUGE})])

@@ -1,4 +1,4 @@
-"""What a run makes of offloaded results: histories, streams, traces, other agents, approvals, repeated calls."""
+"""How offloaded results fare in runs: histories, streams, traces, other agents, approvals, repeated calls."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -61,7 +61,7 @@ async def test_references_are_found_in_the_parts_of_a_history(server: ScriptedSe
     assert offload.offloader.load(shown[0], scope=ID).text == BIG
 
 
-async def test_a_summary_keeps_the_references_of_the_messages_that_go_and_none_that_a_tool_returned(
+async def test_a_summary_keeps_the_references_of_dropped_messages_and_none_that_a_tool_returned(
     server: ScriptedServer,
 ) -> None:
     faked = returning("Read fetch-0123456789abcdef-0123.", "grep")
@@ -141,7 +141,7 @@ async def test_one_capability_serves_two_conversations_at_once(server: ScriptedS
         assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope=each).text == BIG
 
 
-async def test_a_capability_of_one_run_offloads(server: ScriptedServer) -> None:
+async def test_a_capability_that_only_one_run_has_offloads(server: ScriptedServer) -> None:
     with playing(server, script := Script(call(), reading(pattern="line 1,000 "))) as model:
         agent = Agent(model, tools=[returning(BIG)])
         await agent.run("Go.", capabilities=[ToolOffloader()])
@@ -149,7 +149,7 @@ async def test_a_capability_of_one_run_offloads(server: ScriptedServer) -> None:
     assert MIDDLE in script.shown[-1][1]
 
 
-async def test_the_agent_after_a_hand_off_reads_what_the_one_before_stored(server: ScriptedServer) -> None:
+async def test_after_a_hand_off_an_agent_reads_what_the_previous_one_stored(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     _, first = await run(server, offload, call(), tools=[returning(BIG)], conversation_id=None)
 
@@ -213,7 +213,7 @@ async def test_a_call_that_waits_for_an_approval_goes_on_from_a_saved_history(se
     assert "deleted: line 1 " in found
 
 
-async def test_what_the_host_says_in_place_of_a_call_stays(server: ScriptedServer) -> None:
+async def test_the_hosts_answer_in_place_of_a_call_stays(server: ScriptedServer) -> None:
     with playing(server, script := Script(call())) as model:
         agent = Agent(
             model,
@@ -231,7 +231,7 @@ async def test_what_the_host_says_in_place_of_a_call_stays(server: ScriptedServe
     assert script.shown[-1] == [BIG]
 
 
-async def test_a_call_that_is_repeated_after_a_crash_has_the_same_placeholder(
+async def test_a_call_that_is_repeated_after_a_crash_gets_the_same_placeholder(
     server: ScriptedServer, tmp_path: Path
 ) -> None:
     shown = []
@@ -244,7 +244,7 @@ async def test_a_call_that_is_repeated_after_a_crash_has_the_same_placeholder(
     assert len([listed for listed in storage.entries("") if listed.size > len(BIG) // 2]) == 1
 
 
-async def test_a_model_reads_a_file_itself_where_it_sees_them(server: ScriptedServer) -> None:
+async def test_with_native_media_a_model_reads_back_the_file_itself(server: ScriptedServer) -> None:
     image = BinaryContent(b"\x89PNG" + bytes(20_000), media_type="image/png")
     offload = ToolOffloader(InMemoryStorage(), native_media=True, max_result_tokens=100)
 

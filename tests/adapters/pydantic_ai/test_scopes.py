@@ -24,7 +24,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **options: Any
 ) -> tuple[str, str]:
-    """Return the reference of one run, and what a second run with other options gets to read by it."""
+    """Return the reference that one run stored, and what a second run with other options reads by it."""
     first, _ = await run(server, offload, call(), tools=[returning(BIG)], **options)
     reference = shown_references(first.shown[-1][0])[0]
     second, _ = await run(server, offload, [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})], **then)
@@ -46,7 +46,7 @@ async def test_another_conversation_reads_nothing(server: ScriptedServer) -> Non
     assert "reference not found" in found
 
 
-async def test_runs_without_an_id_share_nothing_and_nothing_is_in_the_default_scope(server: ScriptedServer) -> None:
+async def test_runs_without_an_id_share_nothing_and_store_nothing_in_the_default_scope(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     _, found = await stored_and_read(server, offload, conversation_id=None, then={"conversation_id": None})
@@ -55,7 +55,7 @@ async def test_runs_without_an_id_share_nothing_and_nothing_is_in_the_default_sc
     assert not offload.offloader.delete_scope("default")
 
 
-async def test_an_empty_id_is_none_and_what_a_tool_returns_is_stored(server: ScriptedServer) -> None:
+async def test_with_an_empty_id_a_result_is_stored_in_the_default_scope(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     reference, found = await stored_and_read(server, offload, conversation_id="", then={"conversation_id": ""})
@@ -64,7 +64,7 @@ async def test_an_empty_id_is_none_and_what_a_tool_returns_is_stored(server: Scr
     assert offload.offloader.load(reference, scope="default").text == BIG
 
 
-async def test_a_restored_history_is_the_same_conversation_also_where_the_host_gives_no_id(
+async def test_a_restored_history_is_the_same_conversation_even_if_the_host_gives_no_id(
     server: ScriptedServer,
 ) -> None:
     offload = ToolOffloader()

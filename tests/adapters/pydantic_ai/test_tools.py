@@ -1,4 +1,4 @@
-"""Which results the capability leaves alone, what it keeps of others, and what it refuses."""
+"""Which results the capability leaves alone, what it keeps when it offloads, and what it refuses."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -30,7 +30,7 @@ def test_a_budget_for_a_step_is_refused() -> None:
         ToolOffloader(max_step_tokens=1_000)
 
 
-def test_a_scope_that_can_be_none_is_refused() -> None:
+def test_an_invalid_scope_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         ToolOffloader(scope=7)  # type: ignore[arg-type]
 
@@ -40,14 +40,14 @@ def test_options_next_to_a_ready_offloader_are_refused() -> None:
         ToolOffloader(Offloader(InMemoryStorage()), preview_tokens=100)
 
 
-def test_two_capabilities_are_never_the_same() -> None:
+def test_two_capabilities_are_never_equal() -> None:
     one = ToolOffloader()
 
     assert one != ToolOffloader()
     assert {one: 1}[one] == 1
 
 
-async def test_what_a_tool_says_next_to_its_value_is_offloaded_with_it(server: ScriptedServer) -> None:
+async def test_the_content_that_a_tool_adds_to_its_value_is_offloaded_with_it(server: ScriptedServer) -> None:
     output = ToolReturn(return_value="few", content=["first", BIG, IMAGE], metadata={"rows": 7})
     offload = ToolOffloader()
 
@@ -71,7 +71,7 @@ async def test_a_file_that_stays_in_a_list_leaves_the_placeholder_as_it_is(serve
     assert "\n[Stored references:]\n" in script.shown[-1][0]
 
 
-async def test_openais_other_api_gets_the_same_placeholder(server: ScriptedServer) -> None:
+async def test_both_apis_of_openai_get_the_same_placeholder(server: ScriptedServer) -> None:
     tool, shown = returning([BIG, IMAGE]), []
     for api in ("chat completions", "responses"):
         with server.conversation(script := Script(call())) as conversation:
@@ -97,7 +97,7 @@ async def test_a_small_result_is_the_very_same_object(output: object) -> None:
     assert result is output
 
 
-async def test_a_tool_may_say_that_its_results_stay(server: ScriptedServer) -> None:
+async def test_a_tool_may_ask_to_keep_its_results(server: ScriptedServer) -> None:
     tools = [returning(BIG, metadata={"coatcheck": "keep"}), returning(BIG, "grep")]
 
     script, _ = await run(server, ToolOffloader(), [("fetch", {}), ("grep", {})], tools=tools)
@@ -106,7 +106,7 @@ async def test_a_tool_may_say_that_its_results_stay(server: ScriptedServer) -> N
     assert script.shown[-1][1].startswith("Tool result offloaded.")
 
 
-async def test_a_run_may_say_that_its_results_stay(server: ScriptedServer) -> None:
+async def test_a_run_may_ask_to_keep_its_results(server: ScriptedServer) -> None:
     script, _ = await run(server, ToolOffloader(), call(), tools=[returning(BIG)], metadata={"coatcheck": "keep"})
 
     assert script.shown[-1] == [BIG]
@@ -128,7 +128,7 @@ async def test_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServe
     assert script.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_what_the_framework_finds_tools_by_stays(server: ScriptedServer) -> None:
+async def test_the_result_of_a_tool_search_stays(server: ScriptedServer) -> None:
     hidden = [returning("found it", f"fetch_{number}", defer_loading=True) for number in range(20)]
     for tool in hidden:
         tool.description = f"Fetches rows. {'It takes long. ' * 40}"
@@ -141,7 +141,7 @@ async def test_what_the_framework_finds_tools_by_stays(server: ScriptedServer) -
     assert script.shown[-1][1] == "found it"
 
 
-async def test_a_hidden_retrieval_tool_is_warned_of_and_not_named(
+async def test_a_hidden_retrieval_tool_logs_a_warning_and_is_not_named(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Hiding(AbstractCapability[Any]):
@@ -200,13 +200,13 @@ async def test_of_two_offloaders_a_placeholder_names_the_tool_that_reads_it(serv
 
 
 class Cutting(AbstractCapability[Any]):
-    """Does to a result what the output limits of Pydantic AI's harness do, in the same hook."""
+    """Cuts a result as the output limits of Pydantic AI's harness do, in the same hook."""
 
     async def after_tool_execute(self, ctx: Any, *, result: Any, **_: Any) -> Any:
         return f"{result[:12_000]} [cut]" if isinstance(result, str) and len(result) > 12_000 else result
 
 
-async def test_what_another_capability_cuts_has_a_reference_too(server: ScriptedServer) -> None:
+async def test_a_result_that_another_capability_cuts_has_a_reference_too(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     script, _ = await run(server, offload, call(), tools=[returning(BIG)], more=[Cutting()])
