@@ -51,7 +51,7 @@ def search(query: str) -> str:
 
 
 def from_anthropic(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return two answers from Anthropic's server: a call, by its container's code if ``caller`` says so; then a text."""
+    """Return two answers from Anthropic: a call, by its container's code if ``caller`` says so; then a text."""
     made = {} if caller is None else {"caller": caller}
     message = {"type": "message", "role": "assistant", "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}
     asked = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "q"}, **made}
@@ -68,7 +68,7 @@ def from_anthropic(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def from_openai(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return the same two answers from OpenAI's server."""
+    """Return the same two answers from OpenAI."""
     made = {} if caller is None else {"caller": caller}
     response = {
         "object": "response",

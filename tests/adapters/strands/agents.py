@@ -28,7 +28,7 @@ Turn: TypeAlias = "str | Sequence[tuple[str, dict[str, Any]]]"
 
 
 class ScriptedModel(Model):
-    """Plays one turn after another; a last one that is a str, again and again. Counts tokens as Strands' models do."""
+    """Plays one turn after another, and repeats the last one if it is a str. Counts tokens as Strands' models do."""
 
     def __init__(self, *turns: Turn | Callable[[Messages], Turn]) -> None:
         self.turns = [*turns, "done"]
@@ -47,7 +47,9 @@ class ScriptedModel(Model):
         raise NotImplementedError
 
     async def count_tokens(self, messages: Messages, *_: object, **__: object) -> int:
-        if all(message.keys() == {"role", "content"} for message in messages):  # in a conversation they have more
+        if all(
+            message.keys() == {"role", "content"} for message in messages
+        ):  # messages in a conversation have more keys
             self.counted.append(messages)
         if isinstance(self.tokens, Exception):
             raise self.tokens
@@ -75,7 +77,7 @@ class ScriptedModel(Model):
 
 
 def returning(*blocks: dict[str, Any] | str, name: str = "fetch", status: str = "success") -> AgentTool:
-    """Return a tool that gives the same blocks each time; the very same dictionaries, as one that caches would."""
+    """Return a tool that gives the very same dictionaries each time, as a tool that caches would."""
     content = [{"text": block} if isinstance(block, str) else block for block in blocks]
 
     @tool(name=name, description="Gives a result.")
@@ -91,7 +93,7 @@ def call(name: str = "fetch", **arguments: object) -> list[tuple[str, dict[str, 
 
 
 def agent(*plugins: Any, turns: Sequence[Any] = (), tools: Sequence[Any] | None = None, **more: Any) -> Agent:  # noqa: ANN401
-    """Return an agent with a tool that gives ``BIG``, whose model calls it, unless said otherwise."""
+    """Return an agent; by default it has a tool that gives ``BIG``, and its model calls that tool."""
     model = ScriptedModel(*(turns or (call(),)))
     given = [returning(BIG)] if tools is None else list(tools)
     return Agent(model, tools=given, plugins=list(plugins), callback_handler=None, **more)

@@ -56,7 +56,7 @@ async def test_it_works_while_the_agent_streams() -> None:
     assert MIDDLE not in str(messages)
 
 
-def test_each_call_may_have_another_loop(tmp_path: Path) -> None:
+def test_each_call_may_run_on_another_loop(tmp_path: Path) -> None:
     plugin = ContextOffloader(FileStorage(tmp_path))
     subject = agent(plugin, turns=(call(), "first", reading(pattern="^line 7 of"), "second", call(), "third"))
 
@@ -69,7 +69,7 @@ def test_each_call_may_have_another_loop(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-def test_parallel_calls_are_answered_each_by_its_own(*, is_async: bool) -> None:
+def test_parallel_calls_each_get_their_own_result(*, is_async: bool) -> None:
     @tool
     def fetch(number: int) -> str:
         """Give a result."""
@@ -104,7 +104,7 @@ def test_one_plugin_serves_agents_on_many_threads() -> None:
     assert all(FOUND in answer for answer in answers)
 
 
-# Our knobs.
+# Options that only ours has.
 
 
 def test_a_token_counter_measures_instead_of_the_model() -> None:
@@ -130,7 +130,7 @@ def test_a_ready_offloader_takes_no_knobs(knobs: dict[str, Any]) -> None:
         ContextOffloader(Offloader(), **knobs)
 
 
-def test_a_budget_of_a_step_in_a_ready_offloader_does_nothing_which_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_budget_in_a_ready_offloader_does_nothing_and_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     ContextOffloader(Offloader(max_step_tokens=9_000))
 
     assert "max_step_tokens of this Offloader does nothing here: Strands shows one call at a time" in caplog.text
@@ -147,7 +147,7 @@ def test_a_wrong_knob_is_named() -> None:
         ContextOffloader(max_inline_tokens=5)
 
 
-def test_keywords_of_versions_to_come_are_noticed_and_harmless(caplog: pytest.LogCaptureFixture) -> None:
+def test_unknown_keywords_of_later_versions_are_logged_and_harmless(caplog: pytest.LogCaptureFixture) -> None:
     result = run(ContextOffloader(preview_strategy="head", reranker=None))  # type: ignore[call-arg]
 
     assert references(result)

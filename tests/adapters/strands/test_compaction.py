@@ -1,4 +1,4 @@
-"""What Strands' own conversation managers leave of our placeholders."""
+"""What Strands' own conversation managers do to our placeholders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def overflow(_: Messages) -> Any:  # noqa: ANN401 - never returns
 
 @pytest.mark.parametrize("name", ["fetch", LONGEST_NAME])
 @pytest.mark.parametrize("managed", [{}, {"conversation_manager": SlidingWindowConversationManager(window_size=10)}])
-def test_after_an_overflow_the_model_still_reads_by_the_reference(name: str, managed: dict[str, Any]) -> None:
+def test_after_an_overflow_the_model_can_still_read_back_by_the_reference(name: str, managed: dict[str, Any]) -> None:
     turns = (call(name), overflow, reading(pattern=MIDDLE))
     subject = agent(ContextOffloader(), turns=turns, tools=[returning(BIG, name=name)], **managed)
 
@@ -38,7 +38,7 @@ def test_after_an_overflow_the_model_still_reads_by_the_reference(name: str, man
     assert MIDDLE in text_of(answer)
 
 
-def test_of_several_references_the_first_survive_an_overflow_and_the_host_knows_all() -> None:
+def test_of_several_references_an_overflow_leaves_the_first_and_the_host_still_knows_all() -> None:
     tools = [returning(BIG, BIG + "2", BIG + "3")]
     subject = agent(ContextOffloader(), turns=(call(), overflow, reading()), tools=tools)
 

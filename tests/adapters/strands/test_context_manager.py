@@ -1,4 +1,4 @@
-"""Next to ``strands.experimental.context_manager``: one of the two takes a result out, and both can be read back."""
+"""Next to ``strands.experimental.context_manager``: only one of the two offloads a result, and both can be read back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_preset_leaves_our_placeholder_as_it_is(manager: str) -> None:
     assert len([entry for entry in kept.entries("") if not entry.key.endswith("-lines")]) == 1
 
 
-def test_their_stash_gets_the_placeholder_and_not_the_result_once_more() -> None:
+def test_their_stash_gets_the_placeholder_and_no_second_copy_of_the_result() -> None:
     stash = storage.InMemoryStorage()
     subject, _ = managed(contexts.ContextManager(stash={"storage": stash}))
 

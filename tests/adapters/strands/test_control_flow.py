@@ -74,7 +74,7 @@ def test_a_recorded_direct_call_enters_the_session_as_its_placeholder(tmp_path: 
         plugin = ContextOffloader(FileStorage(str(tmp_path / "kept")))
         return agent(plugin, turns=turns, session_manager=session, agent_id="a")
 
-    first = resumed()  # held, since what calls tools holds its agent weakly
+    first = resumed()  # keep the agent alive: its tool caller has only a weak reference to it
     first.tool.fetch()
 
     assert not [path for path in (tmp_path / "sessions").rglob("*.json") if MIDDLE in path.read_text()]
@@ -147,7 +147,7 @@ def test_what_a_direct_call_asks_to_keep_is_recorded_whole() -> None:
 
 
 def test_strands_tells_nobody_that_code_made_a_call() -> None:
-    """Where this fails, Strands passes programmatic callers on, and their results can stay by themselves."""
+    """If this fails, Strands has begun to pass programmatic callers on, and we can keep their results automatically."""
     anthropic = pytest.importorskip("strands.models.anthropic")
     model = anthropic.AnthropicModel(client_args={"api_key": "none"}, model_id="m", max_tokens=1)
     made = {"type": "tool_use", "id": "1", "name": "fetch", "caller": {"type": "code_execution_20250825"}}
@@ -241,7 +241,7 @@ def test_a_cancelled_task_stays_cancelled() -> None:
     asyncio.run(main())
 
 
-def test_a_retry_after_us_offloads_what_the_last_try_gave() -> None:
+def test_a_retry_after_our_hook_offloads_the_result_of_the_last_try() -> None:
     given = iter([BIG, BIG.replace("line", "row")])
 
     @tool
@@ -309,7 +309,7 @@ def test_a_storage_that_fails_leaves_the_raw_result(caplog: pytest.LogCaptureFix
     assert "RuntimeError" in caplog.text
 
 
-def test_a_count_that_fails_is_made_by_us() -> None:
+def test_if_the_models_token_count_fails_ours_decides() -> None:
     subject = agent(ContextOffloader())
     subject.model.tokens = ConnectionError("no network")  # type: ignore[attr-defined]
 
@@ -353,14 +353,14 @@ def test_the_tools_own_result_is_never_changed() -> None:
 # A tool with the retrieval tool's name.
 
 
-def test_a_tool_with_the_name_of_ours_is_replaced_and_noticed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tool_with_the_name_of_ours_is_replaced_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     subject = agent(ContextOffloader(), tools=[returning(BIG), returning("theirs", name=RETRIEVE)])
 
     assert "is replaced by coatcheck's" in caplog.text
     assert subject.tool.retrieve_offloaded_content(reference="x")["status"] == "error"
 
 
-def test_without_our_tool_the_name_is_free(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_our_tool_another_tool_may_have_its_name(caplog: pytest.LogCaptureFixture) -> None:
     plugin = ContextOffloader(include_retrieval_tool=False)
     subject = agent(plugin, tools=[returning(BIG, name=RETRIEVE)], turns=(call(RETRIEVE),))
 
@@ -370,7 +370,7 @@ def test_without_our_tool_the_name_is_free(caplog: pytest.LogCaptureFixture) -> 
     assert references(results(subject)[0]), "its results are treated like any other"
 
 
-def test_a_tool_that_takes_the_name_later_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tool_that_takes_the_name_later_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     subject = agent(ContextOffloader(), turns=(call(RETRIEVE), call()))
     subject.tool_registry.register_tool(returning(BIG, name=RETRIEVE))
 

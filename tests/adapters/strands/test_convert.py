@@ -1,4 +1,4 @@
-"""The two conversions: what a tool result holds becomes content blocks, and blocks become its content."""
+"""The two conversions: the content of a tool result becomes blocks, and blocks become its content."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ FOREIGN: list[Any] = [
 ]
 
 
-def test_what_is_known_goes_there_and_back() -> None:
+def test_known_content_survives_the_round_trip() -> None:
     assert content_of(blocks_of(NATIVE)) == NATIVE
 
 
-def test_what_is_known_has_its_kind() -> None:
+def test_known_content_becomes_blocks_of_its_kind() -> None:
     assert blocks_of(NATIVE) == (
         TextBlock("text"),
         TextBlock(""),
@@ -61,7 +61,7 @@ def test_what_is_known_has_its_kind() -> None:
 
 
 @pytest.mark.parametrize("native", FOREIGN, ids=str)
-def test_what_is_foreign_passes_the_same_object(native: Any) -> None:  # noqa: ANN401
+def test_unknown_content_passes_as_the_very_same_object(native: Any) -> None:  # noqa: ANN401
     (block,) = blocks_of([native])
 
     assert isinstance(block, OpaqueBlock)
@@ -122,7 +122,7 @@ def test_a_block_of_two_kinds_keeps_both() -> None:
     assert content_of([block]) == [native]
 
 
-def test_nothing_is_made_of_messages_of_others() -> None:
+def test_a_message_without_a_tool_result_has_no_references() -> None:
     assert offloaded_references({"role": "user", "content": [{"text": "hello"}]}) == ()
     assert offloaded_references({"role": "user", "content": []}) == ()
 
@@ -144,7 +144,7 @@ IDS = {"json": {"ids": [UUID(int=number) for number in range(50_000)]}}
     ],
     ids=["pdf", "text and pdf", "ids", "text and ids", "json and ids", "images"],
 )
-def test_what_the_models_count_passes_over_is_measured_with_our_counter(content: list[Any]) -> None:
+def test_content_that_the_models_count_leaves_out_is_measured_with_our_counter(content: list[Any]) -> None:
     result = run(ContextOffloader(scope="s"), tools=[returning(*content)])
 
     assert len(references(result)) == len(content)

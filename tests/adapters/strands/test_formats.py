@@ -1,4 +1,4 @@
-"""What earlier versions left in sessions and in storages of Strands: the session goes on, and the storages are read."""
+"""Sessions and storages that earlier versions saved: the session goes on, and the storages can be read."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ MEDIUM = b"a medium"
 )
 def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
     plugin = ContextOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
-    # What is next to the bytes of a medium is not measured.
+    # Fields next to the bytes of a medium are not measured.
     parts = [form for form in odd_forms(shape) if isinstance(form, dict) and repr(MEDIUM) not in repr(form)]
     tools = [returning(part, "and a text", name=f"fetch_{number}") for number, part in enumerate(parts)]
     turns: Any = ([(f"fetch_{number}", {}) for number in range(len(parts))],)

@@ -1,4 +1,4 @@
-"""Lists from a real MCP server, over its real client: one block an item, stored as one content."""
+"""Lists from a real MCP server, over its real client: each item is a block, and the list is stored as one content."""
 
 from __future__ import annotations
 

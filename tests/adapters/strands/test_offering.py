@@ -68,7 +68,7 @@ def test_the_tool_is_offered_in_the_first_call_after_the_first_offload() -> None
 
 
 @needs_middleware
-async def test_it_is_so_in_an_async_run_as_well() -> None:
+async def test_an_async_run_offers_it_in_the_same_call() -> None:
     subject = late_agent(call("tiny"), call(), reading(pattern=MIDDLE))
 
     await subject.invoke_async("go")
@@ -170,7 +170,7 @@ def test_a_direct_call_that_was_recorded_counts() -> None:
 
 
 @needs_middleware
-def test_two_agents_of_one_plugin_are_offered_it_apart() -> None:
+def test_two_agents_of_one_plugin_are_offered_it_independently() -> None:
     plugin = late()
     first, second = late_agent(call(), plugin=plugin), late_agent("done", plugin=plugin)
 
@@ -215,7 +215,7 @@ def test_what_is_kept_by_a_policy_does_not_count() -> None:
     assert offers(subject) == [False, False]
 
 
-def test_a_version_of_strands_that_cannot_do_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_strands_is_refused_with_the_version_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_strands.offering.find_spec", lambda _: None)
 
     with pytest.raises(InvalidRequest, match=r"needs strands-agents 1\.62 or newer"):

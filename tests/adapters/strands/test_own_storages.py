@@ -35,12 +35,12 @@ READ = (call(), reading(pattern="^line 7 of"))
 
 
 def flipped(content: bytes) -> bytes:
-    """Encrypt, as far as a test must; twice is not at all."""
+    """Encrypt, well enough for a test; a second time decrypts."""
     return bytes(byte ^ 0x5A for byte in content)
 
 
 class Encrypts:
-    """Overrides the two methods of Strands' shape, as users do who encrypt; for the class next to it."""
+    """Mixed into a storage: overrides the two methods of Strands' shape, as users do to encrypt."""
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         return str(await super().store(key, flipped(content), content_type))  # type: ignore[misc]
@@ -63,7 +63,7 @@ class EncryptedS3(Encrypts, S3Storage):
 
 
 class Keyed(FileStorage):
-    """Takes what its class does not, and overrides."""
+    """Takes arguments that its base class does not take, and overrides."""
 
     def __init__(self, folder: str, key: int, **more: Any) -> None:  # noqa: ANN401
         super().__init__(folder, **more)
@@ -92,7 +92,7 @@ def encrypted(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
 
 
 def stored_bytes(storage: Any) -> bytes:  # noqa: ANN401
-    """Return everything that lies in a storage, past its own ``retrieve``."""
+    """Return everything that a storage holds, without going through its ``retrieve``."""
     if isinstance(storage, FileStorage):
         return all_bytes(storage.root)
     if isinstance(storage, S3Storage):
@@ -112,7 +112,7 @@ def test_what_is_stored_goes_through_an_override(encrypted: Any) -> None:  # noq
     assert flipped(MIDDLE.encode()) in stored_bytes(encrypted)
 
 
-def test_a_reference_of_an_override_is_read_with_the_storage(encrypted: Any) -> None:  # noqa: ANN401
+def test_the_storage_with_an_override_reads_its_reference(encrypted: Any) -> None:  # noqa: ANN401
     subject = agent(ContextOffloader(encrypted))
     subject("go")
 
@@ -120,7 +120,7 @@ def test_a_reference_of_an_override_is_read_with_the_storage(encrypted: Any) -> 
     assert asyncio.run(encrypted.retrieve(reference)) == (BIG.encode(), "text/plain")
 
 
-def test_a_reference_of_an_override_belongs_to_its_scope(encrypted: Any) -> None:  # noqa: ANN401
+def test_a_reference_from_an_override_belongs_to_its_scope(encrypted: Any) -> None:  # noqa: ANN401
     plugin = ContextOffloader(encrypted, scope=lambda one: one.invocation_state["tenant"])
     mine = agent(plugin)
     mine("go", invocation_state={"tenant": "a"})
@@ -132,7 +132,7 @@ def test_a_reference_of_an_override_belongs_to_its_scope(encrypted: Any) -> None
         assert results(reader)[0]["status"] == status
 
 
-def test_a_long_tool_name_does_not_push_the_scope_out_of_a_name() -> None:
+def test_a_long_tool_name_does_not_push_the_scope_out_of_a_key() -> None:
     storage = EncryptedMemory()
     name = "list_all_the_records_of_one_customer_in_a_region"
     plugin = ContextOffloader(storage, scope=lambda one: one.invocation_state["tenant"])
@@ -159,7 +159,7 @@ def test_what_was_saved_before_the_class_had_its_own_store_is_still_read(tmp_pat
     assert FOUND in text_of(results(later)[0])
 
 
-def test_an_override_that_was_put_on_an_object_is_honoured() -> None:
+def test_an_override_set_on_an_instance_is_honoured() -> None:
     storage = InMemoryStorage()
     storage.store = AsyncMock(return_value="theirs_1")  # type: ignore[method-assign]
 
@@ -210,7 +210,7 @@ def test_a_folder_may_be_named_for_a_sandbox(tmp_path: Path) -> None:
 
 
 class EncryptedLocalFiles(LocalFileStorage):
-    """Overrides the two methods of a storage of ``strands.storage``, and keeps something of its own."""
+    """Overrides the two methods of a ``strands.storage`` class, and has state of its own."""
 
     def __init__(self, folder: Path, key: int) -> None:
         super().__init__(str(folder))
@@ -242,7 +242,7 @@ def test_an_override_of_strands_own_files_is_honoured(whose: str, tmp_path: Path
     assert not Path("kept").exists()
 
 
-def test_a_subclass_that_binds_itself_to_a_sandbox_decides_what_serves(tmp_path: Path) -> None:
+def test_a_subclass_with_its_own_for_sandbox_chooses_the_storage(tmp_path: Path) -> None:
     class Chooses(EncryptedLocalFiles):
         def for_sandbox(self, sandbox: object) -> LocalFileStorage:
             del sandbox
@@ -279,7 +279,7 @@ class Ledger:
         raise AssertionError(path)
 
 
-def test_a_storage_of_strands_shape_is_one_whatever_else_it_can_do() -> None:
+def test_a_storage_of_strands_shape_is_used_as_one_whatever_other_methods_it_has() -> None:
     storage = Ledger()
     subject = agent(ContextOffloader(storage), turns=READ)
 
@@ -319,16 +319,16 @@ def test_a_mock_that_fails_keeps_the_result(module: Any, caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("storage", [FileStorage, InMemoryStorage, LocalFileStorage])
-def test_a_class_in_the_place_of_a_storage_is_refused(storage: type) -> None:
+def test_a_class_in_place_of_a_storage_object_is_refused(storage: type) -> None:
     with pytest.raises(InvalidRequest, match=rf"pass {storage.__name__}\(\.\.\.\)"):
         ContextOffloader(storage)
 
 
-# What the host stores itself.
+# Content that the host stores itself.
 
 
 @pytest.mark.parametrize("storage", [InMemoryStorage(), FileStorage("never")], ids=["memory", "files"])
-def test_a_str_that_the_host_stores_is_refused_with_what_to_do(storage: Any) -> None:  # noqa: ANN401
+def test_a_str_that_the_host_stores_is_refused_with_advice(storage: Any) -> None:  # noqa: ANN401
     with pytest.raises(TypeError, match="content must be bytes, not str: encode it"):
         asyncio.run(storage.store("manual", "by the host"))
 
@@ -354,7 +354,7 @@ def test_what_the_host_stored_is_never_listed() -> None:
 
 @pytest.mark.parametrize("module", [theirs, coatcheck_strands], ids=["theirs", "ours"])
 @pytest.mark.parametrize(("cycles", "is_there"), [(2, True), (3, False)])
-def test_what_the_host_stored_leaves_unused(module: Any, cycles: int, is_there: bool) -> None:  # noqa: ANN401
+def test_content_that_the_host_stored_is_evicted_once_unused(module: Any, cycles: int, is_there: bool) -> None:  # noqa: ANN401
     storage = module.InMemoryStorage(evict_after_turns=2)
     reference = asyncio.run(storage.store("manual", b"by the host"))
     # One more cycle than calls: the one that answers.

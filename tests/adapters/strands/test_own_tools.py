@@ -1,4 +1,4 @@
-"""Reading with the storage that was given: by a tool of the user's own, and by the host. Whose content, whose not."""
+"""A tool of the user's own and the host read with the storage that was given, and only content of the right scope."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 
 
 def reader(storage: Any) -> AgentTool:  # noqa: ANN401
-    """Return an async tool that reads with a storage, as users write one."""
+    """Return an async tool that reads with a storage, as users write it."""
 
     @tool
     async def my_read(ref: str) -> str:
@@ -66,7 +66,7 @@ def blocking_reader(storage: Any) -> AgentTool:  # noqa: ANN401
 
 
 def asking(*tools: Any, **more: Any) -> tuple[ContextOffloader, Callable[..., Agent]]:  # noqa: ANN401
-    """Return a plugin without our tool, and what makes an agent with these tools and a script."""
+    """Return a plugin without our tool, and a function that makes an agent with these tools and a script."""
     plugin = ContextOffloader(more.pop("storage"), include_retrieval_tool=False, **more)
 
     def make(*turns: Any, **of_agent: Any) -> Agent:  # noqa: ANN401
@@ -141,7 +141,7 @@ def test_after_a_restart_the_host_gives_the_scope(tmp_path: Path) -> None:
         assert asyncio.run(again.retrieve(first_reference(mine))) == (BIG.encode(), "text/plain")
 
 
-def test_no_more_scopes_are_remembered_than_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_bounded_number_of_scopes_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_strands.compat.storing.MAX_SCOPES", 2)
     storage = InMemoryStorage()
     _, make = asking(storage=storage, scope=lambda one: one.invocation_state["tenant"])
@@ -193,7 +193,7 @@ def test_a_sub_agent_in_a_tool_keeps_the_scope_of_the_call_around_it() -> None:
     assert text_of(results(subject)[1]) == f"error {len(BIG.encode())}"
 
 
-async def test_after_a_call_the_scope_is_that_of_the_host_again() -> None:
+async def test_after_a_call_the_scope_of_the_host_holds_again() -> None:
     storage = InMemoryStorage()
     _, make = asking(storage=storage, scope="a")
     subject = make(call(), tool_executor=SequentialToolExecutor())
@@ -239,7 +239,7 @@ def test_without_our_tool_the_placeholder_names_the_file(tmp_path: Path) -> None
     assert path.read_text(encoding="utf-8") == BIG
 
 
-def test_with_our_tool_it_does_not(tmp_path: Path) -> None:
+def test_with_our_tool_the_placeholder_names_no_file(tmp_path: Path) -> None:
     assert str(tmp_path) not in text_of(results_of(ContextOffloader(FileStorage(str(tmp_path)))))
 
 

@@ -21,7 +21,7 @@ OLD = "1700000000000_1_call"
 
 @pytest.fixture(autouse=True)
 def reached(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither class takes an address; boto3 takes it from the environment."""
+    """Neither class has an argument for the endpoint, so boto3 takes it from the environment."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.endpoint)
 
 
@@ -66,7 +66,7 @@ async def test_without_a_prefix_it_is_the_same() -> None:
     assert (await ours("").retrieve(own))[0] == b"ours"
 
 
-async def test_nothing_else_in_the_bucket_can_be_named(server: Server, prefix: str) -> None:
+async def test_nothing_else_in_the_bucket_can_be_read(server: Server, prefix: str) -> None:
     keys = [f"{prefix}/secret.txt", f"{prefix}x/{OLD}", f"elsewhere/{OLD}", OLD, f"{prefix}/v1/{'a' * 16}/{'b' * 16}"]
     for key in keys:
         server.client().put_object(Bucket=BUCKET, Key=key, Body=b"secret")
@@ -78,7 +78,7 @@ async def test_nothing_else_in_the_bucket_can_be_named(server: Server, prefix: s
 
 
 @pytest.mark.parametrize("module", [theirs, None], ids=["theirs", "ours"])
-async def test_what_s3_refuses_is_its_own_error(module: Any, prefix: str) -> None:  # noqa: ANN401
+async def test_a_refusal_by_s3_is_raised_as_its_own_error(module: Any, prefix: str) -> None:  # noqa: ANN401
     storage = (
         ours(prefix, "no-such-bucket") if module is None else module.S3Storage("no-such-bucket", prefix, session())
     )
@@ -90,7 +90,7 @@ async def test_what_s3_refuses_is_its_own_error(module: Any, prefix: str) -> Non
 
 
 @pytest.mark.parametrize("named_by", ["store", "an offloader"])
-async def test_what_s3_refuses_is_its_own_error_in_a_scope_too(prefix: str, named_by: str) -> None:
+async def test_a_refusal_by_s3_is_raised_as_its_own_error_in_a_scope_too(prefix: str, named_by: str) -> None:
     reference = (await ours(prefix).store("key", b"x")).replace(BUCKET, "no-such-bucket")
     if named_by == "an offloader":
         outcome = await Offloader(ours(prefix)).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")

@@ -56,7 +56,7 @@ def scope_holds(storage: InMemoryStorage, reference: str, scope: str) -> bool:
 # Where the scope comes from.
 
 
-def test_a_text() -> None:
+def test_a_text_is_the_scope() -> None:
     storage = InMemoryStorage()
 
     assert scope_holds(storage, stored_in(storage, knobs={"scope": "tenant-7"}), "tenant-7")
@@ -91,7 +91,7 @@ def test_the_ambient_scope_reaches_the_loop_of_the_agent(*, is_async: bool) -> N
     assert scope_holds(storage, references(results(subject)[0])[0], "tenant-7")
 
 
-def test_the_argument_goes_before_the_ambient_scope_and_that_before_the_session(tmp_path: Path) -> None:
+def test_the_argument_takes_precedence_over_the_ambient_scope_and_that_over_the_session(tmp_path: Path) -> None:
     storage = InMemoryStorage()
 
     def session(name: str) -> FileSessionManager:
@@ -107,7 +107,7 @@ def test_the_argument_goes_before_the_ambient_scope_and_that_before_the_session(
     assert scope_holds(storage, third, "s3")
 
 
-def test_without_any_it_is_the_default_for_every_agent() -> None:
+def test_without_any_of_them_every_agent_has_the_default_scope() -> None:
     storage = InMemoryStorage()
 
     reference = stored_in(storage)
@@ -204,7 +204,7 @@ def test_a_graph_offloads_in_every_node(*, is_async: bool) -> None:
         assert FOUND in text_of(results(node)[-1])
 
 
-def test_a_swarm_reads_what_another_agent_of_it_was_shown() -> None:
+def test_an_agent_of_a_swarm_reads_what_another_one_was_shown() -> None:
     plugin = ContextOffloader(InMemoryStorage())
 
     def hand_over(messages: Any) -> Any:  # noqa: ANN401
@@ -252,7 +252,7 @@ def test_an_agent_inside_a_tool_is_served_by_its_own_plugin() -> None:
     assert FOUND in text_of(results(subject)[0])
 
 
-def test_a_conversation_is_deleted_by_its_session_in_both_places(tmp_path: Path) -> None:
+def test_a_session_id_deletes_a_conversation_in_session_manager_and_storage(tmp_path: Path) -> None:
     storage, sessions = InMemoryStorage(), FileSessionManager(session_id="s1", storage_dir=str(tmp_path))
     reference = stored_in(storage, session_manager=sessions)
 
@@ -265,7 +265,7 @@ def test_a_conversation_is_deleted_by_its_session_in_both_places(tmp_path: Path)
         coatcheck.Offloader(storage).load(reference, scope="s1")
 
 
-def test_no_scope_is_warned_about_and_a_session_is_not(
+def test_a_run_without_a_scope_logs_a_warning_and_a_session_logs_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])

@@ -22,7 +22,7 @@ NUMBERS = count()
 
 @pytest.fixture(autouse=True)
 def reached(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strands' class takes no address; boto3 takes it from the environment."""
+    """Strands' class has no argument for the endpoint, so boto3 takes it from the environment."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.endpoint)
 
 
@@ -49,7 +49,7 @@ class TestTheirS3Storage(StorageContract, DeletesContract, ListsContract):
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 async def test_an_agent_offloads_and_reads_back_also_after_a_restart(prefix: str, is_async: bool) -> None:
-    """A sync agent runs its own loop on a thread of Strands', so this test's loop does not matter to it."""
+    """A sync agent runs its own loop on a thread of Strands, so the loop of this test does not matter to it."""
     turns = (call(), reading(pattern="^" + MIDDLE))
     subject = agent(ContextOffloader(StrandsStorageBridge(theirs(prefix)), scope="mine"), turns=turns)
     await subject.invoke_async("go") if is_async else subject("go")

@@ -90,7 +90,7 @@ def in_a_sandbox(tmp_path: Path) -> Any:  # noqa: ANN401
 
 @pytest.fixture(params=[in_memory, on_files, in_a_sandbox])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
-    """Return what makes a storage, and makes it again as after a restart."""
+    """Return a function that makes a storage, and makes it again as after a restart."""
     return lambda: request.param(tmp_path)
 
 
@@ -168,7 +168,7 @@ async def test_clear_empties_the_memory() -> None:
 
 
 @pytest.mark.parametrize("is_scoped", [False, True])
-async def test_what_the_disk_refuses_is_its_own_error(tmp_path: Path, *, is_scoped: bool) -> None:
+async def test_an_error_of_the_disk_is_raised_as_it_is(tmp_path: Path, *, is_scoped: bool) -> None:
     (tmp_path / "file").write_text("no folder")
     storage: FileStorage = FileStorage(str(tmp_path / "file"))
 
@@ -180,7 +180,7 @@ async def test_what_the_disk_refuses_is_its_own_error(tmp_path: Path, *, is_scop
 
 
 class OutOfReach(StorageError):
-    """What a host's own storage raises."""
+    """The error that a host's own storage raises."""
 
 
 class HostsStorage(FileStorage):
@@ -190,7 +190,7 @@ class HostsStorage(FileStorage):
     load_range = load  # type: ignore[assignment]
 
 
-async def test_what_a_storage_made_of_an_error_is_not_taken_apart(tmp_path: Path) -> None:
+async def test_the_error_of_a_hosts_own_storage_is_raised_as_it_is(tmp_path: Path) -> None:
     storage = HostsStorage(str(tmp_path))
     outcome = await Offloader(storage).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")
 
@@ -199,7 +199,9 @@ async def test_what_a_storage_made_of_an_error_is_not_taken_apart(tmp_path: Path
 
 
 @pytest.mark.parametrize(("other", "is_seen"), [(b"other", False), (b"longer", True)])
-async def test_what_store_named_is_checked_by_its_size_only(tmp_path: Path, other: bytes, *, is_seen: bool) -> None:
+async def test_content_that_the_host_stored_is_checked_only_by_its_size(
+    tmp_path: Path, other: bytes, *, is_seen: bool
+) -> None:
     storage: FileStorage = FileStorage(str(tmp_path))
     reference = await storage.store("key", b"first")
     (file,) = files(tmp_path, "v1/*/*.txt")
@@ -213,7 +215,7 @@ async def test_damaged_content_of_a_conversation_is_corrupt_and_not_missing(tmp_
     storage: FileStorage = FileStorage(str(tmp_path))
     outcome = await Offloader(storage).aoffload([TextBlock(BIG)], tool_name="t", scope="mine")
     for description in files(tmp_path, "v1/*/*.entry.json"):
-        description.write_text("{}")  # found with a KeyError, which must not look like a missing reference
+        description.write_text("{}")  # raises a KeyError inside, which must not look like a missing reference
 
     with scope("mine"), pytest.raises(CorruptContent):
         await storage.retrieve(str(outcome.references[0]))
@@ -309,7 +311,7 @@ def test_an_old_conversation_is_read_on(tmp_path: Path) -> None:
     assert references(results(new)[2])[0].startswith("fetch-"), "what is new has keys"
 
 
-def test_what_is_gone_is_expired_also_where_old_files_may_be(tmp_path: Path) -> None:
+def test_deleted_content_is_expired_even_where_old_files_may_lie(tmp_path: Path) -> None:
     plugin = ContextOffloader(FileStorage(str(tmp_path)))
     old = agent(plugin)
     old("go")
@@ -340,7 +342,7 @@ def test_each_agent_has_its_files_in_its_own_sandbox(tmp_path: Path) -> None:
         assert all(name.startswith("artifacts/v1/") for name in sandbox.files())
 
 
-def test_a_sandbox_that_was_given_goes_before_the_agents(tmp_path: Path) -> None:
+def test_a_sandbox_that_was_given_takes_precedence_over_the_agents(tmp_path: Path) -> None:
     own, agents = FolderSandbox(tmp_path / "own"), FolderSandbox(tmp_path / "agents")
 
     run(ContextOffloader(FileStorage("artifacts", sandbox=own)), sandbox=agents)
@@ -375,7 +377,7 @@ async def test_a_damaged_description_in_a_sandbox_is_an_error(tmp_path: Path) ->
         await storage.load(entry.key)
 
 
-async def test_half_a_content_in_a_sandbox_is_none(tmp_path: Path) -> None:
+async def test_half_written_content_in_a_sandbox_counts_as_missing(tmp_path: Path) -> None:
     storage = SandboxFileStorage("artifacts", sandbox=FolderSandbox(tmp_path))
     entry = make_entry(b"content")
     await asyncio.to_thread(save, storage, entry)

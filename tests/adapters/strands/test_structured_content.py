@@ -1,4 +1,4 @@
-"""What a tool of an MCP server adds to its content: no raw copy of it stays, and the host gets it back."""
+"""Data that an MCP tool returns next to its content: no raw copy stays, and the host gets it back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = {"data": BIG, "numbers": [1, 2.5, None, True], "none": {}}
 
 
 class Server(AgentTool):
-    """Returns what a tool of an MCP server does."""
+    """Returns what an MCP tool returns."""
 
     def __init__(self, text: str, **other: object) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ def test_a_copy_within_the_threshold_does_not_stay_next_to_text_that_left() -> N
     assert plugin.restore(result, subject)["structuredContent"] == {"data": BIG[:4_000]}  # type: ignore[typeddict-item]
 
 
-async def test_much_data_is_looked_at_on_a_thread_and_the_agents_model_counts_none_of_it(
+async def test_large_data_is_searched_on_a_thread_and_never_counted_by_the_agents_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     threads, stored = list[threading.Thread](), coatcheck_strands.copies._is_stored
@@ -136,14 +136,14 @@ def test_what_two_offloaders_took_out_comes_back() -> None:
     assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
 
 
-def test_it_stays_where_the_host_wants_it() -> None:
+def test_structured_content_stays_where_the_host_wants_it() -> None:
     result, _, _ = asked(Server(BIG, structuredContent=DATA), keep_structured_content=True)
 
     assert result["structuredContent"] is DATA
     assert MIDDLE not in text_of(result)
 
 
-def test_data_with_numbers_that_equal_nothing_leaves_and_comes_back() -> None:
+def test_data_with_nan_leaves_and_comes_back() -> None:
     odd = {"data": BIG, "rows": [{"mean": float("nan")}, {"mean": float("-inf")}]}
     result, plugin, subject = asked(Server("small", structuredContent=odd))
 
@@ -157,7 +157,7 @@ NAN = {"mean": float("nan")}
 @pytest.mark.parametrize(
     "other", [{**NAN, "pair": (1, 2)}, {**NAN, "by number": {1: "one"}}, {**NAN, "emoji": "\ud83d\ude00"}]
 )
-def test_what_json_would_not_give_back_stays_next_to_a_number_that_equals_nothing(other: dict[str, Any]) -> None:
+def test_data_that_json_would_not_give_back_stays_next_to_a_nan(other: dict[str, Any]) -> None:
     odd = {"data": BIG, **other}
     result, _, _ = asked(Server("small", structuredContent=odd))
 
@@ -165,7 +165,7 @@ def test_what_json_would_not_give_back_stays_next_to_a_number_that_equals_nothin
 
 
 @pytest.mark.parametrize("other", [{"made": object()}, {"pair": (1, 2)}, {"by number": {1: "one"}}, {"by": {None: 1}}])
-def test_what_json_would_not_give_back_stays(other: dict[str, Any]) -> None:
+def test_data_that_json_would_not_give_back_stays(other: dict[str, Any]) -> None:
     odd = {"data": BIG, **other}
     result, _, _ = asked(Server("small", structuredContent=odd))
 
@@ -200,7 +200,7 @@ def test_a_servers_own_value_that_looks_like_a_mark_loads_nothing(text: str, *, 
     assert (restored["structuredContent"], restored["metadata"]) == (forged, {"of": BIG})
 
 
-def test_a_result_of_a_session_from_before_the_note_comes_back() -> None:
+def test_a_result_saved_before_taken_out_was_noted_comes_back() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent=DATA))
     assert result["coatcheck"].pop("taken_out") == ["structuredContent"]
 

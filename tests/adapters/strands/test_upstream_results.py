@@ -1,4 +1,4 @@
-"""What becomes of a result, by Strands' own offloader and by ours: one test for both, and each deviation by itself."""
+"""How Strands' own offloader and ours treat a result: one test for both, and a test for each deviation."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_wrong_number_of_turns_is_a_value_error(package: ModuleType, turns: in
         package.InMemoryStorage(turns)
 
 
-def test_true_is_no_number_of_cycles() -> None:
+def test_true_is_refused_as_a_number_of_cycles() -> None:
     with pytest.raises(ValueError, match="evict_after_cycles must be a positive integer or None, not True"):
         ours.ContextOffloader(Shelf(), evict_after_cycles=True)
     with pytest.raises(ValueError, match="evict_after_turns must be a positive integer or None, not True"):
@@ -121,7 +121,7 @@ def test_a_threshold_above_every_window_is_taken(package: ModuleType) -> None:
     assert text_of(offload(package, BIG, max_result_tokens=1_000_000)) == BIG
 
 
-def test_two_of_them_in_one_agent_are_refused(package: ModuleType) -> None:
+def test_two_offloaders_in_one_agent_are_refused(package: ModuleType) -> None:
     with pytest.raises(ValueError, match="already registered"):
         agent(package.ContextOffloader(Shelf()), package.ContextOffloader(Shelf()))
 
@@ -245,7 +245,7 @@ def test_the_count_in_the_placeholder_is_the_models(package: ModuleType) -> None
     assert "~54,321 tokens" in text_of(results(subject)[0])
 
 
-def test_the_guidance_speaks_of_the_tools_that_there_are(package: ModuleType) -> None:
+def test_the_guidance_names_the_retrieval_tool_only_where_it_is_included(package: ModuleType) -> None:
     included, left_out = offload(package, BIG), offload(package, BIG, include_retrieval_tool=False)
 
     assert "retrieve_offloaded_content" in text_of(included)
@@ -318,7 +318,7 @@ def test_errors_leave_too(package: ModuleType) -> None:
     assert result["status"] == "error"
 
 
-# Deviations: what is another in ours, and why.
+# Deviations of ours.
 
 
 def test_ours_takes_a_storage_whose_store_is_not_async() -> None:
@@ -328,7 +328,7 @@ def test_ours_takes_a_storage_whose_store_is_not_async() -> None:
 
 
 @pytest.mark.parametrize("first", [{"text": ""}, {"video": {"format": "mp4", "source": {"bytes": b"v" * 50}}}], ids=str)
-def test_nothing_in_front_keeps_the_big_text_in_the_conversation(first: dict[str, Any]) -> None:
+def test_a_block_in_front_does_not_keep_a_big_text_in_the_conversation(first: dict[str, Any]) -> None:
     result = offload(ours, first, BIG)
 
     assert MIDDLE not in text_of(result)
@@ -336,8 +336,8 @@ def test_nothing_in_front_keeps_the_big_text_in_the_conversation(first: dict[str
 
 
 @pytest.mark.skipif(STRANDS < (1, 56), reason="Strands' own offloader had this defect in another form then")
-def test_theirs_keeps_a_big_text_behind_an_empty_one() -> None:
-    # Pinned, so that this deviation is dropped from the list when theirs is mended.
+def test_theirs_keeps_a_big_text_after_an_empty_one() -> None:
+    # Pinned, so that we notice when theirs is fixed, and drop this deviation from the list.
     assert MIDDLE in json.dumps(offload(theirs, {"text": ""}, BIG)["content"]) or STRANDS > (1, 62)
 
 
@@ -346,7 +346,7 @@ def test_ours_keeps_the_tail_in_view_too() -> None:
     assert "line 2,000 of 2,000" not in text_of(offload(theirs, BIG))
 
 
-def test_ours_names_nothing_by_the_id_of_the_call() -> None:
+def test_ours_uses_no_call_id_in_a_key() -> None:
     shelf = Shelf()
 
     offload(ours, BIG, storage=shelf)

@@ -1,4 +1,4 @@
-"""Reading back, by Strands' own tool and by ours: one test for both, and each deviation by itself."""
+"""Reading back with Strands' own tool and with ours: one test for both, and a test for each deviation."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_the_whole_comes_back_where_that_is_asked_for() -> None:
     assert "[Lines 2-3 of" in await ask(plugin, subject, reference=found[0], line_range={"start": 2, "end": 3})
 
 
-async def test_the_whole_comes_back_from_theirs_always() -> None:
+async def test_theirs_always_returns_the_whole() -> None:
     plugin, found, subject = held(theirs)
 
     assert await ask(plugin, subject, reference=found[0]) == BIG
@@ -218,7 +218,7 @@ def test_ours_bounds_what_is_read_whole_and_says_how_to_go_on() -> None:
     assert "offset=" in bounded.splitlines()[-1]
 
 
-def test_ours_runs_nested_repeats_as_the_regular_expression_that_they_are() -> None:
+def test_ours_runs_nested_repeats_as_a_regular_expression() -> None:
     blocks = ("aaaa\n" * 4_000,)
     found = text_of(results(conversation(ours, reading(pattern="(a+)+$"), blocks=blocks))[-1])
 
@@ -237,7 +237,7 @@ def test_ours_searches_in_linear_time() -> None:
 
     conversation(ours, reading(pattern=r"(a|a)*$b"), blocks=("a" * 50_000,))
 
-    assert time.process_time() - started < 30  # measured: 0.2; an engine that goes back needs years
+    assert time.process_time() - started < 30  # measured: 0.2; a backtracking engine would need years
 
 
 def test_ours_shows_a_match_in_the_tail_of_one_long_line() -> None:
@@ -262,7 +262,7 @@ async def test_ours_reads_fields_and_characters_too() -> None:
     assert "[End of content]" in await ask(plugin, subject, reference=found[0], offset=-10)
 
 
-def test_ours_says_which_arguments_there_are() -> None:
+def test_ours_names_the_arguments_that_it_accepts() -> None:
     answer = results(conversation(ours, call(RETRIEVE, reference="r", lines="1-2")))[-1]
 
     assert answer["status"] == "error"

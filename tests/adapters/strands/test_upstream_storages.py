@@ -1,4 +1,4 @@
-"""Where content goes and when it leaves: by Strands' own offloader and by ours, one test for both where they agree."""
+"""Where Strands' own offloader and ours put content, and when they evict it: one test for both where they agree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def package(request: pytest.FixtureRequest) -> ModuleType:
 
 
 class Custom:
-    """A unified storage of a user: the four methods, and no more."""
+    """A user's own unified storage: the four methods, and no more."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
@@ -72,7 +72,7 @@ def read_after(
     reads: tuple[int, ...] = (),
     **knobs: Any,  # noqa: ANN401
 ) -> Agent:
-    """Run an agent that offloads, makes so many more cycles, and then reads back; some cycles read too."""
+    """Run an agent that offloads, and reads back ``cycles`` cycles later; the cycles in ``reads`` read too."""
     plugin = package.ContextOffloader(storage, **knobs)
     between = [reading(pattern="^line 5 of") if number in reads else call("small") for number in range(1, cycles)]
     turns = (call(), *between, reading(pattern="^line 7 of"), "done")
@@ -102,7 +102,7 @@ def test_without_any_storage_it_is_memory(package: ModuleType) -> None:
 
 
 class ByName(Agent):
-    """An agent of a host that compares its agents by their names."""
+    """An agent whose host compares agents by name."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByName) and self.name == other.name
@@ -123,7 +123,7 @@ def test_agents_that_are_equal_have_their_own_storages() -> None:
     assert [len(storage.held) for storage in storages] == [1, 1]
 
 
-def test_equal_agents_use_content_each_for_itself() -> None:
+def test_equal_agents_count_as_separate_users_of_content() -> None:
     cycles, agents = Cycles(), [ByName(ScriptedModel("x")) for _ in range(2)]
     for each in agents:
         with used_by(each):
@@ -132,7 +132,7 @@ def test_equal_agents_use_content_each_for_itself() -> None:
     assert all(cycles.is_used_by_another(each, "key") for each in agents)
 
 
-def test_a_storage_that_is_given_goes_before_the_agents(package: ModuleType) -> None:
+def test_a_storage_that_is_given_takes_precedence_over_the_agents(package: ModuleType) -> None:
     given, agents = Custom(), Custom()
 
     run(package.ContextOffloader(given), storage=agents)
@@ -154,7 +154,7 @@ def test_a_unified_storage_keeps_ours_apart_from_others(package: ModuleType, mak
     assert all(key.startswith("offloader/") for key in keys)
 
 
-def test_a_storage_with_a_namespace_gets_no_other(package: ModuleType) -> None:
+def test_a_storage_with_a_namespace_gets_no_second_one(package: ModuleType) -> None:
     storage = unified.InMemoryStorage()
 
     run(package.ContextOffloader(storage.namespace("mine")))
@@ -186,7 +186,7 @@ def test_a_folder_outlives_the_agent(package: ModuleType, tmp_path: Path) -> Non
     assert ">  7| line 7 of" in text_of(results(second)[-1])
 
 
-# A13: what is not used any more.
+# A13: content that is no longer used.
 
 
 def memory(package: ModuleType) -> Any:  # noqa: ANN401
@@ -195,7 +195,7 @@ def memory(package: ModuleType) -> Any:  # noqa: ANN401
 
 @pytest.mark.parametrize("kind", ["memory", "unified"])
 @pytest.mark.parametrize(("cycles", "there"), [(2, True), (3, True), (4, False)])
-def test_what_was_not_used_for_too_many_cycles_leaves(
+def test_content_that_is_unused_for_too_many_cycles_is_evicted(
     package: ModuleType, kind: str, cycles: int, *, there: bool
 ) -> None:
     storage = memory(package) if kind == "memory" else Custom()
@@ -247,7 +247,7 @@ def test_ours_says_which_call_to_repeat_when_it_is_gone() -> None:
     assert "call again the tool whose result it replaced" in answer
 
 
-def test_what_ours_evicts_is_gone_from_the_storage_with_its_index() -> None:
+def test_ours_evicts_content_together_with_its_index() -> None:
     storage = Custom()
     tools = [returning("x" * 3_000_000), returning("small", name="small")]
     subject = agent(
@@ -289,7 +289,7 @@ def test_ours_evicts_nothing_that_another_plugin_saved_too() -> None:
 
 
 class Stubborn(Custom):
-    """Never deletes what it is asked to delete first."""
+    """Never deletes the first key that it is asked to delete."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -303,7 +303,7 @@ class Stubborn(Custom):
         await super().delete(key)
 
 
-def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_entry_that_cannot_be_evicted_does_not_keep_others(caplog: pytest.LogCaptureFixture) -> None:
     storage = Stubborn()
     tools = [returning(BIG), returning(BIG.upper(), name="other"), returning("small", name="small")]
     plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
@@ -316,7 +316,7 @@ def test_an_entry_that_cannot_be_evicted_keeps_no_other(caplog: pytest.LogCaptur
 
 
 class Slow(Custom):
-    """Before it deletes, something else happens: at each deletion the next thing."""
+    """Runs the next function of ``meanwhile`` before each deletion."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -328,7 +328,7 @@ class Slow(Custom):
         await super().delete(key)
 
 
-def test_what_another_agent_saves_while_it_is_evicted_stays() -> None:
+def test_content_that_another_agent_saves_during_its_eviction_stays() -> None:
     storage = Slow()
     tools = [returning(BIG), returning("small", name="small")]
     plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
@@ -343,7 +343,7 @@ def test_what_another_agent_saves_while_it_is_evicted_stays() -> None:
 
 
 @pytest.mark.parametrize("deleted", [0, 1])
-def test_what_another_agent_saves_while_it_is_evicted_keeps_where_its_items_begin(deleted: int) -> None:
+def test_content_that_another_agent_saves_during_its_eviction_keeps_its_index_of_items(deleted: int) -> None:
     storage = Slow()
     items = [f"item {number} " + "word " * 900 for number in range(20)]
     tools = [returning(*items), returning("small", name="small")]
@@ -358,7 +358,7 @@ def test_what_another_agent_saves_while_it_is_evicted_keeps_where_its_items_begi
     assert len(storage.held) == 2
 
 
-def test_ours_lets_go_of_agents_that_are_gone() -> None:
+def test_ours_keeps_no_record_of_agents_that_are_gone() -> None:
     storage = ours.InMemoryStorage(2)
     run(ours.ContextOffloader(storage))
 
@@ -381,7 +381,7 @@ def test_theirs_refuses_one_memory_for_two_agents_and_ours_takes_it() -> None:
         assert ">  7| line 7 of" in text_of(results(subject)[-1])
 
 
-def test_two_conversations_with_one_call_id_do_not_mix_in_ours_as_they_do_in_theirs() -> None:
+def test_two_conversations_with_one_call_id_mix_in_theirs_and_not_in_ours() -> None:
     def second_reads(package: ModuleType, **scopes: str) -> str:
         storage = Custom()
         knobs = ({"scope": scopes["first"]}, {"scope": scopes["second"]}) if scopes else ({}, {})
@@ -438,11 +438,11 @@ def test_ours_takes_the_storages_of_theirs(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["./artifacts", 7, object()], ids=["path", "number", "object"])
-def test_ours_says_what_a_storage_is(wrong: object) -> None:
+def test_ours_explains_what_a_storage_may_be(wrong: object) -> None:
     with pytest.raises(ValueError, match="storage must be an Offloader, a storage of coatcheck"):
         ours.ContextOffloader(wrong)
 
 
-def test_ours_takes_no_class_for_a_storage() -> None:
+def test_ours_refuses_a_class_in_place_of_a_storage() -> None:
     with pytest.raises(ValueError, match="storage must be an object, not the class dict"):
         ours.ContextOffloader(dict)
