@@ -44,7 +44,7 @@ class FailingOffloader(Offloader):
 
 
 class FullStorage:
-    """A storage that saves nothing, for want of memory."""
+    """A storage that fails to save, as if memory had run out."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise MemoryError

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 __all__ = ("ENCODED", "LIMIT", "MAX_TOKENS", "odd_forms")
 
 MAX_TOKENS = 2_500
-"""A hard limit for the offloader, ``max_inline_tokens``, so that little text is above it."""
+"""A hard limit for the offloader, ``max_inline_tokens``, so low that a short text is above it."""
 
 LIMIT = 4 * MAX_TOKENS
-"""The characters that may be in a conversation then."""
+"""The most characters that a result may then have in a conversation."""
 
 ENCODED = "iVBORw0KGgoA"
 """A medium, in base64."""
@@ -24,7 +24,7 @@ _MISSING = object()
 
 
 def odd_forms(shape: Any) -> Iterator[Any]:  # noqa: ANN401 - a JSON value
-    """Yield a part in each form that has a value of another type, a long one, or none, in one of its fields."""
+    """Yield copies of a part, each with one field missing or set to a value of another type or a too long one."""
     for path in _paths(shape):
         yield from (_with(shape, path, value) for value in (*_VALUES, *([_MISSING] if path else [])))
 

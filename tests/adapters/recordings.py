@@ -1,7 +1,7 @@
-"""What the tests of all adapters ask of ``coatcheck replay``: it reads what a real agent recorded, and tells the truth.
+"""What the tests of all adapters ask of ``coatcheck replay``: it reads what a real agent recorded, and its counts are right.
 
 A recording is replayed as if nothing had been offloaded; the same agent then runs with offloading, and what stays in
-its conversation must cost just what the replay said. The scope is the replay's, so that references are equal too.
+its conversation must cost exactly what the replay said. The agent uses the scope of the replay, so that references are equal too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COUNTER = TiktokenCounter()
 
 
 def recorded(path: Path, value: Any) -> Conversation:  # noqa: ANN401 - any JSON value
-    """Write what a framework made of a conversation, and return how it is read."""
+    """Write a conversation as a framework dumped it, and return what a replay reads from the file."""
     path.write_text(json.dumps(value), encoding="utf-8")
     return read(path)
 
@@ -45,12 +45,12 @@ def read(path: Path) -> Conversation:
 
 
 def in_view(conversation: Conversation) -> list[tuple[str, int]]:
-    """Return each result's tool and the tokens that the conversation has for it."""
+    """Return the tool of each result, and the tokens that the result costs in the conversation."""
     return _results(plain_parts(conversation.parts, COUNTER))
 
 
 def said_to_stay(conversation: Conversation, *, preview_tokens: int | None = None) -> list[tuple[str, int]]:
-    """Return the same, as a replay says that it would be with offloading; None is the default of the core."""
+    """Return the same as a replay predicts it with offloading. ``None`` is the core's default preview."""
     plain = plain_parts(conversation.parts, COUNTER)
     offloader = offloader_for(THRESHOLD, preview_tokens, counter=COUNTER, answer_tokens=THRESHOLD)
     left = find_left(conversation.parts, plain, needs={}, offloader=offloader)

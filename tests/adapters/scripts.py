@@ -21,14 +21,14 @@ BIG = numbered_lines(2_000)
 MIDDLE = "line 1,000 of 2,000"
 
 Turn: TypeAlias = "Sequence[tuple[str, dict[str, Any]]] | Callable[[Sequence[Received]], Sequence[tuple[str, Any]]]"
-"""What the model calls at once, each by its name and arguments, or what says so when it sees the results."""
+"""The calls of one turn, each by name and arguments, or a function that returns them once it sees the results."""
 
 
 _ids = itertools.count()
 
 
 class Script:
-    """Plays one turn after another, then answers; keeps what it was shown."""
+    """Plays one turn after another, then answers. Keeps the results that it was shown."""
 
     def __init__(self, *turns: Turn) -> None:
         self.turns = list(turns)
@@ -38,7 +38,7 @@ class Script:
         self.shown.append([one.text for one in received])
         turn = self.turns.pop(0) if self.turns else ()
         calls = turn(received) if callable(turn) else turn
-        # Other ids in each run: some frameworks drop all but the last of a session's calls with the same.
+        # New ids in each run: some frameworks drop all but the last of the calls in a session that share an id.
         return [ModelCall(tool=name, arguments=arguments, call_id=f"call_{next(_ids)}") for name, arguments in calls]
 
 

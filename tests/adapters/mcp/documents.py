@@ -1,4 +1,4 @@
-"""Random configuration files of clients: any layout, order, comments and trailing commas that editors allow."""
+"""Random configuration files of clients: with any layout, order, comments and trailing commas that editors allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on a port that wants an OAuth login, made with FastMCP's own provider. Run, not imported."""
+"""A server on a port that requires an OAuth login, with FastMCP's own provider. Run as a program, not imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on stdio that says whatever its client tells it to, byte for byte. Run, not imported.
+"""A server on stdio that says whatever its client tells it to, byte for byte. Run as a program, not imported.
 
 It speaks the version of the protocol that its client asks for, or that of its only argument.
 """
@@ -41,7 +41,7 @@ def main() -> None:
                 given = message["params"]["arguments"]
                 sys.stderr.write("x" * given.get("stderr", 0) + "\n" * ("stderr" in given))
                 sys.stderr.flush()
-                if given.get("deaf"):  # as a server is that has closed its input, and does not end
+                if given.get("deaf"):  # like a server that has closed its input but does not end
                     os.close(0)
                 for each in given["lines"]:
                     say(each.encode("latin-1").replace(b"@ID@", number))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import mcp_types as types
 from mcp import Client, MCPError
-from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+from mcp.client._memory import InMemoryTransport  # Client itself uses it for a server in this process
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
@@ -73,7 +73,7 @@ TOOLS = [
 
 
 class Everything:
-    """The server, and what its clients told it."""
+    """The server, with everything that its clients told it."""
 
     def __init__(self, *, more_tools: tuple[str, ...] = ()) -> None:
         self.tools = [*TOOLS, *(types.Tool(name=name, input_schema=SCHEMA) for name in more_tools)]
@@ -226,7 +226,7 @@ async def client_of(
 
 
 class FailsToStart:
-    """A server whose starts wait, each for its event in ``starts``, and fail then."""
+    """A server that fails to start. Each start first waits for its event in ``starts``."""
 
     def __init__(self, error: Exception) -> None:
         self.starts: list[anyio.Event] = []
@@ -244,7 +244,7 @@ class FailsToStart:
 
 
 class Limited:
-    """Stands in for anyio in a module, with limits that end by what happens and not by time."""
+    """Stands in for anyio in a module, with limits that end on an event and not after a time."""
 
     def __init__(self, move_on_after: Callable[[float], Any]) -> None:
         self.move_on_after = move_on_after
@@ -254,6 +254,6 @@ class Limited:
 
 
 async def wire(client: Client, method: str, params: dict[str, Any] | None = None) -> Any:
-    """Return a result as it came, without what models of a library leave out."""
+    """Return a result as it came, before the library's models drop any field."""
     request = types.Request[dict[str, Any], str](method=method, params=params or {})
     return await client.session.send_request(request, TypeAdapter(dict[str, Any]))

@@ -1,4 +1,4 @@
-"""Changes that a modern server announces while the stream for them is opened, also again: the client hears of them."""
+"""Changes that a modern server announces while its stream is being opened or reopened: the client is told of them."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -36,7 +36,7 @@ async def client_over_http(app: Any) -> AsyncIterator[Any]:
 
 async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr("coatcheck_mcp.changes._MAX_UNTOLD", 1)  # less than what may have changed
+    monkeypatch.setattr("coatcheck_mcp.changes._MAX_UNTOLD", 1)  # fewer than may have changed
     server, heard, cuts = Everything(), set[Any](), list[bool]()
 
     async def ends() -> bool:
@@ -77,7 +77,7 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
 
 
 async def _update(server: Everything, client: Any, *, uri: str, events: Any) -> None:
-    """Let a resource change until the client hears of it: the proxy opens its stream when it likes."""
+    """Change a resource until the client is told: nothing says when the proxy has opened its stream."""
 
     async def publish() -> None:
         while True:
@@ -90,7 +90,7 @@ async def _update(server: Everything, client: Any, *, uri: str, events: Any) -> 
         tasks.cancel_scope.cancel()
 
 
-async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_told_once() -> None:
+async def test_a_change_while_a_stream_about_more_resources_is_opened_is_told_once() -> None:
     server, holds, asked, goes_on = Everything(), False, anyio.Event(), anyio.Event()
     app = server.server.streamable_http_app()
 
@@ -123,7 +123,7 @@ async def test_what_changes_while_a_stream_about_more_resources_is_opened_is_tol
             assert await anext(aiter(lists)) == PromptsListChanged()
 
 
-async def test_what_changes_right_after_a_subscription_is_heard_of() -> None:
+async def test_a_change_right_after_a_subscription_is_told() -> None:
     server = Everything()
     app = server.server.streamable_http_app()
 
@@ -163,7 +163,7 @@ class Choosy(Everything):
 
 
 @pytest.mark.parametrize("code", [types.INVALID_PARAMS, types.INTERNAL_ERROR])
-async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_other_subscription(code: int) -> None:
+async def test_a_refused_resource_is_an_error_for_its_client_and_ends_no_other_subscription(code: int) -> None:
     server = Choosy(code)
     with anyio.fail_after(60):
         async with (
@@ -178,7 +178,7 @@ async def test_a_resource_that_is_refused_is_an_error_for_who_asked_and_ends_no_
                 assert await anext(aiter(events)) == change
 
 
-async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_subscription(
+async def test_a_resource_that_is_refused_later_is_logged_once_and_ends_no_other_subscription(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
@@ -204,7 +204,7 @@ async def test_a_resource_that_is_refused_later_is_said_once_and_ends_no_other_s
     assert said == f"changes of the resource {OTHER} will not be reported: there is no {OTHER}"
 
 
-async def test_the_lists_are_listened_to_also_after_the_only_resource_was_refused(
+async def test_the_proxy_listens_to_lists_even_after_the_only_resource_was_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
@@ -244,7 +244,7 @@ async def test_a_server_that_allows_one_stream_serves_the_one_about_a_resource()
             assert await anext(aiter(events)) == ResourceUpdated(uri=URI)
 
 
-async def test_a_refusal_that_comes_too_late_for_who_asked_is_said_and_ends_no_other_subscription(
+async def test_a_refusal_too_late_for_its_client_is_logged_and_ends_no_other_subscription(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     server, goes_on, heard = Choosy(), anyio.Event(), list[Any]()
@@ -266,14 +266,14 @@ async def test_a_refusal_that_comes_too_late_for_who_asked_is_said_and_ends_no_o
                 goes_on.set()
                 while OTHER not in caplog.text or server.asked[-1] != [URI]:
                     await client.list_prompts()
-                while ToolsListChanged() not in heard:  # what may have been missed is told
+                while ToolsListChanged() not in heard:  # changes that may have been missed are told
                     heard.append(await anext(aiter(events)))
                 await server.bus.publish(ResourceUpdated(uri=URI))
                 while heard[-1] != ResourceUpdated(uri=URI):
                     heard.append(await anext(aiter(events)))
 
 
-async def test_a_subscription_that_came_through_is_given_up_though_another_one_to_the_same_was_refused() -> None:
+async def test_an_accepted_subscription_is_given_up_even_if_another_to_its_resource_was_refused() -> None:
     server, outcomes, goes_on = Choosy(), list[str](), anyio.Event()
     serve = server._serve_stream
 
@@ -306,7 +306,7 @@ async def test_a_subscription_that_came_through_is_given_up_though_another_one_t
     assert outcomes == ["refused", "accepted"]
 
 
-async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_given_up() -> None:
+async def test_a_resource_that_no_stream_of_the_client_covers_any_more_is_given_up() -> None:
     server = Choosy()
     server.refused.clear()
     with anyio.fail_after(60):
@@ -323,7 +323,7 @@ async def test_a_resource_that_no_stream_of_the_client_is_about_any_more_is_give
 
 
 @pytest.mark.parametrize("names", [(), ("a", "b")])
-async def test_a_server_of_the_handshake_is_told_too_that_a_resource_is_given_up(names: tuple[str, ...]) -> None:
+async def test_a_server_of_the_handshake_is_also_told_that_a_resource_is_given_up(names: tuple[str, ...]) -> None:
     server, given_up = Everything(), list[str]()
 
     async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> Any:
@@ -344,7 +344,7 @@ async def test_a_server_of_the_handshake_is_told_too_that_a_resource_is_given_up
     assert given_up == [OTHER, URI]
 
 
-async def test_what_a_server_of_the_handshake_took_is_given_up_where_it_refuses_the_rest() -> None:
+async def test_if_a_server_of_the_handshake_refuses_one_resource_the_accepted_ones_are_given_up() -> None:
     server, given_up = Everything(), list[str]()
 
     async def subscribe(_: Any, params: types.SubscribeRequestParams) -> Any:
@@ -369,7 +369,7 @@ async def test_what_a_server_of_the_handshake_took_is_given_up_where_it_refuses_
 
 
 @pytest.mark.parametrize("first_question", ["initialize", "server/discover"])
-async def test_a_server_that_is_started_again_is_listened_to_again(first_question: str) -> None:
+async def test_the_proxy_listens_again_to_a_server_that_is_started_again(first_question: str) -> None:
     server, ends, is_modern = Everything(), list[Any](), first_question != "initialize"
     with anyio.fail_after(60):
         async with (

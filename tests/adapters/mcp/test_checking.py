@@ -1,4 +1,4 @@
-"""What ``coatcheck mcp check`` has against a right ``coatcheck.toml``, and which words it does not show."""
+"""The doubts that ``coatcheck mcp check`` raises about a valid ``coatcheck.toml``, and the secrets that it hides."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
         ),
     ],
 )
-def test_what_would_fail_here_is_named_with_its_line_and_its_key(
+def test_an_entry_that_would_fail_here_is_named_with_its_line_and_its_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, doubt: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -82,7 +82,7 @@ def test_a_missing_folder_does_not_hide_a_missing_program(tmp_path: Path, comman
     assert [doubt.partition("servers.a.")[2].split()[0] for doubt in found] == keys
 
 
-def test_what_only_a_running_server_knows_is_no_doubt(tmp_path: Path) -> None:
+def test_a_rule_that_only_a_running_server_can_settle_raises_no_doubt(tmp_path: Path) -> None:
     file = tmp_path / "coatcheck.toml"
     rules = "".join(f'[tools."{name}"]\nnever = true\n' for name in ("*.search", "a*.x", "a.*", "a_search", "search"))
     file.write_text(
@@ -135,12 +135,12 @@ def test_a_pattern_may_name_the_server_of_the_command_line_in_a_file_without_ser
         (["server-with-a-long-name-2025-06-18"], ["server-with-a-long-name-2025-06-18"]),
     ],
 )
-def test_what_looks_like_a_secret_is_not_shown(words: list[str], shown: list[str]) -> None:
+def test_a_value_that_looks_like_a_secret_is_not_shown(words: list[str], shown: list[str]) -> None:
     assert without_secrets(words) == shown
 
 
 @pytest.mark.parametrize("piece", ["key", "-token", "a", "token ", "://", "://a:", "?@"])
-def test_to_look_for_secrets_in_a_long_word_takes_no_long(piece: str) -> None:
+def test_the_search_for_secrets_in_a_long_word_is_quick(piece: str) -> None:
     start = time.process_time()
     without_secrets([piece * 10_000])
     assert time.process_time() - start < 2.0

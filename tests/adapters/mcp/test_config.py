@@ -1,4 +1,4 @@
-"""``coatcheck.toml``: what each key means, and that every mistake is named with its file, its line and its key."""
+"""``coatcheck.toml``: what each key means, and that every mistake is named with its file, line and key."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_whole_url_may_be_a_variable(write: Callable[[str], Path], far: str) -
 
 
 @pytest.mark.parametrize("far", ["", "h/mcp?key=s3cret", "http://h:port/?key=s3cret"])
-def test_what_is_wrong_with_it_then_is_said_without_its_value(write: Callable[[str], Path], far: str) -> None:
+def test_a_wrong_url_from_a_variable_is_refused_without_its_value(write: Callable[[str], Path], far: str) -> None:
     file = write(ADDRESS)
 
     with pytest.raises(
@@ -139,7 +139,7 @@ def test_what_is_wrong_with_it_then_is_said_without_its_value(write: Callable[[s
     assert "s3cret" not in str(refused.value)
 
 
-def test_all_mistakes_are_named_in_order_but_not_what_comes_of_them(write: Callable[[str], Path]) -> None:
+def test_all_mistakes_are_named_in_order_but_not_their_consequences(write: Callable[[str], Path]) -> None:
     file = write("""\
 max_result_tokens = "4000"
 preview_tokens = -1
@@ -209,7 +209,7 @@ def test_the_proxys_own_folder_is_known_by_a_link_to_it(tmp_path: Path, monkeypa
         ('storage = "~/.coatcheck/mcp"', "elsewhere"),
     ],
 )
-def test_in_any_other_folder_only_those_limits_hold_that_the_file_sets(
+def test_in_any_other_folder_only_the_limits_in_the_file_hold(
     write: Callable[[str], Path], text: str, named: str | None
 ) -> None:
     file = write(f'{text}\nmax_scope_bytes = "1MB"\n')
@@ -221,7 +221,7 @@ def test_in_any_other_folder_only_those_limits_hold_that_the_file_sets(
     assert (found.max_age_seconds, found.max_bytes) == (7 * 86_400, 10**9)
 
 
-def test_an_empty_file_says_the_defaults_too(write: Callable[[str], Path]) -> None:
+def test_an_empty_file_gives_the_defaults_too(write: Callable[[str], Path]) -> None:
     file = write("")
 
     assert load(file) == Config(path=file)
@@ -242,13 +242,13 @@ def test_a_storage_is_a_folder_or_an_address(write: Callable[[str], Path], given
     assert load(file).storage == (means or os.fspath(file.parent / given))
 
 
-def test_a_file_of_windows_is_read(write: Callable[[str], Path]) -> None:
+def test_a_file_from_windows_is_read(write: Callable[[str], Path]) -> None:
     file = write("\ufeff# first\r\nmax_result_tokens = 3000\r\n\r\nx = 1\r\n")
 
     assert refused(file).startswith("coatcheck.toml:4: x is unknown")
 
 
-def test_nothing_that_may_be_a_secret_is_shown(write: Callable[[str], Path]) -> None:
+def test_no_value_that_may_be_a_secret_is_shown(write: Callable[[str], Path]) -> None:
     config = load(write(WHOLE), variables={"SECRET": "s3cret", "HOST": "h0st"})
 
     assert "s3cret" not in repr(config)
@@ -413,13 +413,13 @@ def test_a_value_that_no_header_can_have_is_refused_and_not_shown(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "coatcheck.toml")
 
     assert "coatcheck.toml is not a regular file; name" in refused(tmp_path / "coatcheck.toml")
 
 
-def test_what_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "coatcheck.toml"
     file.write_bytes(b"# one\n# \xff\n")
 
@@ -431,7 +431,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert "cannot be read: Is a directory" in refused(tmp_path)
 
 
-# One line each, but for the last two.
+# One line each, except for the last two.
 STATEMENTS = st.lists(
     st.sampled_from(
         ["", "# comment", "{} = 1", '{} = "[x]"', "{}.y.z = [[1]]", '{} = """\n[t]\nk = 1\n"""', "{} = [\n1,\n\n]"]

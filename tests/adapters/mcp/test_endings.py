@@ -97,7 +97,7 @@ def strict(*versions: str) -> Link:
 
 
 class TestWithoutSignals:
-    """The event loops of Windows hear none."""
+    """The event loops of Windows cannot handle signals."""
 
     @pytest.fixture(autouse=True)
     def _deaf(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +121,7 @@ class TestWithoutSignals:
         assert await server_of(monkeypatch) is uvicorn.Server
 
 
-async def test_where_signals_are_heard_uvicorn_hears_none_and_its_end_is_the_end(
+async def test_where_the_loop_handles_signals_uvicorn_handles_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert await server_of(monkeypatch) is not uvicorn.Server
@@ -143,11 +143,11 @@ async def server_of(monkeypatch: pytest.MonkeyPatch) -> type[uvicorn.Server]:
 
 
 @pytest.mark.parametrize("further", [0, 1, 2, 3])
-async def test_a_client_that_left_while_its_server_starts_is_seen_behind_what_else_it_said(
+async def test_a_client_that_leaves_during_a_start_is_noticed_behind_its_queued_messages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, further: int
 ) -> None:
     monkeypatch.setattr(proxy_module, "LEFT_SECONDS", 0.1)
-    os.mkfifo(tmp_path / "pid")  # whoever reads it waits until it is written
+    os.mkfifo(tmp_path / "pid")  # a reader waits until it is written
     never_up = command_upstream([*TINY, "--never-up"], env={"PID_FILE": str(tmp_path / "pid")}, start_seconds=PATIENCE)
     to_proxy, reads = anyio.create_memory_object_stream[Any](0)
     writes, answers = anyio.create_memory_object_stream[Any](10)
@@ -164,7 +164,7 @@ async def test_a_client_that_left_while_its_server_starts_is_seen_behind_what_el
     wait_until_gone(server)
 
 
-async def test_what_failed_beside_a_client_that_is_gone_is_no_quiet_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_next_to_that_of_a_client_that_is_gone_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(error: Exception) -> None:
         raise error
 
@@ -174,7 +174,7 @@ async def test_what_failed_beside_a_client_that_is_gone_is_no_quiet_end(monkeypa
             tasks.start_soon(fail, ValueError("a bug"))
 
     @asynccontextmanager
-    async def no_pipes() -> AsyncIterator[Any]:  # those of the test stay as they are
+    async def no_pipes() -> AsyncIterator[Any]:  # so that those of the test process stay as they are
         yield None, None
 
     proxy = Proxy(Everything().upstream(), InMemoryStorage())
@@ -192,7 +192,7 @@ class TestVersions:
             assert link.session.protocol_version == LATEST_HANDSHAKE_VERSION
             link.close()
 
-    async def test_one_that_refuses_all_is_quoted_and_not_for_the_question_that_it_does_not_know(self) -> None:
+    async def test_a_server_that_refuses_every_version_is_quoted_with_that_refusal(self) -> None:
         with pytest.RaisesGroup(
             pytest.RaisesExc(MCPError, match=f"could not start the MCP server .*: {NO_VERSION}$"),
             flatten_subgroups=True,
@@ -203,7 +203,7 @@ class TestVersions:
 
 class TestWordsOfAnEnd:
     async def end(self, *, closed: bool) -> None:
-        """End a session with an error that says nothing: by itself, or after it was closed."""
+        """End a session with an error that has no message, either by itself or after we closed it."""
         breaks = anyio.Event()
 
         @asynccontextmanager
@@ -232,13 +232,13 @@ class TestWordsOfAnEnd:
             await self.end(closed=False)
         assert "the session with everything ended: BrokenResourceError" in caplog.text
 
-    async def test_what_breaks_once_we_have_closed_it_is_not_told(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_an_error_after_we_closed_the_session_is_not_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
             await self.end(closed=True)
         assert "ended" not in caplog.text
 
 
-def test_what_the_library_logs_has_its_error_but_no_traceback_and_a_line_that_is_no_message_neither() -> None:
+def test_a_log_of_the_library_keeps_its_error_without_a_traceback() -> None:
     said = subprocess.run([sys.executable, "-c", LOGGING], capture_output=True, check=True, timeout=PATIENCE).stderr
     assert said.decode().splitlines() == [
         "coatcheck: Failed to parse a line",
@@ -246,7 +246,7 @@ def test_what_the_library_logs_has_its_error_but_no_traceback_and_a_line_that_is
     ]
 
 
-def test_what_the_library_logs_and_nobody_can_print_raises_nothing_into_it() -> None:
+def test_a_log_of_the_library_that_cannot_be_printed_raises_nothing() -> None:
     said = subprocess.run([sys.executable, "-c", UNPRINTABLE], capture_output=True, check=True, timeout=PATIENCE).stderr
     lines = said.decode().splitlines()
     assert lines[:4] == [
@@ -259,7 +259,7 @@ def test_what_the_library_logs_and_nobody_can_print_raises_nothing_into_it() -> 
 
 
 class Ended:
-    """A process that has ended; ``looked`` is set once somebody has asked so again and again."""
+    """A process that has ended; ``looked`` is set once its return code has been read more than ten times."""
 
     def __init__(self, code: int) -> None:
         self._code, self._looks, self.looked = code, 0, anyio.Event()
@@ -278,7 +278,7 @@ class TestOutputOfAProcessThatHasEnded:
         monkeypatch.setattr(stdio_module, "SILENT_SECONDS", 0.02)
         monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1, raising=False)
 
-    async def test_of_a_server_that_ends_right_after_its_first_answer_it_ends_too(self) -> None:
+    async def test_it_ends_with_a_server_that_ends_right_after_its_first_answer(self) -> None:
         to_proxy, reads = anyio.create_memory_object_stream[Any](1)
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(60):
@@ -287,7 +287,7 @@ class TestOutputOfAProcessThatHasEnded:
                 tasks.start_soon(stdio_module._pass_on, reads, into, Ended(0))
                 assert [item async for item in passed] == [NOTE]
 
-    async def test_a_message_long_after_the_end_shows_that_an_answer_right_after_it_was_a_servers(
+    async def test_a_message_long_after_the_end_shows_that_the_process_was_a_launcher(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(stdio_module, "_LAST_SECONDS", PATIENCE)
@@ -302,12 +302,12 @@ class TestOutputOfAProcessThatHasEnded:
                 monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", 0.0)
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
-                await process.looked.wait()  # for much longer than a server may be silent that has ended
+                await process.looked.wait()  # much longer than the output of a server that ended may be silent
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
                 tasks.cancel_scope.cancel()
 
-    async def test_of_a_launcher_it_is_the_servers_however_long_that_is_silent(self) -> None:
+    async def test_after_a_launcher_ends_it_is_read_however_long_the_server_is_silent(self) -> None:
         process, (to_proxy, reads) = Ended(0), anyio.create_memory_object_stream[Any](1)
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(PATIENCE):
@@ -323,7 +323,7 @@ class TestOutputOfAProcessThatHasEnded:
                 tasks.cancel_scope.cancel()
 
     @pytest.mark.parametrize("said", ["no message", "messages"])
-    async def test_of_another_it_ends_whatever_a_child_of_it_writes_there(self, said: str) -> None:
+    async def test_after_a_process_that_failed_it_ends_whatever_a_child_writes(self, said: str) -> None:
         to_proxy, reads = anyio.create_memory_object_stream[Any](0)
         into, passed = anyio.create_memory_object_stream[Any](0)
         item = NOTE if said == "messages" else ValueError("a line of a log")

@@ -1,4 +1,4 @@
-"""Files in results that no model takes as a medium: none above the hard limit gets through, stored or not."""
+"""Files in results that no model takes as media: none above the hard limit gets through, stored or not."""
 
 # ruff: noqa: ANN401 - what the protocol has is of any type
 

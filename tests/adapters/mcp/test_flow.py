@@ -1,4 +1,4 @@
-"""What one side sends while the other one does not read waits there, and does not pile up in the proxy."""
+"""Messages to a side that does not read wait at the sender, and do not pile up in the proxy."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -61,7 +61,7 @@ class Pipes:
 
 
 class Talking:
-    """A server that says a note again and again, once it is called, and counts how many somebody took."""
+    """A server that, once called, keeps sending a note, and counts how many were taken."""
 
     def __init__(self, method: str, params: Any) -> None:
         self.method, self.params = method, params
@@ -155,7 +155,7 @@ async def test_a_client_that_does_not_read_its_answers_is_not_read_either(monkey
     assert waiting < 100 + 5 * SLACK
 
 
-async def test_more_requests_than_a_server_could_ever_answer_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_beyond_the_limit_in_flight_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "MAX_IN_FLIGHT", 3)
     server = Everything()
     async with client_of(server) as client, anyio.create_task_group() as tasks:
@@ -179,7 +179,7 @@ class Front:
 
 
 @pytest.mark.parametrize(("size", "kept"), [(1, MAX_EARLY), (MAX_EARLY_BYTES // 4, 3)])
-async def test_what_is_said_to_a_client_that_is_not_ready_is_kept_up_to_a_limit(size: int, kept: int) -> None:
+async def test_messages_to_a_client_that_is_not_ready_are_kept_up_to_a_limit(size: int, kept: int) -> None:
     who = Identified(key="", info=None, capabilities={}, modern=False, version="2025-11-25")
     client, front = Client(who), Front()
     said = types.LoggingMessageNotificationParams(level="info", data="x" * size)

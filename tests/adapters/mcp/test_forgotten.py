@@ -1,4 +1,4 @@
-"""A server behind a URL that no longer knows the session: what it refused is sent again, once, and nothing else."""
+"""A server behind a URL that has forgotten the session: only the request that it refused is sent again, and once."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -38,7 +38,7 @@ class Without(Everything):
 
 
 class Forgetful(Everything):
-    """A server over HTTP that answers 404 to requests of the sessions that it was told to forget."""
+    """A server over HTTP that answers 404 to requests of sessions that it was told to forget."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ def refusal(why: str, identifier: object = None) -> bytes:
 
 
 def error(why: str) -> bytes:
-    """Return an answer to the request itself, as of a server that has looked at it."""
+    """Return an answer with the id of the request, from a server that has read it."""
     return refusal(why, json.loads(OWN_ID))
 
 
@@ -118,7 +118,7 @@ async def test_the_call_that_was_refused_is_sent_again_in_a_new_session(
     assert f"tools/call is sent again: {FORGOTTEN}" in caplog.text
 
 
-async def test_so_is_it_where_the_servers_library_has_ended_the_session(server: Forgetful) -> None:
+async def test_it_is_sent_again_where_the_servers_library_has_ended_the_session(server: Forgetful) -> None:
     async with server.client() as client, httpx2.AsyncClient() as http:
         (ended,) = server.known
         assert (await http.delete(server.url, headers={"Mcp-Session-Id": ended.decode()})).is_success
@@ -128,14 +128,14 @@ async def test_so_is_it_where_the_servers_library_has_ended_the_session(server: 
 @pytest.mark.parametrize(
     "why", ["Bad Request: No valid session ID provided", "Session not found", "Invalid session", "session ID expired"]
 )
-async def test_so_is_it_where_the_server_calls_that_a_bad_request(server: Forgetful, why: str) -> None:
+async def test_it_is_sent_again_where_the_server_answers_with_a_bad_request(server: Forgetful, why: str) -> None:
     async with server.client() as client:
         server.refuses = (400, refusal(why))
         server.forget()
         assert (await client.call_tool("small")).content[0].text == "few"
 
 
-async def test_any_other_bad_request_is_the_clients(server: Forgetful) -> None:
+async def test_any_other_bad_request_is_passed_on_to_the_client(server: Forgetful) -> None:
     async with server.client() as client:
         server.refuses = (400, refusal("no such protocol"))
         server.forget()
@@ -145,9 +145,7 @@ async def test_any_other_bad_request_is_the_clients(server: Forgetful) -> None:
 
 
 @pytest.mark.parametrize("why", ["Method not found", "the page was not found"])
-async def test_an_error_that_has_the_id_of_the_call_is_the_servers_whatever_its_status(
-    server: Forgetful, why: str
-) -> None:
+async def test_an_error_with_the_id_of_the_call_is_passed_on_whatever_its_status(server: Forgetful, why: str) -> None:
     async with server.client() as client:
         server.refuses = (404, error(why))
         server.forget()
@@ -160,7 +158,7 @@ async def test_an_error_that_has_the_id_of_the_call_is_the_servers_whatever_its_
 
 
 @pytest.mark.parametrize("status", [400, 404])
-async def test_one_that_speaks_of_a_session_ends_it_but_the_call_may_have_been_made(
+async def test_an_error_with_the_id_that_names_a_session_ends_it_and_resends_nothing(
     server: Forgetful, status: int
 ) -> None:
     async with server.client() as client:
@@ -173,7 +171,7 @@ async def test_one_that_speaks_of_a_session_ends_it_but_the_call_may_have_been_m
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[" * 10_000, b"[404]", refusal("no such session", "server-error")])
-async def test_any_other_404_is_a_refusal(server: Forgetful, body: bytes) -> None:
+async def test_after_any_other_404_the_call_is_sent_again(server: Forgetful, body: bytes) -> None:
     async with server.client() as client:
         server.refuses = (404, body)
         server.forget()
@@ -181,7 +179,7 @@ async def test_any_other_404_is_a_refusal(server: Forgetful, body: bytes) -> Non
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-async def test_so_is_a_call_behind_a_redirect(*, as_json: bool) -> None:
+async def test_a_call_behind_a_redirect_is_sent_again(*, as_json: bool) -> None:
     server = Forgetful(as_json=as_json)
     server.moved = "/old"
     async with server.client() as client:
@@ -191,7 +189,7 @@ async def test_so_is_a_call_behind_a_redirect(*, as_json: bool) -> None:
     assert server.refused == 1
 
 
-async def test_so_is_any_other_request(server: Forgetful) -> None:
+async def test_any_other_request_is_sent_again(server: Forgetful) -> None:
     async with server.client() as client:
         server.forget()
         assert (await wire(client, "prompts/list"))["prompts"][0]["name"] == "p"

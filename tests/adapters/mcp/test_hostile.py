@@ -1,4 +1,4 @@
-"""Servers that say what no server should, on pipes: the call ends, nobody else's does, and the session goes on."""
+"""Servers on pipes that send what no server should: their call ends, no other call does, and the session goes on."""
 
 # ruff: noqa: ANN401 - lines are any JSON
 
@@ -45,7 +45,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     process = Process(tmp_path_factory.mktemp("hostile"), *RAW)
     process.shake_hands()
     yield process
-    process.leave()  # a server that has closed its input would outlive a proxy that is killed
+    process.leave()  # if the proxy were killed, a server that has closed its input would outlive it
     process.end()
 
 
@@ -82,7 +82,7 @@ def test_a_line_that_means_nothing_takes_no_answer_away(client: Process, line: s
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_of_two_answers_to_a_call_the_first_counts_and_the_second_goes_to_nobody(client: Process) -> None:
+def test_of_two_answers_to_a_call_the_first_counts_and_the_second_is_dropped(client: Process) -> None:
     assert client.said(say(client, text("first"), text("second"))) == "first"
     assert client.said(say(client, GOOD)) == "fine"
 
@@ -123,7 +123,7 @@ def test_a_batch_is_read_to_its_last_message_however_many_it_has(client: Process
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_what_is_no_object_in_a_batch_takes_no_time_and_a_message_is_read_when_it_is_asked_for() -> None:
+def test_a_batch_yields_its_messages_one_by_one_and_skips_what_is_not_an_object() -> None:
     batch = "[" + "0," * 900 + '{"jsonrpc":"2.0","method":"a"},{"jsonrpc":"2.0","method":"b"}]'
     with pytest.raises(ValidationError) as raised:
         jsonrpc_message_adapter.validate_json(batch, by_name=False)
@@ -132,7 +132,7 @@ def test_what_is_no_object_in_a_batch_takes_no_time_and_a_message_is_read_when_i
     assert [each.message.method for each in messages] == ["a", "b"]
 
 
-def test_a_line_with_half_a_surrogate_pair_that_is_not_escaped_is_a_fault_like_any_other() -> None:
+def test_a_line_with_an_unescaped_lone_surrogate_is_an_error_like_any_other() -> None:
     with pytest.raises(ValidationError) as raised:
         jsonrpc_message_adapter.validate_json('{"jsonrpc":"2.0","x":"\ud83d"}', by_name=False)
     assert list(messages_in(raised.value)) == [raised.value]
@@ -194,7 +194,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_for_its_call(client: Process,
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_a_question_that_cannot_be_read_is_no_answer_to_a_call_of_the_same_id(client: Process) -> None:
+def test_an_unreadable_question_is_not_taken_for_the_answer_to_a_call_with_its_id(client: Process) -> None:
     asked = '{"jsonrpc":"2.0","id":@ID@,"method":"roots/list","params":{"a":oh}}'
     turned = '{"method":"roots/list","params":[],"jsonrpc":"2.0","id":@ID@}'
     assert client.said(say(client, asked, turned, GOOD)) == "fine"
@@ -252,7 +252,7 @@ def test_a_byte_order_mark_before_a_request_is_skipped(client: Process) -> None:
         b'{"jsonrpc":"2.0","id":[1],"method":"ping"}',
     ],
 )
-def test_what_is_no_request_and_cannot_be_read_has_no_answer(client: Process, line: bytes) -> None:
+def test_an_unreadable_line_that_is_not_a_request_gets_no_answer(client: Process, line: bytes) -> None:
     write(client, line)
     assert client.said(say(client, GOOD)) == "fine"
 
@@ -280,7 +280,7 @@ def test_a_clients_argument_that_was_cut_within_an_emoji_reaches_the_server(clie
 
 
 @pytest.mark.parametrize("value", ["NaN", "-Infinity", "1e999"])
-def test_numbers_that_json_does_not_have_are_null_for_the_client(client: Process, value: str) -> None:
+def test_nan_and_infinity_become_null_for_the_client(client: Process, value: str) -> None:
     line = answer('{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":' + value + "}}")
     assert say(client, line)["result"]["structuredContent"] == {"a": None}
 
@@ -298,7 +298,7 @@ def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
     client.wait_for_stderr("x" * 1_000)
 
 
-def test_a_server_that_logs_on_its_output_holds_up_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
+def test_a_server_that_logs_on_its_output_blocks_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     process = Process(tmp_path, *RAW, stderr=writing)
     os.close(writing)
@@ -392,7 +392,7 @@ def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path, vers
     assert results_of(proxy, tmp_path, version) == results_of(server, tmp_path, version)
 
 
-def test_a_server_of_an_unknown_version_is_said_to_be_one(tmp_path: Path) -> None:
+def test_an_unknown_version_of_a_server_is_named_in_the_error(tmp_path: Path) -> None:
     process = Process(tmp_path, *RAW, "1999-01-01")
     try:
         error = process.shake_hands()["error"]

@@ -103,9 +103,7 @@ async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, s
     [{"Host": "127.0.0.1"}, {"Host": "localhost"}, {"Host": "[::1]"}, {"Origin": "http://localhost"}],
     ids=str,
 )
-async def test_the_port_may_be_left_out_as_clients_do_where_it_is_80(
-    listener: socket.socket, headers: dict[str, str]
-) -> None:
+async def test_port_80_may_be_left_out_as_clients_do(listener: socket.socket, headers: dict[str, str]) -> None:
     owner = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
@@ -114,7 +112,9 @@ async def test_the_port_may_be_left_out_as_clients_do_where_it_is_80(
     assert answer.status_code == 200
 
 
-async def test_a_session_is_of_no_use_without_the_token_and_a_guessed_one_is_none(listener: socket.socket) -> None:
+async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does_not_exist(
+    listener: socket.socket,
+) -> None:
     accepts = {"Accept": "application/json, text/event-stream"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     owner = {**accepts, "Authorization": f"Bearer {TOKEN}"}
@@ -148,7 +148,7 @@ async def test_clients_that_never_finish_their_requests_hold_up_no_other(listene
             await stream.aclose()
 
 
-async def test_a_request_that_is_too_long_is_refused(listener: socket.socket) -> None:
+async def test_a_request_that_is_too_large_is_refused(listener: socket.socket) -> None:
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     long = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * 40_000_000}}
     async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
@@ -163,7 +163,7 @@ async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.soc
             assert words in (await client.call_tool(name)).content[0].text
 
 
-async def test_a_client_that_does_not_answer_what_it_is_asked_for_its_roots_is_given_up(
+async def test_the_proxy_gives_up_on_a_client_that_does_not_answer_for_its_roots(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def say_nothing(_: Any) -> Any:
@@ -201,7 +201,7 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handsh
 
     async with front_of(Everything(), listener) as url, client_at(url, message_handler=on_message) as client:
         with anyio.fail_after(60):
-            while len(seen) < len(CHANGES):  # the client opens its stream when it likes
+            while len(seen) < len(CHANGES):  # nothing says when the client has opened its stream
                 await client.call_tool("change")
     assert seen == CHANGES
 
@@ -220,7 +220,7 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(
     ):
         tasks.start_soon(read, events)
         with anyio.fail_after(60):
-            while not seen:  # the proxy opens its own stream when it likes
+            while not seen:  # nothing says when the proxy has opened its own stream
                 await client.call_tool("change")
     assert seen == ["ToolsListChanged"]
 
@@ -355,7 +355,7 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
                 assert words in (await client.call_tool(name)).content[0].text
             await client.call_tool("progress", progress_callback=on_progress)
             await client.call_tool("say")
-            while not changed >= CHANGES:  # the proxy opens its stream when it likes
+            while not changed >= CHANGES:  # nothing says when the proxy has opened its stream
                 await client.call_tool("change")
             server.calls.clear()
             async with anyio.create_task_group() as tasks:
@@ -369,7 +369,7 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
 
 
 def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
-    """Return a server that cuts a stream of changes after its first message, the acknowledgement, if it ``ends``."""
+    """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` says so."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         async with anyio.create_task_group() as tasks:
@@ -470,7 +470,7 @@ async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later
 
 
 def forgetful(app: Any) -> Any:
-    """Return a server that keeps no connection for the next request."""
+    """Return a server that keeps no connection open for the next request."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         async def sending(message: Any) -> None:
@@ -535,7 +535,7 @@ class TestMoreCallsThanConnections:
             most = max(most, running)
             while most < at_once:
                 await anyio.lowlevel.checkpoint()
-            for _turn in range(200):  # in which more would come
+            for _turn in range(200):  # time for more calls to come in
                 await anyio.lowlevel.checkpoint()
             running -= 1
             return {"contents": []}
@@ -558,7 +558,7 @@ class TestMoreCallsThanConnections:
                     tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
         assert (answered, most) == (30, at_once)
 
-    async def test_those_that_a_server_does_not_answer_leave_the_others_their_turns(
+    async def test_calls_that_a_server_does_not_answer_leave_the_others_their_turns(
         self, listener: socket.socket
     ) -> None:
         hanging, other, url = Everything(), Everything(), f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
@@ -578,7 +578,7 @@ class TestMoreCallsThanConnections:
                 tasks.cancel_scope.cancel()
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_one_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
+    async def test_a_call_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
         server = Everything()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(60):
@@ -591,7 +591,7 @@ class TestMoreCallsThanConnections:
                         tasks.start_soon(client.call_tool, "wait")
                     while len(server.calls) < 3:
                         await anyio.lowlevel.checkpoint()
-                    await client.list_prompts()  # all but calls goes on
+                    await client.list_prompts()  # everything but calls goes on
                     tasks.cancel_scope.cancel()
                 assert (await client.call_tool("small")).content[0].text == "few"
                 while server.cancelled < 3:
@@ -599,7 +599,7 @@ class TestMoreCallsThanConnections:
 
 
 async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secrets() -> None:
-    with socket.socket() as deaf:  # has a port, and listens to nobody
+    with socket.socket() as deaf:  # has a port, but does not listen
         deaf.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{deaf.getsockname()[1]}/mcp"
         said = f"could not start the MCP server 127.0.0.1: connection refused at http://{address}$"
@@ -620,13 +620,13 @@ async def test_a_url_where_nobody_answers_is_named_in_the_error_without_its_secr
         "http://[::1/",
     ],
 )
-def test_what_is_no_address_of_a_server_is_refused_before_a_client_comes(url: str) -> None:
+def test_an_invalid_url_is_refused_before_a_client_connects(url: str) -> None:
     with pytest.raises(ValueError, match=r"the URL must be one like https://example\.com/mcp"):
         url_upstream(url)
 
 
 @pytest.mark.parametrize(("url", "said"), [("http://me:s3cret@h:port/", "http://***@h:port/"), ("h/mcp", "h/mcp")])
-def test_it_is_named_without_its_secrets(url: str, said: str) -> None:
+def test_an_invalid_url_is_named_without_its_secrets(url: str, said: str) -> None:
     with pytest.raises(ValueError, match=f"not '{re.escape(said)}'$"):
         url_upstream(f"{url}?key=s3cret")
 
@@ -644,7 +644,7 @@ async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: py
 
 @pytest.fixture
 def proxied(monkeypatch: pytest.MonkeyPatch, listener: socket.socket) -> Iterator[None]:
-    """Let the environment name what listens as the proxy for every address."""
+    """Let the environment name the listener as the proxy for every address."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
@@ -670,7 +670,7 @@ async def test_a_url_is_reached_through_the_proxy_of_the_environment(listener: s
 
 
 @pytest.mark.usefixtures("proxied")
-async def test_a_server_on_this_machine_is_reached_without_it(
+async def test_a_server_on_this_machine_is_reached_without_the_proxy(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
@@ -681,7 +681,7 @@ async def test_a_server_on_this_machine_is_reached_without_it(
 
 @pytest.mark.usefixtures("proxied")
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks4"])
-async def test_a_proxy_that_cannot_be_used_is_no_matter_on_this_machine_and_else_named_in_the_error(
+async def test_an_unusable_proxy_does_not_matter_on_this_machine_and_is_named_in_errors_elsewhere(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)
@@ -696,7 +696,7 @@ async def test_a_proxy_that_cannot_be_used_is_no_matter_on_this_machine_and_else
 
 
 @pytest.mark.usefixtures("proxied")
-def test_to_look_whether_a_proxy_can_be_used_reads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_check_of_a_proxy_reads_no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
     monkeypatch.setattr("ssl.SSLContext.load_verify_locations", lambda *_, **__: read.append(1))
     monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda *_, **__: read.append(1))
@@ -719,7 +719,9 @@ async def test_a_proxy_that_is_down_is_named_in_the_error_without_its_secrets(
 
 @pytest.mark.usefixtures("proxied")
 @pytest.mark.parametrize("excepted", ["far.invalid", "http://far.invalid"])
-async def test_so_is_a_host_that_the_environment_excepts(monkeypatch: pytest.MonkeyPatch, excepted: str) -> None:
+async def test_a_host_that_no_proxy_names_is_reached_without_the_proxy(
+    monkeypatch: pytest.MonkeyPatch, excepted: str
+) -> None:
     async def unknown(*_: Any, **__: Any) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, UNKNOWN)
 

@@ -37,7 +37,7 @@ TOO_LONG = f"coatcheck refused this result: it has more than {LIMIT:,} bytes"
 
 
 class Raw:
-    """A server at a URL that answers the call of ``odd`` with what it was told, and any other call as it should."""
+    """A server at a URL that answers a call of ``odd`` with ``body``, and any other call correctly."""
 
     def __init__(self, body: Iterable[bytes], *, kind: str, status: int = 200, coding: str = "identity") -> None:
         self._body = body
@@ -73,7 +73,7 @@ class Raw:
         await send({"type": "http.response.body", "body": b""})
 
     async def answer(self, **headers: str) -> str:
-        """Return what a client is told, which must find the session as it was."""
+        """Return what a client is told about the call, and check that its session goes on."""
         listener = socket.create_server(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(PATIENCE):
@@ -93,7 +93,7 @@ def event(line: str) -> bytes:
 
 @pytest.mark.parametrize("status", [400, 404])
 @pytest.mark.parametrize("kind", ["text/html", JSON, EVENTS])
-async def test_an_error_that_does_not_end_is_not_read(status: int, kind: str) -> None:
+async def test_an_endless_error_body_is_not_read(status: int, kind: str) -> None:
     assert TOO_LONG in await Raw((b"x" * 10_000 for _ in range(1_000)), kind=kind, status=status).answer()
 
 
@@ -104,13 +104,13 @@ async def test_an_answer_that_is_too_long_is_an_error_for_its_call_alone(kind: s
 
 
 @pytest.mark.parametrize("status", [200, 404])
-async def test_what_is_short_only_as_it_was_compressed_is_too_long(status: int) -> None:
+async def test_an_answer_that_is_short_only_while_compressed_is_too_long(status: int) -> None:
     packed = gzip.compress(b" " * 30_000_000)
     assert len(packed) < LIMIT
     assert TOO_LONG in await Raw([packed], kind=JSON, status=status, coding="gzip").answer()
 
 
-async def test_what_was_compressed_is_read() -> None:
+async def test_a_compressed_answer_is_read() -> None:
     line = FINE.replace(ID, "null").encode()  # the id is not known yet
     assert await Raw([gzip.compress(line)], kind=JSON, coding="gzip").answer() == "fine"
 
@@ -159,7 +159,7 @@ async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, s
     ],
 )
 @pytest.mark.parametrize("body", ["<html>", "{}", '{"jsonrpc":"2.0","id":@ID@,"result":{}}'])
-async def test_a_status_that_says_more_than_its_body_is_told(status: int, said: str, body: str) -> None:
+async def test_a_status_is_told_if_its_body_says_nothing(status: int, said: str, body: str) -> None:
     kind = "text/html" if body == "<html>" else JSON
     assert await Raw([body.encode()], kind=kind, status=status).answer() == f"127.0.0.1 answered {said}"
 
@@ -184,7 +184,7 @@ PASS_ONE = "pass a token by --header or --oauth, or by headers in [servers.NAME]
         ),
     ],
 )
-async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_where_to_pass_one(
+async def test_a_401_or_403_says_that_the_token_was_refused_or_how_to_pass_one(
     status: int, headers: dict[str, str], advice: str
 ) -> None:
     server = Raw([], kind="text/html", status=status)
@@ -202,18 +202,20 @@ async def test_who_passes_a_token_is_told_that_it_was_refused_and_others_where_t
         (403, "text/html", "<html>", ""),
     ],
 )
-async def test_what_a_server_says_that_lets_nobody_in_is_quoted(status: int, kind: str, body: str, said: str) -> None:
+async def test_the_words_of_a_server_that_lets_nobody_in_are_quoted(
+    status: int, kind: str, body: str, said: str
+) -> None:
     server = Raw([body.encode()], kind=kind, status=status)
     assert await server.answer() == f"127.0.0.1 answered HTTP {status}: {PASS_ONE}{said}"
 
 
-async def test_a_request_that_a_server_itself_forbids_has_its_answer() -> None:
+async def test_an_error_that_the_server_itself_gives_with_a_403_is_passed_on() -> None:
     line = '{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32001,"message":"this repository is read-only for you"}}'
     assert await Raw([line.encode()], kind=JSON, status=403).answer() == "this repository is read-only for you"
 
 
 class Brittle:
-    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds those to ``slow``."""
+    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds back answers to ``slow``."""
 
     def __init__(self, odd: bytes, *, crowd: int | None = None) -> None:
         self._odd, self._missing = odd, crowd
@@ -329,7 +331,7 @@ async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: py
 
 
 class Slow(Brittle):
-    """It never says that it has taken a notification."""
+    """It never acknowledges a notification."""
 
     async def _answer(self, asked: Any) -> tuple[bytes, bool]:
         if asked.get("method") == "notifications/roots/list_changed":
@@ -352,7 +354,7 @@ async def test_a_notification_that_a_server_is_slow_to_take_does_not_hold_up_wha
 
 
 class Interrupted(Brittle):
-    """Its own stream does not last: it is cut, or cannot be opened, and says something the last time only."""
+    """Its stream of notifications is cut or cannot be opened, again and again; only the last one carries a message."""
 
     def __init__(self, outage: Mapping[int, bytes]) -> None:
         super().__init__(b"")

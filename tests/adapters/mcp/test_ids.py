@@ -51,7 +51,7 @@ def test_an_id_is_found(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", NOT_FOUND.values(), ids=NOT_FOUND.keys())
-def test_what_may_be_no_answer_has_no_id(line: str) -> None:
+def test_a_line_that_may_not_be_an_answer_has_no_id(line: str) -> None:
     assert id_in(line.replace("@", LARGE).encode()) is None
 
 
@@ -65,6 +65,6 @@ NAMES = st.sampled_from(["id", "method", "result", "error", "jsonrpc", 'a"id', "
 
 
 @given(st.dictionaries(NAMES, WITHIN), st.booleans())
-def test_no_other_id_is_found_whatever_is_said_within(message: Any, is_ascii: bool) -> None:
+def test_no_other_id_is_found_whatever_the_message_holds(message: Any, is_ascii: bool) -> None:
     found = id_in(json.dumps(message, ensure_ascii=is_ascii).encode())
     assert found is None or ("method" not in message and found == message["id"])

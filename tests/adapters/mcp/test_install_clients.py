@@ -1,6 +1,6 @@
-"""Each client's own files: which one is meant, and what happens to files of the shapes that the documentation shows.
+"""Each client's own files: which file is meant, and how install edits files of the shapes that the client documents.
 
-The fixtures are ours, in the shapes of ``SOURCES``. Places on macOS and Windows are tried as paths, on this system.
+The fixtures are ours, in the shapes of ``SOURCES``. The places on macOS and Windows are only paths on this system.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Desk:
         return Machine(home=self.home, folder=self.project / "src", variables={}, system="linux")
 
     def put(self, fixture: str, path: str) -> Path:
-        """Copy a fixture to where a client looks, and move its projects to this project."""
+        """Copy a fixture to where a client looks, with its project paths set to this project."""
         target = self.home / path
         target.parent.mkdir(parents=True, exist_ok=True)
         text = (FIXTURES / fixture).read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def test_a_file_that_the_user_names_goes_before_all_others(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("client", "fixture", "folder"), [("cursor", "cursor.json", ".cursor"), ("vscode", "vscode.jsonc", ".vscode")]
 )
-def test_where_the_client_does_not_say_which_one_counts_the_user_does(
+def test_where_the_client_does_not_say_which_file_counts_the_user_must(
     desk: Desk, client: str, fixture: str, folder: str
 ) -> None:
     near = desk.put(fixture, f"engine/src/{folder}/mcp.json")
@@ -168,7 +168,7 @@ def test_where_the_client_does_not_say_which_one_counts_the_user_does(
     assert install(client, "issues", desk.machine, file=far).found.source.path == far
 
 
-def test_uninstall_takes_the_one_that_goes_through_coatcheck(desk: Desk) -> None:
+def test_uninstall_picks_the_entry_that_goes_through_coatcheck(desk: Desk) -> None:
     near, far = (desk.put("cursor.json", path) for path in ("engine/.cursor/mcp.json", ".cursor/mcp.json"))
     desk.install("cursor", file=far)
 
@@ -214,7 +214,7 @@ def test_the_bytes_around_the_entry_stay(desk: Desk, ends: str, mark: str) -> No
     assert sum(old != new for old, new in zip(lines, after, strict=True)) == 2  # command, and the bracket of args
 
 
-def test_the_difference_is_that_of_the_file(desk: Desk) -> None:
+def test_the_diff_is_that_of_the_file(desk: Desk) -> None:
     file = desk.write('{"mcpServers": {\n"a": {"command": "x"}}}')
 
     lines = install("cursor", "a", desk.machine).diff.splitlines()
@@ -242,7 +242,7 @@ def test_the_difference_is_that_of_the_file(desk: Desk) -> None:
         (f'{{"a": {"[" * 5_000}', "more than 100 levels"),
     ],
 )
-def test_what_is_not_understood_is_refused_and_stays(desk: Desk, text: str, complaint: str) -> None:
+def test_a_file_that_is_not_understood_is_refused_and_left_as_it_is(desk: Desk, text: str, complaint: str) -> None:
     file = desk.write(text)
 
     with pytest.raises(InvalidRequest) as error:
@@ -252,7 +252,7 @@ def test_what_is_not_understood_is_refused_and_stays(desk: Desk, text: str, comp
     assert file.read_text() == text
 
 
-def test_a_key_that_is_there_twice_elsewhere_is_none_of_our_business(desk: Desk) -> None:
+def test_a_key_that_occurs_twice_elsewhere_does_not_matter(desk: Desk) -> None:
     desk.write('{"a": 1, "a": 2, "mcpServers": {"b": 1, "b": 2, "issues": {"command": "x"}}}')
 
     assert install("cursor", "issues", desk.machine).is_needed

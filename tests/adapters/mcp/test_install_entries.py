@@ -1,4 +1,4 @@
-"""``coatcheck mcp`` goes in front of an entry by edits of that entry alone, and comes off to the byte."""
+"""Install puts ``coatcheck mcp`` in front of one entry and edits nothing else. Uninstall restores every byte."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def unwrapped(entry: str) -> str:
 
 
 @given(OTHERS.flatmap(lambda value: st.tuples(st.just(value), rendered(value))))
-def test_any_layout_is_read_as_the_value_that_it_is(drawn: tuple[object, str]) -> None:
+def test_a_value_is_read_the_same_in_any_layout(drawn: tuple[object, str]) -> None:
     value, text = drawn
 
     assert value_of(text, parse(text)) == value
 
 
 @given(documents())
-def test_install_and_uninstall_are_the_identity(document: Document) -> None:
+def test_uninstall_restores_the_file_to_the_byte(document: Document) -> None:
     text = wrap(document.text, entry_of(document.text), OPTIONS)
 
     assert text != document.text
@@ -84,7 +84,7 @@ def test_only_the_entry_changes_and_it_starts_what_it_named(document: Document) 
 
 
 @given(documents(), st.data())
-def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.DataObject) -> None:
+def test_an_entry_that_an_editor_has_reformatted_still_comes_off(document: Document, data: st.DataObject) -> None:
     text = wrap(document.text, entry_of(document.text), OPTIONS)
     anew = data.draw(rendered(value_of(text, parse(text))))
 
@@ -92,9 +92,9 @@ def test_what_others_laid_out_anew_still_comes_off(document: Document, data: st.
 
     expected = document.values
     if expected["mcpServers"]["wanted"].get("type") == "streamable-http":
-        expected["mcpServers"]["wanted"]["type"] = "http"  # nobody can tell which word it was then; they mean the same
+        expected["mcpServers"]["wanted"]["type"] = "http"  # either word may have stood there
     if expected["mcpServers"]["wanted"].get("args", []) == [] and "command" in expected["mcpServers"]["wanted"]:
-        expected["mcpServers"]["wanted"].pop("args", None)  # nobody can tell none from an empty array then
+        expected["mcpServers"]["wanted"].pop("args", None)  # none may have stood there, or []
         found = value_of(after, parse(after))
         assert found["mcpServers"]["wanted"].pop("args", []) == []
         assert found == expected
@@ -194,7 +194,7 @@ def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
         ),
     ],
 )
-def test_what_install_did_not_write_is_not_taken_off(entry: str, why: str) -> None:
+def test_an_entry_that_install_did_not_write_is_not_taken_off(entry: str, why: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         unwrapped(entry)
 
@@ -221,7 +221,7 @@ def test_an_entry_that_somebody_wrote_by_hand_is_recognised(entry: str, goes_thr
     assert is_wrapped(parse(entry)) is goes_through
 
 
-def test_one_that_was_written_by_hand_comes_off_too() -> None:
+def test_an_entry_that_was_written_by_hand_comes_off_too() -> None:
     assert (
         unwrapped('{"command": "/bin/coatcheck", "args": ["mcp", "--", "x", "y"]}') == '{"command": "x", "args": ["y"]}'
     )

@@ -1,4 +1,4 @@
-"""A client's file is replaced whole or not at all, with its mode, its owner and its links, and a copy is kept."""
+"""A client's file is replaced whole or not at all. Its mode, owner and links stay, and a copy is kept."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_copy_is_what_the_file_was_and_for_the_user_alone(file: Path, backup
     assert mode_of(backups) == 0o700
 
 
-def test_the_same_content_is_kept_once_and_another_next_to_it(file: Path, backups: Path) -> None:
+def test_copies_of_the_same_content_are_kept_once(file: Path, backups: Path) -> None:
     first = write(source_of(file), NEW, backups=backups)
     second = write(source_of(file), OLD, backups=backups)
     again = write(source_of(file), NEW, backups=backups)
@@ -89,7 +89,7 @@ def test_a_copy_that_was_cut_off_is_written_anew(file: Path, backups: Path, half
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
-def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_is_refused_without_waiting_for_it(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "mcp.json")
 
     with pytest.raises(InvalidRequest, match=r"mcp\.json is not a regular file"):
@@ -118,7 +118,7 @@ def test_a_file_that_changed_meanwhile_stays_as_it_is(file: Path, backups: Path)
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_one_that_changes_while_the_new_one_is_written_stays_too(
+def test_a_file_that_changes_while_the_new_one_is_written_stays_too(
     file: Path, backups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sync = os.fsync
@@ -206,7 +206,7 @@ def test_the_new_file_is_on_the_disk_before_it_has_the_name(
     assert held == [OLD.encode(), NEW.encode()]  # the file, then its folder
 
 
-def test_no_file_is_no_error_and_what_cannot_be_read_is_one(tmp_path: Path) -> None:
+def test_a_missing_file_is_no_error_and_an_unreadable_one_is(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
     (tmp_path / "loop.json").symlink_to("loop.json")
 

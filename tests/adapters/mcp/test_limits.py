@@ -56,7 +56,7 @@ def test_a_longer_line_that_answers_nothing_is_dropped(caplog: pytest.LogCapture
     assert "a message of more than 5,000 bytes was dropped" in caplog.text
 
 
-def test_bytes_that_are_no_text_do_not_end_the_session() -> None:
+def test_bytes_that_are_not_text_do_not_end_the_session() -> None:
     assert decode(b"\xff\none\n", limit=100, step=1) == "\ufffd\none\n"
 
 

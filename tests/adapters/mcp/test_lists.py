@@ -46,7 +46,7 @@ class Broken(Everything):
 
 
 class Silent(Everything):
-    """A server that never answers that question."""
+    """A server that never answers ``tools/list``."""
 
     asked = 0
 
@@ -71,7 +71,7 @@ async def test_a_call_goes_on_where_the_list_is_broken(caplog: pytest.LogCapture
     ]
 
 
-async def test_it_goes_on_where_the_list_does_not_come(
+async def test_a_call_goes_on_where_the_list_does_not_come(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "TOOLS_SECONDS", 0.5)
@@ -82,7 +82,7 @@ async def test_it_goes_on_where_the_list_does_not_come(
     assert "without its list of tools: it took more than 0.5 seconds" in caplog.text
 
 
-async def test_a_list_in_a_circle_ends_where_it_began(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_list_whose_pages_form_a_circle_ends_where_it_began(caplog: pytest.LogCaptureFixture) -> None:
     server = Listing(lambda page: (page + 1) % 3)
     with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
         assert await called(server) == "few"

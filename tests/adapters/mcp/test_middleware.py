@@ -184,7 +184,7 @@ async def test_a_server_that_offloads_is_mounted_in_one_that_does_too() -> None:
     assert "line 3999 of a log" in back.content[0].text
 
 
-async def test_the_name_of_the_tool_is_prefixed_where_the_server_has_it() -> None:
+async def test_the_retrieval_tool_gets_a_prefix_where_the_server_has_its_name() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.tool(name=RETRIEVAL_TOOL)(lambda: "the server's own")
     async with Client(server) as client:
@@ -198,7 +198,7 @@ async def test_the_name_of_the_tool_is_prefixed_where_the_server_has_it() -> Non
 
 
 class Begun(ServerExtension):
-    """Answers each call with a task that has begun, as FastMCP's extension for background tasks does."""
+    """Answers each call by starting a task, as FastMCP's extension for background tasks does."""
 
     identifier = "com.example/begun"
 
@@ -209,7 +209,7 @@ class Begun(ServerExtension):
 BEGUN = CreateTaskResult(task=Task(task_id="1", status="working", created_at="now", last_updated_at="now", ttl=None))
 
 
-async def test_the_word_that_a_task_has_begun_passes() -> None:
+async def test_an_answer_that_a_task_has_begun_passes() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.add_extension(Begun())
     assert await server.call_tool("log") is BEGUN  # type: ignore[comparison-overlap]
@@ -228,7 +228,7 @@ async def test_an_error_of_the_protocol_leaves_above_the_hard_limit_too() -> Non
 
 @pytest.mark.parametrize("namespace", [None, "kid"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_what_left_at_a_mounted_server_is_read_back_under_the_name_that_the_placeholder_says(
+async def test_a_result_of_a_mounted_server_is_read_back_by_the_name_in_the_placeholder(
     namespace: str | None, mode: str
 ) -> None:
     parent: FastMCP[Any] = FastMCP("parent")
@@ -257,7 +257,7 @@ async def test_a_middleware_that_looks_tools_up_finds_the_one_that_reads_back(is
     assert "line 3999 of a log" in back.content[0].text
 
 
-async def test_a_tool_of_its_name_that_few_may_call_is_kept_from_the_others() -> None:
+async def test_a_restricted_tool_of_the_same_name_stays_restricted() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.tool(lambda: "for admins", name=RETRIEVAL_TOOL, tags={"admin"})
     server.auth = StaticTokenVerifier(
@@ -298,7 +298,7 @@ async def test_a_scope_that_fails_stores_nothing_and_the_result_stays() -> None:
         assert (await client.call_tool("log")).content[0].text == LOG
 
 
-async def test_over_http_nothing_is_stored_for_clients_that_nobody_knows(caplog: pytest.LogCaptureFixture) -> None:
+async def test_over_http_nothing_is_stored_for_unauthenticated_clients(caplog: pytest.LogCaptureFixture) -> None:
     storage = InMemoryStorage()
     server = server_with(OffloadMiddleware(storage))
     listener = socket.create_server(("127.0.0.1", 0))
@@ -330,7 +330,7 @@ class _ClaimsOnly(TokenVerifier):
         return AccessToken(token=token, client_id="app", scopes=[], claims={"sub": token})
 
 
-async def test_over_http_a_subject_that_only_the_claims_name_is_one_too() -> None:
+async def test_over_http_a_subject_named_only_in_the_claims_counts_too() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.auth = _ClaimsOnly()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -377,7 +377,7 @@ async def test_a_tool_that_changes_or_loses_the_working_directory_changes_no_sco
 
 
 @pytest.mark.parametrize("stateless", [False, True])
-async def test_what_left_at_one_worker_is_read_back_at_another_on_the_same_storage(
+async def test_a_result_of_one_worker_is_read_back_at_another_on_the_same_storage(
     tmp_path: Path, stateless: bool
 ) -> None:
     references: list[str] = []
@@ -394,7 +394,7 @@ async def test_what_left_at_one_worker_is_read_back_at_another_on_the_same_stora
     assert len(references) == 2
 
 
-def test_what_would_do_nothing_is_refused() -> None:
+def test_an_option_that_would_do_nothing_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="a server sees one call at a time"):
         OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
 

@@ -1,4 +1,4 @@
-"""``--oauth``: a login at a server that wants one, with a program in the place of the browser and of the person."""
+"""``--oauth``: a login at a server that requires one; a program stands in for the browser and the person."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
     try:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "guarded"
         assert client.said(client.call("who")) == "coatcheck"
-        while client.said(client.call("renewals")) == "0":  # until three seconds are over
+        while client.said(client.call("renewals")) == "0":  # until three seconds have passed
             assert client.popen.poll() is None
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         assert "line of a log" in client.said(client.call(RETRIEVAL_TOOL, reference=reference, pattern="log"))
@@ -61,7 +61,7 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
     assert f"to log in, a browser opens {address}\n" in client.stderr
 
 
-def test_without_it_the_login_that_is_missing_is_said(url: str, tmp_path: Path) -> None:
+def test_without_it_the_error_says_that_a_login_is_missing(url: str, tmp_path: Path) -> None:
     client = Process(tmp_path, options=["--url", url])
     try:
         assert "answered HTTP 401: pass a token by --header or --oauth" in client.shake_hands()["error"]["message"]

@@ -1,4 +1,4 @@
-"""``offer_tool = "when needed"``: the retrieval tool is in the list once something has left, and clients are told."""
+"""``offer_tool = "when needed"``: the retrieval tool is listed once something has left, and clients are told."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -40,7 +40,7 @@ async def is_listed(client: Any) -> bool:
 
 
 class Told:
-    """Counts how often a client was told that its tools are others."""
+    """Counts how often a client was told that its list of tools changed."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -49,20 +49,20 @@ class Told:
         self.times += isinstance(message, types.ToolListChangedNotification)
 
 
-async def test_it_is_listed_from_the_first_result_that_left_and_the_client_is_told_once() -> None:
+async def test_it_is_listed_once_the_first_result_has_left_and_the_client_is_told_once() -> None:
     told, server = Told(), Everything()
     server.tools = server.tools[:1]  # on one page
     async with client_of(server, proxy=late(server), message_handler=told) as client:
         assert client.server_capabilities.tools.list_changed
         await client.call_tool("small")
         assert not await is_listed(client)
-        for name in ("log", "rows"):  # not by `call_tool`, which asks for the list by itself
+        for name in ("log", "rows"):  # not with `call_tool`, which asks for the list by itself
             await wire(client, "tools/call", {"name": name})
         assert await is_listed(client)
     assert told.times == 1
 
 
-async def test_it_answers_although_it_is_not_listed() -> None:
+async def test_it_answers_even_while_it_is_not_listed() -> None:
     storage, server = InMemoryStorage(), Everything()
     async with client_of(server, proxy=late(server, storage)) as client:
         answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": "log-0000000000000000-0000"})
@@ -105,7 +105,7 @@ async def test_all_clients_of_the_proxy_are_told() -> None:
     assert told.times == 1
 
 
-async def test_a_storage_that_cannot_say_what_it_holds_has_it_always_listed(caplog: pytest.LogCaptureFixture) -> None:
+async def test_it_is_always_listed_if_the_storage_cannot_say_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
     class Blind:
         """Saves and loads, and no more."""
 
@@ -119,11 +119,11 @@ async def test_a_storage_that_cannot_say_what_it_holds_has_it_always_listed(capl
     assert "cannot say what it holds" in caplog.text
 
 
-async def test_a_storage_that_does_not_say_what_it_holds_has_it_always_listed(
+async def test_it_is_always_listed_if_the_storage_does_not_say_in_time_what_it_holds(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Hanging(InMemoryStorage):
-        is_local = False  # so that it is asked in a thread
+        is_local = False  # so that the proxy asks it in a thread
 
         def entries(self, *_: Any) -> Any:
             goes_on.wait()
@@ -140,13 +140,13 @@ async def test_a_storage_that_does_not_say_what_it_holds_has_it_always_listed(
     assert "did not say within 0.05 seconds what it holds" in caplog.text
 
 
-def test_another_word_is_refused() -> None:
+def test_an_unknown_value_of_offer_tool_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="offer_tool must be 'always' or 'when needed'"):
         Proxy(Everything().upstream(), InMemoryStorage(), offer_tool="later")  # type: ignore[arg-type]
 
 
 class TestClientsOfThePage:
-    """Those that docs/mcp-settings.md names, on the command itself: they hear of it, list again, and call it."""
+    """The clients in docs/mcp-settings.md, with the real command: they are told, list again, and call the tool."""
 
     @pytest.fixture
     def command(self, tmp_path: Path) -> list[str]:
@@ -217,7 +217,7 @@ async def test_a_client_that_reads_nothing_holds_up_no_result_of_another(monkeyp
     async def on_message(message: Any) -> None:
         await told(message)
         for each in limits:
-            each.cancel()  # the time is over once the other one has been told
+            each.cancel()  # the time limit ends once the other client has been told
 
     monkeypatch.setattr(proxy_module, "anyio", Limited(limit))
     async with (

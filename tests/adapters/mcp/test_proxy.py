@@ -1,4 +1,4 @@
-"""What passes through the proxy as it is, what leaves, and the one tool that is added; both ends in this process."""
+"""What passes through the proxy unchanged, what is offloaded, and the one tool that is added; all in this process."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -209,7 +209,7 @@ class TestWhatLeaves:
         assert listed["exempt"].output_schema == {"type": "object"}
         assert result["structuredContent"] == ROWS
 
-    async def test_above_the_hard_limit_it_answers_with_an_error_because_clients_check_its_schema(
+    async def test_above_the_hard_limit_a_kept_tool_returns_an_error_because_clients_check_its_schema(
         self,
     ) -> None:
         settings: Any = {"max_result_tokens": 100, "max_inline_tokens": 200, "policies": {"exempt": Never()}}
@@ -231,7 +231,7 @@ class TestWhatLeaves:
             assert (await call(client, "log", coatcheck="keep"))["content"] == RESULTS["log"]["content"]
 
     @pytest.mark.parametrize("name", sorted(BIG - {"declared", "error"}))
-    async def test_no_link_comes_in_place_of_what_left_and_the_tool_is_listed_in_any_case(self, name: str) -> None:
+    async def test_a_result_that_left_becomes_no_resource_link_and_the_tool_is_listed(self, name: str) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, name)
             listed = [tool.name for tool in (await client.list_tools()).tools]
@@ -241,7 +241,7 @@ class TestWhatLeaves:
 
 
 class TestTasks:
-    """Their results would come past the proxy, so nobody is told that there are any."""
+    """Results of tasks would bypass the proxy, so neither side is told that the other supports tasks."""
 
     @pytest.mark.parametrize("method", ["tasks/cancel", "tasks/get", "tasks/list", "tasks/result"])
     @pytest.mark.parametrize("several", [False, True])
@@ -282,7 +282,7 @@ class TestTheToolThatIsAdded:
         assert sorted(names) == sorted([*RESULTS, RETRIEVAL_TOOL])
         assert not any("outputSchema" in tool for tool in [*first["tools"], *second["tools"]])
 
-    async def test_its_name_is_prefixed_where_the_server_has_it(self) -> None:
+    async def test_its_name_gets_a_prefix_where_the_server_has_it(self) -> None:
         server = Everything(more_tools=(RETRIEVAL_TOOL,))
         async with client_of(server) as client:
             result = await call(client, "log")
@@ -292,7 +292,7 @@ class TestTheToolThatIsAdded:
         assert "line 0 of a log" in own["content"][0]["text"]
         assert servers["content"][0]["text"] == f"called {RETRIEVAL_TOOL}"
 
-    async def test_what_is_wrong_with_a_call_is_said_to_the_model(self) -> None:
+    async def test_the_model_is_told_what_is_wrong_with_a_call(self) -> None:
         async with client_of(Everything()) as client:
             answer = await call(client, RETRIEVAL_TOOL, {"reference": "log-0000000000000000-0000"})
         assert answer["isError"]
@@ -351,7 +351,7 @@ class TestTheToolThatIsAdded:
             with pytest.raises(MCPError, match="could not start the MCP server"):
                 await call(client, "small")
 
-    async def test_what_is_stored_is_read_back_at_once_while_the_server_says_nothing_at_its_start(self) -> None:
+    async def test_what_is_stored_is_read_back_at_once_while_the_server_does_not_answer_its_start(self) -> None:
         upstream, is_silent = Everything().upstream(), False
 
         @asynccontextmanager

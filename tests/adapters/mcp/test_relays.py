@@ -1,4 +1,4 @@
-"""What a server starts by itself, and who is asked: sampling, elicitation, roots, changes; in both eras."""
+"""Requests and notifications that a server sends: sampling, elicitation, roots, changes; in both eras."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -77,7 +77,7 @@ class TestWhatAServerAsksItsClient:
             with pytest.raises(MCPError, match="the user said no"):
                 await client.call_tool("sample")
 
-    async def test_what_was_asked_in_a_call_that_is_given_up_does_not_count_for_ever(
+    async def test_a_question_from_a_call_that_was_given_up_stops_counting(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("coatcheck_mcp.questions.MAX_ASKED", 1)
@@ -174,7 +174,7 @@ class TestWhatAServerTells:
 
 
 class TestWhatIsExperimental:
-    """Its messages do not pass, so neither side is told of it."""
+    """Experimental messages do not pass, so neither side is told of such capabilities."""
 
     async def test_a_client_is_not_told_what_its_server_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
         server = Everything()
@@ -239,7 +239,7 @@ class TestEras:
                 while not server.cancelled:
                     await client.call_tool("small")
 
-    async def test_a_modern_client_is_described_the_server_too(self) -> None:
+    async def test_a_modern_client_also_gets_the_description_of_the_server(self) -> None:
         async with client_of(Everything(), mode="auto") as client:
             assert client.protocol_version == "2026-07-28"
             assert client.instructions == "Be kind."
@@ -282,7 +282,7 @@ class TestEras:
         assert told == [(1.0, 2.0, "half")]
         assert logs == ["warning"]
 
-    async def test_a_modern_client_hears_of_changes_on_the_stream_that_it_opened(self) -> None:
+    async def test_a_modern_client_is_told_of_changes_on_the_stream_that_it_opened(self) -> None:
         server = Everything()
         async with client_of(speaking(server, "initialize"), mode="auto") as client:
             listening = client.listen(tools_list_changed=True, resource_subscriptions=["file:///a"])
@@ -303,7 +303,7 @@ class TestEras:
                 await client.call_tool(name)
         assert server.clients[0].capabilities == types.ClientCapabilities()
 
-    async def test_a_modern_server_asks_a_modern_client_by_an_unfinished_result(self) -> None:
+    async def test_a_modern_server_asks_a_modern_client_with_an_input_required_result(self) -> None:
         server = Everything()
 
         async def ask(ctx: Any, params: types.CallToolRequestParams) -> Any:
@@ -342,7 +342,7 @@ class TestEras:
         assert changed[0] == "notifications/tools/list_changed"
         assert logs == ["warning"]
 
-    async def test_a_client_of_the_handshake_hears_of_each_change_once(self) -> None:
+    async def test_a_client_of_the_handshake_is_told_of_each_change_once(self) -> None:
         server, heard = Everything(), list[str]()
         done = anyio.Event()
 
@@ -354,7 +354,7 @@ class TestEras:
         async with client_of(speaking(server, "server/discover"), message_handler=on_message) as client:
             await wire(client, "resources/subscribe", {"uri": "file:///a"})
             with anyio.fail_after(30):
-                while not heard:  # the proxy opens its stream when it likes
+                while not heard:  # nothing says when the proxy has opened its stream
                     await server.bus.publish(ResourceUpdated(uri="file:///a"))
                     await wire(client, "ping")
                 heard.clear()
@@ -367,9 +367,9 @@ class TestEras:
 
 
 def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = None) -> Upstream:
-    """Return an upstream that knows the first question of one era only; None: of both.
+    """Return an upstream that answers the first request of only one era, or of both if ``only`` is None.
 
-    ``ends`` gets what ends each connection.
+    ``ends`` collects the functions that end each connection.
     """
 
     @asynccontextmanager
@@ -390,12 +390,13 @@ def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = N
 
 
 async def _refuse_handshake(streams: Any, inner: Any) -> None:
-    """Pass on what the client sends, but for ``initialize``."""
+    """Pass on what the client sends, except for ``initialize``."""
     async with inner:
         async for item in streams[0]:
             message = item.message
             if getattr(message, "method", "") != "initialize":
                 await inner.send(item)
                 continue
-            error = types.ErrorData(code=-32_000, message="bad request")  # as many servers say, and no lost connection
+            # Many servers refuse with this code; it must not be taken for a lost connection.
+            error = types.ErrorData(code=-32_000, message="bad request")
             await streams[1].send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))

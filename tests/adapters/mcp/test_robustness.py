@@ -126,9 +126,9 @@ def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, 
 
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["nobody reads", "the reader is gone"])
-def test_what_becomes_of_stderr_holds_up_no_call(is_gone: bool, tmp_path: Path) -> None:
+def test_a_full_or_closed_stderr_blocks_no_call(is_gone: bool, tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # some forty lines
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # room for some forty lines
     process = Process(tmp_path, *TINY, stderr=writing)
     os.close(writing)
     try:
@@ -203,18 +203,18 @@ def test_a_server_that_dies_has_ended_even_if_a_child_of_it_holds_its_output(
             os.kill(int((tmp_path / "helper").read_text()), signal.SIGKILL)
 
 
-def test_what_a_server_says_before_it_dies_is_read_even_if_a_child_of_it_holds_its_output(
+def test_output_before_a_server_dies_is_read_even_if_its_child_holds_the_pipe(
     start: Callable[..., Process], tmp_path: Path
 ) -> None:
     client = start(sys.executable, "-c", RUDE)
-    assert int(client.said(client.call("leave", answers=True)))  # its own number
+    assert int(client.said(client.call("leave", answers=True)))  # its process id
     client.wait_for_stderr("the MCP server rude has ended; the next request starts it again")
     assert client.said(client.call("pid"))
     assert client.leave() == 0
     wait_until_gone(int((tmp_path / "helper").read_text()))
 
 
-def test_what_a_server_has_started_ends_with_it(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_processes_that_a_server_started_end_with_it(start: Callable[..., Process], tmp_path: Path) -> None:
     client = start(sys.executable, "-c", RUDE)
     assert client.said(client.call("help"))
     assert client.leave() == 0
@@ -235,7 +235,7 @@ def test_a_client_that_dies_within_a_message_leaves_no_process(start: Callable[.
     wait_until_gone(server)
 
 
-def test_a_client_that_vanishes_while_results_are_on_their_way_has_left_and_leaves_no_process(tmp_path: Path) -> None:
+def test_a_client_that_vanishes_before_its_results_arrive_leaves_no_process(tmp_path: Path) -> None:
     reads, writes = os.pipe()
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *TINY]
     with (
@@ -287,7 +287,7 @@ def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
         _, answer = post(port, 1, "tools/call", {"name": "pid", "arguments": {}}, session=session)
         server = int(answer["result"]["content"][0]["text"])
         left = request(port, 2, "tools/call", {"name": "silent", "arguments": {}}, session=session)
-        left.close()  # a client that goes away does not keep others from being served
+        left.close()  # other clients are served although one has gone away
         assert post(port, 3, "tools/call", {"name": "pid", "arguments": {}}, session=session)[1] != {}
         waiting = request(port, 4, "tools/call", {"name": "silent", "arguments": {}}, session=session)
         proxy.send_signal(ending)
@@ -300,7 +300,7 @@ HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "pr
 
 
 def request(port: int, number: int, method: str, params: object, *, session: str = "") -> HTTPConnection:
-    """Send a request, and leave its answer where it is."""
+    """Send a request, and leave its answer unread."""
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     headers = {
         "Authorization": f"Bearer {TOKEN}",

@@ -1,4 +1,4 @@
-"""docs/mcp-settings.md and docs/mcp-clients.md say what the parser of ``coatcheck.toml`` and ``install`` do."""
+"""docs/mcp-settings.md and docs/mcp-clients.md agree with the parser of ``coatcheck.toml`` and with ``install``."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_files_on_the_page_are_right(number: int, tmp_path: Path) -> None:
     assert found.tools if number == 0 else found.servers
 
 
-def test_the_entries_on_the_page_are_such_as_install_writes() -> None:
+def test_the_entries_on_the_page_are_those_that_install_writes() -> None:
     before, after, *others = entries(CLIENTS_PAGE)
 
     assert len(others) == 5
@@ -123,7 +123,7 @@ def test_the_entries_on_the_page_are_such_as_install_writes() -> None:
 
 
 @pytest.mark.parametrize("page", [SETTINGS, CLIENTS_PAGE], ids=lambda page: page.name)
-def test_no_command_would_fetch_the_name_from_an_index(page: Path) -> None:
+def test_no_command_would_fetch_coatcheck_from_a_package_index(page: Path) -> None:
     text = page.read_text(encoding="utf-8").replace('pip install "/path/to/checkout[', "")
 
     assert not FETCHES.search(text)

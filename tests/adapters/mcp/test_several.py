@@ -1,4 +1,4 @@
-"""Several servers behind one proxy: whose tool it is, who answers, who is asked; both ends in this process."""
+"""Several servers behind one proxy: whose tool it is, who answers, who is asked; all in this process."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -30,7 +30,7 @@ UNLISTED = "made:///up"
 
 
 class Notes(Everything):
-    """A server with a resource, a template and a prompt that the other one has not."""
+    """A server with a resource, a template and a prompt that the other one does not have."""
 
     async def _resources(self, ctx: Any, params: Any) -> Any:
         return {"resources": [{"uri": "note:///1", "name": "first"}]}
@@ -134,7 +134,7 @@ class TestNames:
         with pytest.raises(InvalidRequest, match="at most 48 characters, not 49"):
             Proxy({"s" * 49: failing()}, InMemoryStorage())
 
-    async def test_what_left_of_all_servers_is_read_back_with_the_one_tool(self) -> None:
+    async def test_results_of_all_servers_are_read_back_with_one_tool(self) -> None:
         async with client_of(two()[2]) as client:
             for tool in ("first_log", "notes_log"):
                 (reference,) = offloaded_references(await client.call_tool(tool))
@@ -170,7 +170,7 @@ class TestWhoAnswers:
             found = await wire(client, "resources/read", {"uri": "note:///7"})
         assert found["contents"][0]["text"] == "a note"
 
-    async def test_a_resource_that_nobody_knows_of_is_asked_of_one_after_the_other(self) -> None:
+    async def test_for_a_resource_that_nobody_lists_the_servers_are_asked_one_after_the_other(self) -> None:
         first, _, upstreams = two()
         first.server.add_request_handler("resources/read", types.ReadResourceRequestParams, _refuse)
         async with client_of(upstreams) as client:
@@ -211,7 +211,7 @@ class TestWhoAnswers:
             found = await wire(client, "resources/read", {"uri": "note:///deep/er"})
         assert found["contents"][0]["text"] == "a note"
 
-    async def test_a_template_that_nobody_can_read_stops_nothing(self) -> None:
+    async def test_a_malformed_template_stops_nothing(self) -> None:
         _, notes, upstreams = two()
         template = {"uriTemplate": "note:///{", "name": "t"}
         handler = _returning({"resourceTemplates": [template]})
@@ -219,7 +219,7 @@ class TestWhoAnswers:
         async with client_of({"notes": upstreams["notes"]}) as client:
             assert (await wire(client, "resources/read", {"uri": "note:///7"}))["contents"]
 
-    async def test_a_resource_of_nobody_is_an_error(self) -> None:
+    async def test_a_resource_that_no_server_has_is_an_error(self) -> None:
         async with client_of({"notes": Notes().upstream()}) as client:
             with pytest.raises(MCPError, match="not a note"):
                 await wire(client, "resources/read", {"uri": "x:///1"})
@@ -243,13 +243,13 @@ class TestWhoAnswers:
         ],
         ids=["prompt", "template"],
     )
-    async def test_a_completion_is_the_owners(self, ref: dict[str, str], words: str) -> None:
+    async def test_a_completion_comes_from_the_owner(self, ref: dict[str, str], words: str) -> None:
         async with client_of(two()[2]) as client:
             argument = {"name": "x", "value": "v"}
             found = await wire(client, "completion/complete", {"ref": ref, "argument": argument})
         assert words in found["completion"]["values"][0]
 
-    async def test_a_completion_for_a_template_is_its_servers_though_it_matches_another_ones(self) -> None:
+    async def test_a_completion_for_a_template_comes_from_its_server_even_if_another_one_matches(self) -> None:
         _, notes, upstreams = two()
         template = {"uriTemplate": "file:///q{?a,b}", "name": "q"}
         handler = _returning({"resourceTemplates": [template]})
@@ -360,7 +360,9 @@ class TestEras:
 
 
 class TestAServerThatIsNotThere:
-    async def test_one_that_does_not_start_takes_only_its_tools_away(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_a_server_that_does_not_start_takes_only_its_tools_away(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         async with client_of(two(gone=failing())[2]) as client:
             names = await names_of(client)
             assert (await client.call_tool("first_small")).content[0].text == "few"
@@ -370,7 +372,7 @@ class TestAServerThatIsNotThere:
         assert not any(name.startswith("gone") for name in names)
         assert "could not start the MCP server gone" in caplog.text
 
-    async def test_where_none_starts_a_later_call_starts_one(self) -> None:
+    async def test_where_no_server_starts_a_later_call_starts_one(self) -> None:
         there = False
 
         def connect() -> Any:
@@ -383,7 +385,7 @@ class TestAServerThatIsNotThere:
             assert (await client.call_tool("late_small")).content[0].text == "few"
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_one_that_starts_late_is_not_waited_for_and_comes_with_a_change(
+    async def test_a_server_that_starts_late_is_not_waited_for_and_is_announced_as_a_change(
         self, mode: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
@@ -412,7 +414,7 @@ class TestAServerThatIsNotThere:
             assert "slow_small" in await names_of(client)
             assert (await client.call_tool("slow_small")).content[0].text == "few"
 
-    async def test_a_call_waits_for_one_that_starts(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_call_waits_for_its_server_to_start(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "WAIT_SECONDS", 0.01)
         start = anyio.Event()
         upstreams = {"slow": waiting(Everything(), start), "notes": Notes().upstream()}
@@ -488,11 +490,11 @@ class TestAServerThatIsNotThere:
 
 
 class TestAServerThatSaysNothing:
-    """It holds up no other."""
+    """It does not hold up other servers."""
 
     @pytest.fixture
     def _is_up(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-        """Return what lets each limit pass as soon as another server has answered."""
+        """Return a function that makes each time limit end as soon as another server has answered."""
         limits: list[anyio.CancelScope] = []
 
         @contextmanager
@@ -509,7 +511,7 @@ class TestAServerThatSaysNothing:
     def connect(self, _is_up: Callable[[], None]) -> Callable[..., Any]:
         @asynccontextmanager
         async def connect(*methods: str, mode: str = "legacy") -> AsyncIterator[tuple[Any, Everything]]:
-            """Connect a client to a server that says nothing to some requests, and to one that answers."""
+            """Connect a client to a server that leaves some requests unanswered, and to one that answers."""
             silent, other = Everything(), Everything()
             for method in methods:
                 silent.server.add_request_handler(method, types.RequestParams, _wait)
@@ -523,7 +525,7 @@ class TestAServerThatSaysNothing:
 
         return connect
 
-    async def test_a_list_lacks_what_it_has(self, connect: Callable[..., Any]) -> None:
+    async def test_a_list_lacks_what_the_silent_server_has(self, connect: Callable[..., Any]) -> None:
         async with connect("tools/list") as (client, _):
             names = await names_of(client)
         assert "other_small" in names
@@ -538,12 +540,14 @@ class TestAServerThatSaysNothing:
         async with connect("resources/read") as (client, _):
             assert (await client.read_resource(UNLISTED)).contents[0].text == LOG
 
-    async def test_changes_of_it_are_heard_of_from_another(self, connect: Callable[..., Any]) -> None:
+    async def test_an_unlisted_resource_is_subscribed_to_at_another_server(self, connect: Callable[..., Any]) -> None:
         async with connect("resources/subscribe") as (client, other):
             await wire(client, "resources/subscribe", {"uri": UNLISTED})
         assert other.subscribed == [UNLISTED]
 
-    async def test_a_modern_client_hears_of_them_too(self, connect: Callable[..., Any]) -> None:
+    async def test_a_modern_client_subscribes_to_an_unlisted_resource_at_another_server(
+        self, connect: Callable[..., Any]
+    ) -> None:
         async with (
             connect("resources/subscribe", mode="auto") as (client, other),
             client.listen(resource_subscriptions=[UNLISTED]),
@@ -551,7 +555,7 @@ class TestAServerThatSaysNothing:
             pass
         assert other.subscribed == [UNLISTED]
 
-    async def test_what_it_has_is_asked_for_at_once(self) -> None:
+    async def test_its_resources_and_its_templates_are_asked_for_at_once(self) -> None:
         silent, asked = Everything(), {"resources/list": anyio.Event(), "resources/templates/list": anyio.Event()}
 
         def waiting(method: str) -> Any:
@@ -571,7 +575,7 @@ class TestAServerThatSaysNothing:
                         await each.wait()
                     tasks.cancel_scope.cancel()
 
-    async def test_the_answer_of_the_first_in_the_file_counts_and_is_not_waited_for_longer(self) -> None:
+    async def test_the_answer_of_the_first_server_in_the_file_counts_without_waiting_for_the_others(self) -> None:
         first, silent = Everything(), Everything()
         silent.server.add_request_handler("resources/read", types.RequestParams, _wait)
         async with client_of({"first": first.upstream(), "silent": silent.upstream()}) as client:

@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(folder: Path) -> Iterator[Process]:
-    """Shake hands; at the end the client leaves, and no process may be left."""
+    """Shake hands; at the end let the client leave, and check that no process is left."""
     environment = {"HIDDEN": "s3cret", "HEARD": "heard", "CANCELLED": "cancelled"}
     client = Process(folder, options=["--config", "coatcheck.toml"], env=environment)
     assert client.shake_hands()["result"]["serverInfo"]["name"] == "coatcheck"
@@ -116,7 +116,7 @@ def test_a_server_that_dies_takes_no_other_with_it_and_is_started_again(client: 
 def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folder: Path) -> None:
     heard, cancelled = folder / "place/heard", folder / "place/cancelled"
     for note in (heard, cancelled):
-        os.mkfifo(note)  # whoever reads it waits until it is written
+        os.mkfifo(note)  # a reader waits until it is written
     call = client.send("tools/call", name="near_silent", arguments={})
     assert heard.read_text(encoding="utf-8")
     client.notify("notifications/cancelled", requestId=call, reason="enough")
@@ -126,7 +126,7 @@ def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folde
 
 
 def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Path) -> None:
-    """Two proxies: one on a port in front of two commands, and one in front of that and of a command."""
+    """Two proxies: one on a port in front of two commands, and one in front of the first proxy and of a command."""
     env = {**os.environ, "COATCHECK_MCP_TOKEN": "tok", "HIDDEN": "x"}
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", "--storage=inner", "--config=coatcheck.toml"]
     with reserved_port() as port, subprocess.Popen([*command, f"--http={port}"], cwd=folder, env=env) as inner:
@@ -170,9 +170,9 @@ async def use(url: str) -> None:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Choose a port that a server may listen on, and that nobody gets meanwhile who asks for any.
+    """Choose a port that a server may listen on, and keep it from programs that ask for any free port.
 
-    Linux lets sockets share an address as long as none but one listens on it.
+    Linux lets sockets share an address as long as only one of them listens.
     """
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -198,7 +198,7 @@ def wait_until_listening(process: subprocess.Popen[Any], port: int) -> None:
     ],
     ids=["variable", "name", "oauth", "no server"],
 )
-def test_what_cannot_be_served_is_said(
+def test_settings_that_cannot_be_served_are_named(
     folder: Path, options: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)
@@ -210,7 +210,7 @@ def test_what_cannot_be_served_is_said(
     assert words in ran.stderr
 
 
-def test_servers_of_the_file_are_no_matter_where_the_command_line_names_one(folder: Path) -> None:
+def test_a_server_on_the_command_line_replaces_those_of_the_file(folder: Path) -> None:
     client = Process(folder, *TINY, options=["--config", "coatcheck.toml"])
     try:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "tiny"

@@ -1,4 +1,4 @@
-"""What a server puts into fields that are not text, media or structured content: it ends at the hard limit too."""
+"""Fields of a result that are not text, media or structured content: the hard limit holds for them too."""
 
 # ruff: noqa: ANN401 - what the protocol passes is of any type
 
@@ -60,7 +60,7 @@ async def sent_of(raw: dict[str, Any], offloader: Offloader, **more: Any) -> Any
 
 
 @hostile
-async def test_what_is_huge_leaves_whole_and_nothing_of_it_is_lost(raw: dict[str, Any]) -> None:
+async def test_a_huge_side_field_leaves_and_nothing_of_it_is_lost(raw: dict[str, Any]) -> None:
     offloader = offloader_of(InMemoryStorage())
     sent = await sent_of(raw, offloader)
     (reference,) = offloaded_references(sent)
@@ -70,7 +70,7 @@ async def test_what_is_huge_leaves_whole_and_nothing_of_it_is_lost(raw: dict[str
 
 
 @hostile
-async def test_a_policy_a_mark_of_an_error_and_a_wish_to_keep_hold_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
+async def test_policies_errors_and_requests_to_keep_hold_only_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
     offloader = offloader_of(InMemoryStorage())
     for sent_in, more in (
         (raw, {"policy": Never()}),
@@ -98,7 +98,7 @@ async def test_without_a_storage_it_is_cut_at_the_hard_limit(raw: dict[str, Any]
 
 
 @hostile
-async def test_the_last_resort_takes_it_too(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_resort_holds_for_side_fields_too(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     offloader = offloader_of(InMemoryStorage())
 
     async def fail(**_: Any) -> None:
@@ -116,7 +116,7 @@ async def test_links_and_annotations_of_the_usual_size_stay_as_they_are() -> Non
     assert sent["content"][1:] == links
 
 
-async def test_a_small_image_that_is_none_stays_where_its_result_does() -> None:
+async def test_a_small_malformed_image_stays_where_its_result_does() -> None:
     raw = result({**IMAGE, "data": "%%%"}, text("few"))
     assert await sent_of(raw, Offloader(InMemoryStorage())) is raw
 
@@ -168,7 +168,7 @@ ABOUT = {
 
 
 @pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
-async def test_what_is_said_about_texts_and_media_is_stored_and_shown_with_them(
+async def test_side_fields_of_texts_and_media_are_stored_and_shown_with_them(
     raw: dict[str, Any], about: list[Any]
 ) -> None:
     offloader = offloader_of(InMemoryStorage())
@@ -181,7 +181,7 @@ async def test_what_is_said_about_texts_and_media_is_stored_and_shown_with_them(
 
 @pytest.mark.parametrize("engine_fails", [False, True], ids=["no storage", "no engine either"])
 @pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
-async def test_what_is_said_about_texts_is_shown_where_they_are_cut(
+async def test_side_fields_of_texts_are_shown_where_the_texts_are_cut(
     raw: dict[str, Any], about: list[Any], monkeypatch: pytest.MonkeyPatch, *, engine_fails: bool
 ) -> None:
     async def fail(**_: Any) -> None:
@@ -208,7 +208,7 @@ async def test_what_is_said_about_texts_is_shown_where_they_are_cut(
         resource("file:///a.pdf", mimeType="application/pdf", blob="AAAA"),
     ],
 )
-async def test_parts_that_say_nothing_more_are_stored_alone(part: dict[str, Any]) -> None:
+async def test_parts_without_side_fields_are_stored_alone(part: dict[str, Any]) -> None:
     sent = await sent_of(result(part), offloader_of(InMemoryStorage()), policy=Always())
     assert len(offloaded_references(sent)) == 1
 
@@ -247,13 +247,13 @@ VALUES = st.recursive(
 
 
 @given(meta=st.dictionaries(PLAIN, VALUES, min_size=1), parts=st.lists(st.dictionaries(PLAIN, VALUES), max_size=5))
-def test_the_size_of_the_rest_is_about_that_of_its_json(meta: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+def test_the_size_of_side_fields_is_about_that_of_their_json(meta: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     size = len(json.dumps([{"_meta": meta}, *parts], ensure_ascii=False))
 
     assert size / 2 <= side_size(result(*parts, _meta=meta), up_to=10**9) <= 2 * size
 
 
-def test_a_look_at_the_rest_ends_at_the_limit() -> None:
+def test_measuring_side_fields_stops_at_the_limit() -> None:
     class Part(dict[str, Any]):
         looked_at = 0
 

@@ -73,7 +73,7 @@ class TestWaiting:
                 never.starts[1].set()
         assert len(never.starts) == 2, "a later request tries again"
 
-    async def test_a_server_that_never_answers_is_given_up_in_the_time_that_the_settings_say(self) -> None:
+    async def test_a_server_that_never_answers_is_given_up_after_the_time_in_the_settings(self) -> None:
         silent = command_upstream([sys.executable, "-c", "import sys; sys.stdin.read()"], start_seconds=0.01)
         with pytest.RaisesGroup(
             pytest.RaisesExc(MCPError, match=r"within 0\.01 seconds; start_timeout in a coatcheck\.toml"),
@@ -82,7 +82,7 @@ class TestWaiting:
             async with client_of(silent):
                 pass
 
-    async def test_a_client_that_asks_in_the_modern_way_first_is_told_why_too(self) -> None:
+    async def test_a_modern_client_is_also_told_why_a_start_failed(self) -> None:
         gone = command_upstream([sys.executable, "-c", ""])
         async with client_of(gone, mode="auto") as client:
             with pytest.raises(MCPError, match=r"could not start the MCP server .*: it ended before it answered"):
@@ -92,7 +92,7 @@ class TestWaiting:
         assert url_upstream("https://h/mcp", start_seconds=5).start_seconds == 5
         assert url_upstream("https://h/mcp", start_seconds=5, oauth=True).start_seconds == 120
 
-    def test_the_file_says_how_long(self, tmp_path: Path) -> None:
+    def test_the_file_sets_the_time_limit_of_a_start(self, tmp_path: Path) -> None:
         file = tmp_path / "coatcheck.toml"
         for text, seconds in (("", 60), ('start_timeout = "5m"', 300), ('start_timeout = "unlimited"', float("inf"))):
             file.write_text(text)
@@ -112,7 +112,7 @@ class TestWaiting:
 
 @contextmanager
 def on_a_port(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Start the proxy on a port of loopback, without a token of whoever runs the tests."""
+    """Start the proxy on a port of loopback, without any token from the environment of the tests."""
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}"]
     env = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     with (
@@ -151,7 +151,7 @@ class TestToken:
                 found.append([each.content[0].text for each in told])
         assert found == [["", "s3cret"], ["its own", "s3cret"]]
 
-    def test_without_one_a_token_is_made_anew_and_told_on_stderr(self, tmp_path: Path) -> None:
+    def test_without_a_token_a_new_one_is_made_and_shown_on_stderr(self, tmp_path: Path) -> None:
         tokens = []
         for _ in range(2):
             with on_a_port(tmp_path) as (proxy, port):
@@ -190,7 +190,7 @@ def test_an_empty_option_is_refused_at_the_start(tmp_path: Path, option: str) ->
 
 
 @pytest.mark.parametrize("where", ["on the command line", "in the file"])
-def test_a_url_that_is_none_ends_the_start_with_a_message_and_no_traceback(tmp_path: Path, where: str) -> None:
+def test_an_invalid_url_ends_the_start_with_a_message_and_no_traceback(tmp_path: Path, where: str) -> None:
     url, config = "http://h:1/\\u0007", tmp_path / "coatcheck.toml"
     config.write_text(f'[servers.a]\nurl = "{url}"\n', encoding="utf-8")
     option = "--url=http://h:port/" if where == "on the command line" else f"--config={config}"
@@ -244,7 +244,7 @@ class TestHeaders:
 
 
 class TestWords:
-    def test_a_port_that_is_taken_is_said_on_one_line(self, tmp_path: Path) -> None:
+    def test_a_port_in_use_is_reported_on_one_line(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             ran = run("mcp", f"--http={port}", f"--storage={tmp_path}", "--", *TINY)
@@ -264,7 +264,7 @@ class TestWords:
         listed = subprocess.check_output(shlex.split(said.partition(" All: ")[2]), text=True)
         assert "LAST SAVED OR USED" in listed
 
-    def test_a_server_is_called_as_its_user_named_it(self, tmp_path: Path) -> None:
+    def test_messages_call_a_server_by_the_name_that_its_user_gave(self, tmp_path: Path) -> None:
         client = Process(tmp_path, "no-such-command", options=["--name=issues"])
         try:
             error = client.shake_hands()["error"]
@@ -306,7 +306,7 @@ class TestScope:
 
 
 class TestRules:
-    """Rules of the file that no tool has are told, once the tools are known."""
+    """Rules in the file that match no tool are reported once the tools are known."""
 
     def said(self, folder: Path, *options: str) -> list[str]:
         rules = ("big", "tiny.t*t", "bgi", "other.*")
@@ -328,7 +328,7 @@ class TestRules:
         assert "here: tools are tiny.big, tiny.die, tiny.env, " in line
         assert line.endswith(", tiny.pid and 2 more; did you mean big?")
 
-    def test_without_a_name_rules_for_servers_are_among_them(self, tmp_path: Path) -> None:
+    def test_without_a_name_rules_for_servers_are_among_the_unused_ones(self, tmp_path: Path) -> None:
         (line,) = self.said(tmp_path)
         assert '[tools."tiny.t*t"]' in line
         assert "; without --name they have no server's name before them" in line

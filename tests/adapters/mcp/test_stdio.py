@@ -110,13 +110,13 @@ class Process:
             os.sched_yield()
 
     def leave(self) -> int:
-        """Let it end, and so write what it has to say: a thread of its own writes on standard error."""
+        """Let it end by itself, so that its thread for standard error can write everything."""
         assert self.popen.stdin is not None
         self.popen.stdin.close()
         return self.popen.wait(PATIENCE)
 
     def end(self) -> None:
-        """Let go of everything, whatever became of the process."""
+        """Release everything, whatever state the process is in."""
         assert self.popen.stdin is not None
         assert self.popen.stdout is not None
         self.popen.kill()
@@ -147,7 +147,7 @@ def is_alive(pid: int) -> bool:
         return False
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # it was there a moment ago
+    except (FileNotFoundError, ProcessLookupError):  # it still existed a moment ago
         return False
 
 
@@ -236,7 +236,7 @@ def test_a_server_that_does_not_start_is_named_in_the_error(
 
 @contextmanager
 def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
-    """Handle a signal in another way, as processes that start meanwhile do: shells start some that ignore it."""
+    """Change how a signal is handled by processes that start meanwhile. Some shells start them to ignore it."""
     before = signal.signal(number, handler)
     try:
         yield
@@ -245,7 +245,7 @@ def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
-def test_no_process_is_left_even_of_a_server_that_does_not_notice(
+def test_no_process_is_left_even_if_the_server_does_not_notice_the_end(
     start: Callable[..., Process], ending: str | signal.Signals
 ) -> None:
     with handled(ending if isinstance(ending, signal.Signals) else signal.SIGTERM, signal.SIG_DFL):
@@ -273,8 +273,8 @@ def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
         client.end()
 
 
-def test_no_process_is_left_of_a_server_that_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pid")  # whoever reads it waits until it is written
+def test_no_process_is_left_if_the_server_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")  # a reader waits until it is written
     client = start(*TINY, "--never-up", PID_FILE=str(tmp_path / "pid"))
     client.send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
     server = int((tmp_path / "pid").read_text(encoding="utf-8"))
@@ -294,7 +294,7 @@ def test_a_killed_proxy_leaves_no_server(start: Callable[..., Process]) -> None:
 def test_a_cancelled_call_is_cancelled_at_the_server(start: Callable[..., Process], tmp_path: Path) -> None:
     heard, cancelled = tmp_path / "heard", tmp_path / "cancelled"
     for note in (heard, cancelled):
-        os.mkfifo(note)  # whoever reads it waits until it is written
+        os.mkfifo(note)  # a reader waits until it is written
     client = start(HEARD=str(heard), CANCELLED=str(cancelled))
     client.shake_hands()
     call = client.send("tools/call", name="silent", arguments={})
@@ -313,7 +313,7 @@ def test_lines_that_are_no_json_do_not_end_the_session(start: Callable[..., Proc
     assert client.said(client.call("pid"))
 
 
-def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start: Callable[..., Process]) -> None:
+def test_a_folder_that_the_user_chose_has_no_limits_unless_a_file_sets_them(start: Callable[..., Process]) -> None:
     proxy = start()
     proxy.shake_hands()
 
@@ -322,7 +322,7 @@ def test_a_folder_of_the_users_choice_has_no_limits_unless_a_file_says_so(start:
 
 
 @pytest.mark.parametrize("kind", ["file", "read-only"])
-def test_a_folder_that_takes_no_files_is_named_at_the_start_and_ends_nothing(
+def test_an_unwritable_folder_is_named_at_the_start_and_ends_nothing(
     tmp_path: Path, start: Callable[..., Process], kind: str
 ) -> None:
     if kind == "file":
@@ -341,7 +341,7 @@ def test_a_folder_that_takes_no_files_is_named_at_the_start_and_ends_nothing(
 
 
 @pytest.mark.parametrize("named", ["option", "variable", "file"])
-def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_of_the_users_choice(
+def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_that_the_user_chose(
     tmp_path: Path, named: str
 ) -> None:
     folder, settings = tmp_path / "shared", tmp_path / "coatcheck.toml"
@@ -363,7 +363,7 @@ def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_of_the_user
     assert "; nothing is removed there\n" in proxy.stderr
 
 
-def test_a_scope_of_the_environment_is_one_with_its_blanks(start: Callable[..., Process]) -> None:
+def test_a_scope_from_the_environment_may_contain_spaces(start: Callable[..., Process]) -> None:
     start(COATCHECK_SCOPE="team 7").wait_for_stderr(" '--scope=team 7'\n")
 
 
@@ -396,7 +396,7 @@ def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Pa
     proxy.wait_for_stderr("larger than the 10,000")
 
 
-def test_servers_of_two_names_do_not_share_references_and_one_of_a_name_does(start: Callable[..., Process]) -> None:
+def test_servers_share_references_only_under_the_same_name(start: Callable[..., Process]) -> None:
     def text_of(reference: str, name: str) -> str:
         client = start(options=[f"--name={name}"])
         client.shake_hands()

@@ -1,4 +1,4 @@
-"""A server on stdio without a library, so that it starts at once and does what no library would. Run, not imported."""
+"""A server on stdio without a library: it starts at once and can do what no library would. Run, not imported."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def main() -> None:
                 error = {"code": -32601, "message": "Method not found"}
                 sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}) + "\n")
                 sys.stdout.flush()
-    while "--stay" in sys.argv:  # as a server does that does not notice that its client left
+    while "--stay" in sys.argv:  # like a server that does not notice that its client left
         time.sleep(60)
 
 

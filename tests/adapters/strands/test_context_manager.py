@@ -1,4 +1,4 @@
-"""Next to ``strands.experimental.context_manager``: only one of the two offloads a result, and both can be read back."""
+"""Next to ``strands.experimental.context_manager``: one of the two offloads a result, and both can be read back."""
 
 from __future__ import annotations
 
