@@ -1,7 +1,7 @@
-"""What the tests of all adapters ask of ``coatcheck replay``: it reads what a real agent recorded, and its counts are right.
+"""What all adapters' tests ask of ``coatcheck replay``: it reads what a real agent recorded, and its counts are right.
 
-A recording is replayed as if nothing had been offloaded; the same agent then runs with offloading, and what stays in
-its conversation must cost exactly what the replay said. The agent uses the scope of the replay, so that references are equal too.
+A recording is replayed as if nothing had been offloaded. The same agent then runs with offloading, in the scope of the
+replay, so that references are equal. What stays in its conversation must cost exactly what the replay said.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ async def test_a_run_reads_its_own_store_and_its_own_scope_only(mode: str) -> No
 
 
 @RUNS
-async def test_a_tool_made_of_a_storage_reads_what_a_hook_left_there(mode: str, tmp_path: Path) -> None:
+async def test_a_tool_made_from_a_storage_reads_what_a_hook_stored_there(mode: str, tmp_path: Path) -> None:
     state = state_of(LONG)
     ToolResultOffloadHook(FileStorage(tmp_path), scope="tenant").run(state)
     (reference,) = offloaded_references(state.data["messages"][-1])

@@ -62,7 +62,7 @@ def test_writing_again_replaces(store: Any) -> None:
     assert store.read("a.txt") == "x"
 
 
-def test_a_folder_made_of_a_text_is_the_same(store: Any) -> None:
+def test_a_folder_given_as_text_is_the_same(store: Any) -> None:
     store.write(key="a.txt", content="x")
 
     assert type(store)(str(store.root)).read("a.txt") == "x"
@@ -139,7 +139,7 @@ def test_lone_surrogates_are_written_and_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x" * 1_400, "a.txt/b", ".", ""], ids=["too long", "below a file", "dot", "empty"])
-def test_a_name_that_no_file_can_have_is_no_file(tmp_path: Path, name: str) -> None:
+def test_a_name_that_no_file_can_have_is_not_found(tmp_path: Path, name: str) -> None:
     store = FileSystemToolResultStore(tmp_path)
     store.write(key="a.txt", content="x")
 

@@ -580,7 +580,7 @@ class Record:
     update: str
 
 
-def test_a_dataclass_is_no_command() -> None:
+def test_a_dataclass_is_not_taken_for_a_command() -> None:
     record = Record("x")
 
     @tool

@@ -295,7 +295,7 @@ def test_the_wrapper_has_the_name_of_the_node() -> None:
 
 
 @pytest.mark.parametrize("node", [lambda given: given, "tools", None], ids=["function", "text", "None"])
-def test_what_is_no_runnable_is_refused(node: Any) -> None:
+def test_an_object_that_is_not_a_runnable_is_refused(node: Any) -> None:
     with pytest.raises(InvalidRequest, match="RunnableLambda"):
         offload_tool_node(node, make_offloader())
 

@@ -68,7 +68,7 @@ async def test_a_thread_of_several_parts_is_a_scope_of_several_parts(mode: str) 
 
 @RUNS
 @pytest.mark.parametrize("given", [7, UUID(int=5), ("tenant-7", 3), ("tenant-7", ""), ("part",) * 9])
-async def test_a_thread_id_that_is_no_valid_scope_is_taken_as_text(mode: str, given: Any) -> None:
+async def test_a_thread_id_that_is_not_a_valid_scope_is_taken_as_text(mode: str, given: Any) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)
 

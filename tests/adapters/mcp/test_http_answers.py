@@ -124,7 +124,7 @@ async def test_an_emoji_that_was_cut_takes_no_result_away(kind: str) -> None:
     )
 
 
-async def test_a_byte_that_is_no_text_takes_no_result_away() -> None:
+async def test_an_invalid_byte_takes_no_result_away() -> None:
     assert (
         await Raw([FINE.replace("fine", "a@b").encode().replace(b"a@b", b"a\xffb")], kind=JSON).answer() == "a\ufffdb"
     )
@@ -215,7 +215,7 @@ async def test_an_error_that_the_server_itself_gives_with_a_403_is_passed_on() -
 
 
 class Brittle:
-    """A server at a URL whose connection breaks within the answer to ``odd``, while it holds back answers to ``slow``."""
+    """A server at a URL whose connection breaks within the answer to ``odd``; it holds back answers to ``slow``."""
 
     def __init__(self, odd: bytes, *, crowd: int | None = None) -> None:
         self._odd, self._missing = odd, crowd

@@ -143,7 +143,7 @@ def test_claude_code_may_keep_its_file_elsewhere(desk: Desk, tmp_path: Path) -> 
     assert install("claude-code", "clock", machine).found.source.path == file
 
 
-def test_a_file_that_the_user_names_goes_before_all_others(desk: Desk) -> None:
+def test_a_file_that_the_user_names_takes_precedence_over_all_others(desk: Desk) -> None:
     desk.put("claude-code.user.json", ".claude.json")
     project = desk.put("claude-code.project.json", "engine/.mcp.json")
 

@@ -90,7 +90,7 @@ async def test_a_list_whose_pages_form_a_circle_ends_where_it_began(caplog: pyte
     assert "tools/list of the MCP server everything does not end" in caplog.text
 
 
-async def test_the_retrieval_tool_is_on_one_page_though_another_ones_cursor_is_empty() -> None:
+async def test_the_retrieval_tool_is_on_one_page_even_if_another_has_an_empty_cursor() -> None:
     tool = Tool(name="small", input_schema={"type": "object"})
 
     class Odd(Everything):

@@ -298,7 +298,7 @@ class TestTheToolThatIsAdded:
         assert answer["isError"]
         assert answer["content"][0]["text"].startswith("reference not found")
 
-    async def test_a_content_that_is_gone_is_said_to_have_expired(self) -> None:
+    async def test_content_that_is_gone_is_reported_as_expired(self) -> None:
         storage = InMemoryStorage()
         async with client_of(Everything(), proxy=Proxy(Everything().upstream(), storage)) as client:
             (reference,) = offloaded_references(await call(client, "log"))

@@ -93,7 +93,7 @@ class TestNames:
         assert (first.calls, notes.calls) == ([], [("small", {"a": None})])
         assert prompt["messages"][0]["content"]["text"] == "hello {'x': '1'}"
 
-    async def test_a_name_of_no_server_is_refused_with_the_names_there_are(self) -> None:
+    async def test_a_name_of_no_server_is_refused_with_the_known_names(self) -> None:
         async with client_of(two()[2]) as client:
             with pytest.raises(MCPError, match=r"no server has 'small': .* are first, notes"):
                 await client.call_tool("small")

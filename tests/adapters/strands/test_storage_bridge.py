@@ -48,7 +48,7 @@ class TestTheirS3Storage(StorageContract, DeletesContract, ListsContract):
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-async def test_an_agent_offloads_and_reads_back_also_after_a_restart(prefix: str, is_async: bool) -> None:
+async def test_an_agent_offloads_and_reads_back_even_after_a_restart(prefix: str, is_async: bool) -> None:
     """A sync agent runs its own loop on a thread of Strands, so the loop of this test does not matter to it."""
     turns = (call(), reading(pattern="^" + MIDDLE))
     subject = agent(ContextOffloader(StrandsStorageBridge(theirs(prefix)), scope="mine"), turns=turns)
@@ -63,7 +63,7 @@ async def test_an_agent_offloads_and_reads_back_also_after_a_restart(prefix: str
     assert not isinstance(unknown.value, ReferenceExpired)
 
 
-def test_a_miss_is_unknown_or_expired_also_after_a_restart(prefix: str) -> None:
+def test_a_miss_is_unknown_or_expired_even_after_a_restart(prefix: str) -> None:
     block = TextBlock(BIG)
     reference = str(Offloader(StrandsStorageBridge(theirs(prefix))).offload([block], tool_name="t").references[0])
     again = Offloader(StrandsStorageBridge(theirs(prefix)))
