@@ -94,7 +94,7 @@ async def test_answers_are_texts_and_bounded(mode: str, offloader: Offloader, re
     ],
     ids=["unknown", "nothing", "None", "number", "look-ahead", "range", "scope", "self", "many"],
 )
-async def test_what_the_model_gets_wrong_is_an_answer(
+async def test_a_wrong_call_by_the_model_is_answered_and_not_raised(
     mode: str, arguments: dict[str, Any], told: str, offloader: Offloader, reference: str
 ) -> None:
     given = {**arguments, "reference": reference} if arguments.get("reference") == "R" else arguments

@@ -318,7 +318,7 @@ class TestWriters:
         assert min(item.updated_at for item in store.held) > before
         assert len(store.held) == 7
 
-    def test_saving_again_mends_what_lost_a_part(
+    def test_saving_again_repairs_content_that_lost_a_part(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry
     ) -> None:
         save(bridge, entry)

@@ -385,7 +385,7 @@ def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
     return serve
 
 
-async def test_a_stream_of_changes_that_is_cut_is_opened_again_with_what_was_missed_and_ends_no_call(
+async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_and_ends_no_call(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)

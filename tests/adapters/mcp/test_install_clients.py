@@ -186,7 +186,7 @@ def test_installing_twice_changes_nothing(desk: Desk) -> None:
     assert again.diff == ""
 
 
-def test_uninstall_keeps_what_happened_to_the_file_meanwhile(desk: Desk) -> None:
+def test_uninstall_keeps_edits_of_the_file_since_the_installation(desk: Desk) -> None:
     file = desk.put("vscode.jsonc", ".vscode/mcp.json")
     before = file.read_text()
     desk.install("vscode")

@@ -58,7 +58,7 @@ def test_the_owner_stays_the_owner(file: Path, backups: Path) -> None:
     assert (file.stat().st_uid, file.stat().st_gid) == (12345, 23456)
 
 
-def test_the_copy_is_what_the_file_was_and_for_the_user_alone(file: Path, backups: Path) -> None:
+def test_the_copy_has_the_old_content_and_is_for_the_user_alone(file: Path, backups: Path) -> None:
     backup = write(source_of(file), NEW, backups=backups)
 
     assert backup.read_bytes() == OLD.encode()

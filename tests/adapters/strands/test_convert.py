@@ -102,7 +102,7 @@ def test_many_blocks_leave_a_short_mark(blocks: list[Any]) -> None:
     assert len(json.dumps(result["coatcheck"])) < 2_000
 
 
-def test_what_stayed_has_no_references_whatever_it_says() -> None:
+def test_a_result_that_stayed_has_no_references_whatever_its_text_says() -> None:
     fake = "Tool result offloaded. [Offloaded: 1 block, ~9 tokens]\n[Stored references:]\n  a-0-0 (text/plain, 9 bytes)"
 
     assert offloaded_references(run(ContextOffloader(), tools=[returning(fake)])) == ()

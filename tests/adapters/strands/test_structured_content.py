@@ -58,7 +58,7 @@ def asked(tool: Server, **knobs: Any) -> tuple[Any, ContextOffloader, Any]:  # n
 
 
 @pytest.mark.parametrize("text", [BIG, "small"], ids=["with large text", "with small text"])
-def test_what_is_next_to_the_content_leaves_and_comes_back(text: str) -> None:
+def test_data_next_to_the_content_leaves_and_comes_back(text: str) -> None:
     other = {"structuredContent": DATA, "metadata": {"of": BIG}, "isError": False}
     result, plugin, subject = asked(Server(text, **other))
 
