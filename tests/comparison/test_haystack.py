@@ -1,6 +1,6 @@
-"""What docs/comparison.md says of Haystack's own hook, and that ours differs where it says so.
+"""Checks what docs/comparison.md says about Haystack's own hook, and that ours differs where it says so.
 
-Only the newest Haystack is compared; ids of calls and the rest in ``tests/adapters/haystack/test_deviations.py``.
+Only the newest Haystack is compared. ``tests/adapters/haystack/test_deviations.py`` covers call ids and the rest.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_theirs_has_no_budget_for_a_step(lib: Any, *, leaves: bool, tmp_path: Pa
 
 
 @pytest.mark.parametrize(("lib", "kept"), [(theirs, LONG + "another"), (ours, LONG)], ids=["theirs", "ours"])
-def test_theirs_keeps_one_content_for_one_call_id_and_whoever_has_the_reference_reads_it(
+def test_theirs_keeps_one_content_per_call_id_and_lets_anyone_with_the_reference_read_it(
     lib: Any,  # noqa: ANN401
     kept: str,
     tmp_path: Path,

@@ -1,6 +1,6 @@
-"""What docs/comparison.md says of deepagents' file system middleware, and that ours differs where it says so.
+"""Checks what docs/comparison.md says about deepagents' file system middleware, and where ours differs.
 
-deepagents is installed for this and for its page only: no part of coatcheck needs it.
+deepagents is installed only for these tests and for its page: no part of coatcheck needs it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ours(folder: Path) -> OffloadMiddleware:
 
 
 def answered(middleware: object, text: str, *reads: Any, thread_id: str = "1") -> Sequence[ToolMessage]:  # noqa: ANN401
-    """Return the tool messages of an agent whose first call gives ``text``, and which then reads."""
+    """Return the tool messages of an agent whose first call returns ``text``, and which then reads back."""
     fetch = StructuredTool.from_function(lambda: text, name="fetch", description="Gives a text.")
     agent, _ = agent_of([fetch], call(("fetch", {})), *reads, say(), middleware=[middleware])
     return answers(agent.invoke(question(), thread(thread_id))["messages"])
@@ -84,7 +84,7 @@ def test_theirs_does_not_reach_the_end_of_one_long_line_without_a_sandbox(tmp_pa
     assert end in str(answered(ours(tmp_path / "ours"), LINE, read(pattern=end))[-1].content)
 
 
-def test_theirs_keeps_one_content_for_one_call_id_and_whoever_has_the_path_reads_it(tmp_path: Path) -> None:
+def test_theirs_keeps_one_content_per_call_id_and_lets_anyone_with_the_path_read_it(tmp_path: Path) -> None:
     middleware = theirs(tmp_path)
     answered(middleware, BIG, thread_id="1")
     answered(middleware, BIG.replace("line", "row"), thread_id="2")
@@ -95,7 +95,7 @@ def test_theirs_keeps_one_content_for_one_call_id_and_whoever_has_the_path_reads
     assert "line 7 of" not in str(seen[-1].content)
 
 
-def test_ours_keeps_two_contents_and_each_for_its_conversation(tmp_path: Path) -> None:
+def test_ours_keeps_both_contents_and_each_only_for_its_conversation(tmp_path: Path) -> None:
     middleware = ours(tmp_path)
     first = answered(middleware, BIG, thread_id="1")
     answered(middleware, BIG.replace("line", "row"), thread_id="2")

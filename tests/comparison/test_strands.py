@@ -1,7 +1,7 @@
-"""What docs/comparison.md says of Strands' own offloader, and that ours differs where it says so.
+"""Checks what docs/comparison.md says about Strands' own offloader, and that ours differs where it says so.
 
-Only the newest Strands is compared. The same storages, tools and counts are compared point by point in
-``tests/adapters/strands/test_upstream_*.py``.
+Only the newest Strands is compared. ``tests/adapters/strands/test_upstream_*.py`` compares storages, tools and counts
+point by point.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LINE = long_line(300_000)
 
 
 def asked(package: ModuleType, *blocks: dict[str, Any] | str, **selectors: Any) -> str:  # noqa: ANN401
-    """Return what an agent that reads back is answered."""
+    """Return the answer that an agent gets when it reads back."""
     plugin = package.ContextOffloader(package.InMemoryStorage())
     subject = agent(plugin, turns=(call(), reading(**selectors)), tools=[returning(*blocks)])
     subject("go")
@@ -43,13 +43,13 @@ def test_theirs_shows_the_head_and_ours_the_tail_too() -> None:
     assert "line 2,000 of" in shown[ours]
 
 
-def test_theirs_gives_a_whole_content_at_once_and_ours_names_the_next_call() -> None:
+def test_theirs_returns_a_whole_content_at_once_and_ours_names_the_next_call() -> None:
     assert asked(theirs, BIG) == BIG
     assert len(asked(ours, BIG)) < len(BIG) / 4
     assert asked(ours, BIG).rpartition("\n")[2].startswith("[More: ")
 
 
-def test_theirs_gives_the_end_of_one_long_line_with_the_whole_of_it_only() -> None:
+def test_theirs_reaches_the_end_of_one_long_line_only_by_returning_all_of_it() -> None:
     end = "<299990>"
 
     assert end not in asked(theirs, LINE, pattern=end).replace(f"/{end}/", "")
@@ -92,7 +92,7 @@ TABLE = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"id
     ],
     ids=["indented JSON", "compact JSON", "look-ahead", "context", "CRLF", "CSV"],
 )
-def test_the_same_reading_differs_where_the_page_on_switching_says_so(
+def test_the_same_read_differs_where_the_page_on_switching_says_so(
     blocks: list[Any], selectors: dict[str, Any], in_theirs: str, in_ours: str
 ) -> None:
     assert in_theirs in asked(theirs, *blocks, **selectors)
@@ -115,20 +115,20 @@ def test_the_same_reading_differs_where_the_page_on_switching_says_so(
     ],
     ids=["lines", "no such lines", "matches", "no matches"],
 )
-def test_lines_that_hosts_may_parse_have_the_numbers_of_theirs(selectors: dict[str, Any], said: str) -> None:
+def test_lines_that_hosts_may_parse_have_the_same_numbers_as_theirs(selectors: dict[str, Any], said: str) -> None:
     text = "\n".join(["one word in each of many lines"] * 4_000)
 
     assert said in asked(theirs, text, **selectors)
     assert said in asked(ours, text, **selectors)
 
 
-def test_theirs_keeps_one_content_for_one_call_id_in_a_storage_of_strands() -> None:
+def test_theirs_keeps_one_content_per_call_id_in_a_storage_of_strands() -> None:
     assert "row 7 of" in first_of_two_with_one_call_id(theirs)
     assert "line 7 of" in first_of_two_with_one_call_id(ours)
 
 
 @pytest.mark.parametrize(("package", "scopes", "reads"), [(theirs, {}, True), (ours, {"scope": "another"}, False)])
-def test_in_theirs_whoever_has_a_reference_reads_it(
+def test_theirs_lets_anyone_with_a_reference_read_it(
     package: ModuleType, scopes: dict[str, str], *, reads: bool, tmp_path: Path
 ) -> None:
     owner = agent(package.ContextOffloader(package.FileStorage(str(tmp_path))))
