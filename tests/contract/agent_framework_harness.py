@@ -1,6 +1,6 @@
 """The harness of the Microsoft Agent Framework: a real agent, and the framework's clients on the scripted server.
 
-A harness builds the agent and runs it. What the fixture's blocks look like in the framework is here too.
+A harness builds the agent and runs it. It also converts the fixture's blocks to the framework's.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -33,10 +33,10 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one in each turn."""
+"""Pages that a script may read, one per turn."""
 
 BEFORE_ERRORS = "Error: Function failed. Exception: "
-"""The framework's words before those of a tool that failed, where it shows them."""
+"""The framework's prefix before the message of a tool that failed, where it shows that message."""
 
 
 class AgentFrameworkHarness:
@@ -53,7 +53,7 @@ class AgentFrameworkHarness:
         with self._server.conversation(case.model) as conversation:
             agent = agent_of(case, client_on(conversation, self._api))
             session = None
-            if case.identity is not None or case.interrupting_tools:  # only a session resumes what was interrupted
+            if case.identity is not None or case.interrupting_tools:  # only a session can resume an interrupted run
                 session = agent.create_session(session_id=case.identity)
             options: Any = {"session": session}
             if case.kept_tools:
@@ -66,12 +66,12 @@ class AgentFrameworkHarness:
 
 @cache
 def openai() -> AsyncOpenAI:
-    """Return the client of all runs: making one reads the certificates of the machine."""
+    """Return the client that all runs share: making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0)
 
 
 def client_on(conversation: Conversation, api: Api = "responses") -> Any:
-    """Return a client of the framework's own that asks the scripted server."""
+    """Return one of the framework's own clients, which asks the scripted server."""
     kind = OpenAIChatClient if api == "responses" else OpenAIChatCompletionClient
     client = kind(model="scripted", async_client=openai().with_options(base_url=conversation.base_url))
     client.function_invocation_configuration["max_iterations"] = MAX_TURNS
@@ -92,13 +92,13 @@ def agent_of(case: Run, client: Any) -> Agent:
 
 
 def approval_of(stopped: AgentResponse) -> Message:
-    """Return what lets a stopped agent go on."""
+    """Return what a stopped agent needs to go on."""
     requests = stopped.user_input_requests
     return Message("user", [request.to_function_approval_response(approved=True) for request in requests])
 
 
 class Cancelling(FunctionMiddleware):
-    """Says something in place of the tools that a host cancels."""
+    """Answers in place of the tools that a host cancels."""
 
     def __init__(self, case: Run) -> None:
         self._case = case
@@ -142,7 +142,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
 
 
 def returned_by(result: Returned) -> list[Content]:
-    """Return what a tool of the framework would."""
+    """Return a result as a tool of the framework would."""
     return [content_of(block) for block in result.blocks]
 
 
@@ -163,7 +163,7 @@ def content_of(block: Block) -> Content:
 def transcript_of(
     conversation: Conversation, response: AgentResponse, case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript, and what the user got."""
+    """Return the transcript, including what the user got."""
     transcript = conversation.transcript()
     results = [item for message in response.messages for item in message.contents if item.type == "function_result"]
     return replace(
@@ -175,5 +175,5 @@ def transcript_of(
 
 
 def without_the_frameworks_words(received: Received) -> Received:
-    """Return a result without what the framework says before an error."""
+    """Return a result without the framework's prefix before an error."""
     return replace(received, text=received.text.removeprefix(BEFORE_ERRORS))

@@ -1,7 +1,7 @@
 """Deliberate breaks of our own adapters, each by a patch: the contract must fail for every one of them.
 
-Only breaking belongs here. What is the same in all adapters is patched in the core's public methods; the rest names the
-place in its adapter. ``tests/testing/test_leaking_adapters.py`` does the same to the toy.
+Only breaks belong here. A break that is the same for all adapters patches the library; any other patches its adapter.
+``tests/testing/test_leaking_adapters.py`` does the same to the toy adapter.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 def check_killed(broken: Break, harness: Harness, *, patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Break an adapter, and fail if the contract passes all the same."""
+    """Break an adapter, and fail if the contract passes nonetheless."""
     breaks, name = broken
     breaks(patch)
-    with pytest.raises(Exception) as raised:  # noqa: PT011 - frameworks put their own around ours
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - frameworks wrap our exceptions in theirs
         AdapterContract().test_scenario(harness, scenario=BY_NAME[name], delivery="async, memory", tmp_path=folder)
     assert any(map(_is_finding, _chain(raised.value)))
 
 
 def _is_finding(error: BaseException) -> bool:
-    """Return whether the contract found something. That a run raised is none: a mistake in the break may be why."""
+    """Return whether the contract found something. A run that raised does not count: the break itself may be faulty."""
     is_about_a_run = str(error).startswith("the agent run raised")
     return isinstance(error, BrokenOnPurpose) or (isinstance(error, AssertionError) and not is_about_a_run)
 
@@ -50,16 +50,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def nothing(*_: object, **__: object) -> None:
-    """Do nothing; as an answer, none or no."""
+    """Do nothing, and return None, which also stands for no."""
 
 
 def raising(*_: object, error: Exception | None = None, **__: object) -> NoReturn:
-    """Let an error pass that a guard would have logged."""
+    """Raise the error that an adapter would have logged or turned into words for the model."""
     raise error or BrokenOnPurpose
 
 
 def silent(logger: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a break: an adapter that warns of nothing."""
+    """Return a break: the adapter logs no warning."""
     return lambda patch: patch.setattr(logging.getLogger(logger), "disabled", True)
 
 

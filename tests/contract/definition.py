@@ -1,4 +1,4 @@
-"""What the definition of the retrieval tool costs in every request, by the bytes that a framework's client sends."""
+"""What the retrieval tool's definition costs in every request, in the bytes that a framework's client sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_TOKENS", "tokens_on_the_wire")
 
 MAX_TOKENS = 150
-"""Of ``o200k_base``. Every turn of every conversation pays for it, also those in which nothing is ever offloaded."""
+"""Of ``o200k_base``. Every turn of every conversation pays for it, even if nothing is ever offloaded."""
 
 
 class _Recording(ScriptedServer):
@@ -30,7 +30,7 @@ class _Recording(ScriptedServer):
 
 
 def tokens_on_the_wire(harness: Callable[[ScriptedServer], Harness]) -> int:
-    """Return the tokens of what a framework's client sends as the definition of the tool."""
+    """Return the number of tokens in the tool's definition as a framework's client sends it."""
     with _Recording().serving() as server:
         assert isinstance(server, _Recording)
         harness(server).run(Run(offloader=Offloader(), scope="conversation-1", tools={}, model=lambda _: ()))

@@ -1,4 +1,4 @@
-"""The scripted model as the Gemini API has it: ``contents`` in, a candidate with function calls or a text out.
+"""The scripted model in the Gemini API: ``contents`` in, a candidate with function calls or text out.
 
 Only the wire format belongs here; ``ScriptedServer`` serves it, and Google's own client asks it.
 """

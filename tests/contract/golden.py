@@ -1,9 +1,9 @@
 """One conversation, committed as the model sees it: the same bytes through every framework.
 
-The scenarios compare each adapter with the core of the same checkout. This compares all of them with one file, so a
-difference between two frameworks shows even though they never run in one environment, and so does a change of a word
-that models read. ``python -m tests.docs.rewrite`` writes the file, which the core alone makes; each framework's session
-plays it.
+The scenarios compare each adapter with the core of the same checkout. This module compares all adapters with one file.
+So a difference between two frameworks shows, even though they never run in one environment, and so does any change to
+the words that models read. ``python -m tests.docs.rewrite`` writes the file from the core alone; each framework's
+session plays it.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def made() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return what the committed file is when the core makes it anew."""
+    """Return the text of the committed file as the core makes it today."""
     return json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
 
 

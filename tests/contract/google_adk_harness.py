@@ -1,6 +1,6 @@
 """The harness of Google ADK: a real app with the plugin, and ADK's Gemini on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in ADK is here too.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to ADK's.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -49,10 +49,10 @@ __all__ = ("APP", "USER", "GoogleAdkHarness", "agent_on", "message", "native_res
 APP, USER = "scripted", "user-1"
 QUESTION = "Find out."
 NOBODY = ("debug_user_id", "debug_session_id")
-"""Whom ``Runner.run_debug`` runs for where nobody is named."""
+"""The user and the session that ``Runner.run_debug`` uses by default."""
 
 MAX_CALLS = 1_000
-"""Pages that a script may read, one in each call of the model."""
+"""Pages that a script may read, one per call of the model."""
 
 CONFIRMING = "adk_request_confirmation"
 """The function that ADK calls where a tool asks for a confirmation."""
@@ -105,12 +105,12 @@ class GoogleAdkHarness:
 
 @cache
 def clients() -> dict[str, Any]:
-    """Return the HTTP clients of all runs: making one reads the certificates of the machine."""
+    """Return the HTTP clients that all runs share: making one reads the machine's certificates."""
     return {"httpx_client": httpx.Client(), "httpx_async_client": httpx.AsyncClient()}
 
 
 class LoopbackGemini(Gemini):
-    """ADK's Gemini, asking a server of this machine. Old versions take no client as an argument."""
+    """ADK's Gemini, connected to a server on this machine. Old versions take no client as an argument."""
 
     address: str
 
@@ -127,7 +127,7 @@ def agent_on(conversation: Conversation, tools: Sequence[Any], **more: Any) -> L
 
 
 def message(text: str) -> Content:
-    """Return what a user says."""
+    """Return a message of the user."""
     return Content(role="user", parts=[Part(text=text)])
 
 
@@ -141,7 +141,7 @@ def ids_of(case: Run) -> tuple[str, str]:
 
 
 def confirmation_of(events: Sequence[Event]) -> Content | None:
-    """Return what lets a stopped agent go on; None where it did not stop."""
+    """Return the confirmation that a stopped agent needs to go on; None if it did not stop."""
     asked = [call for event in events for call in event.get_function_calls() if call.name == CONFIRMING]
     answers = [FunctionResponse(id=call.id, name=call.name, response={"confirmed": True}) for call in asked]
     return Content(role="user", parts=[Part(function_response=answer) for answer in answers]) if asked else None
@@ -178,7 +178,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
 
 
 def native_result(result: Returned) -> Any:
-    """Return what a tool of ADK would: a ``str``, a value, or parts; an error by ADK's convention."""
+    """Return a result as a tool of ADK would: a ``str``, a value, or parts; an error by ADK's convention."""
     content = native_content(result.blocks)
     return {"error": content} if result.is_error else content
 
@@ -210,7 +210,7 @@ def native_part(block: Block) -> Any:
 
 
 def transcript_of(conversation: Conversation, turns: Sequence[Sequence[Event]], case: Run) -> Transcript:
-    """Return the transcript, and what the user got."""
+    """Return the transcript, including what the user got."""
     responses = [response for event in turns[-1] for response in event.get_function_responses()]
     answers = [(each.response or {}).get("result") for each in responses if each.name in case.final_tools]
     answer = answers[-1] if answers else None

@@ -1,8 +1,8 @@
 """The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
 
-It builds the agent and runs it, sync or async. What the fixture's blocks look like in Haystack is here too. The
-client refuses media in a tool result, and calls without an id; then what it was about to send is read off the
-framework's own messages.
+It builds the agent and runs it, sync or async. It also converts the fixture's blocks to Haystack's. The client refuses
+media in a tool result, and calls without an id. In these cases the harness takes what the client was about to send from
+the framework's own messages.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ("HaystackHarness",)
 
 MAX_STEPS = 2_000
-"""A model that reads page after page makes many steps."""
+"""A model that reads page after page takes many steps."""
 
 REFUSED = ("Unsupported tool result", "`ToolCall` must have a non-null `id`")
 """How the client's refusals begin."""
@@ -64,7 +64,7 @@ class Listener:
 
 
 class CodeCaller:
-    """A ``before_tool`` hook that says of calls what Anthropic's generator says: that code made them."""
+    """A ``before_tool`` hook that marks calls as made by code, as Anthropic's generator does."""
 
     def __init__(self, tools: frozenset[str]) -> None:
         self.tools = tools
@@ -158,7 +158,7 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
     if case.offloader is not None:
         hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
         reader = RetrievalTool(hook)
-        tools += [] if reader.name in case.tools else [reader]  # which its user adds here, not twice under one name
+        tools += [] if reader.name in case.tools else [reader]  # its user adds it here, but not twice under one name
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
         hooks["before_tool"] += [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
@@ -179,18 +179,18 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
 
 
 def context_of(case: Run) -> dict[str, Any] | None:
-    """Return what a host says about a run."""
+    """Return what a host passes with a run."""
     context = {SCOPE_CONTEXT_KEY: case.identity} if case.identity is not None else {}
     return {**context, **({"coatcheck": "keep"} if case.kept_tools else {})} or None
 
 
 def rejection(results: Mapping[int, Returned]) -> BlockingConfirmationStrategy:
-    """Return what asks about every call of a tool, and is told no."""
+    """Return a strategy that asks about every call of a tool, and is told no."""
     return BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=RejectingUser(results))
 
 
 def native_result(result: Returned) -> str | list[Native]:
-    """Return what a tool of Haystack's would: a text, or a list of its content."""
+    """Return a result as a tool of Haystack's would: a text, or a list of Haystack's content."""
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         return result.blocks[0].text
     return [native_block(block) for block in result.blocks]
@@ -214,12 +214,12 @@ def native_block(block: Block) -> Native:
                 return ImageContent(encoded, mime_type=block.media_type, validation=False)
             return FileContent(encoded, mime_type=block.media_type, filename=block.name, validation=False)
         case OpaqueBlock():
-            # A file without bytes that anybody could decode.
+            # A file whose bytes nobody can decode.
             return FileContent(str(block.native), mime_type="application/x-unknown", validation=False)
 
 
 def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) -> Transcript:
-    """Return what the client refused to send; any other error goes on."""
+    """Return what the client refused to send; raise any other error."""
     if conversation.error is not None or not str(error).startswith(REFUSED):
         raise error
     results = [message.tool_call_result for message in listener.messages]

@@ -88,7 +88,7 @@ PYDANTIC_AI_CANNOT: Mapping[str, str] = {
     "call id that is missing": "Pydantic AI's OpenAI models end a run where a call has no id",
     "call id used twice at once": "Pydantic AI ends a run where two calls at once have one id",
 }
-"""Single scenarios, by name: a call with an empty id, and an id that comes back later, are calls like any other."""
+"""Single scenarios, by name. A call with an empty id, or with an id that comes back later, is a call like any other."""
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

@@ -1,6 +1,6 @@
 """Harnesses of the LangChain adapter: three ways in which people build agents, each with the real OpenAI client.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in LangChain is here too.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to LangChain's.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "Wrapped
 
 QUESTION = {"messages": [("user", "Find out.")]}
 INTERRUPTS = "__interrupt__"
-"""Where a state names the interrupts that the agent stopped for."""
+"""The key under which a state holds the interrupts that the agent stopped for."""
 
 RESUME: Command[Any] = Command(resume="go on")
 
 MAX_STEPS = 2_000
-"""A model that reads page after page makes many steps."""
+"""A model that reads page after page takes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
-"""Blocks that LangChain accepts in the list that a tool returns; any other makes it one JSON text."""
+"""Blocks that LangChain accepts in the list that a tool returns; any other turns the list into one JSON text."""
 
 
 class Builder(Protocol):
@@ -90,18 +90,18 @@ class LangChainHarness:
         return ChatOpenAI(
             model="scripted",
             base_url=conversation.base_url,
-            api_key="none",  # type: ignore[arg-type] # a plain text is accepted
+            api_key="none",  # type: ignore[arg-type] # a plain `str` is accepted
             max_retries=0,
             streaming=self._streaming,
-            # Both, although only one is used: what is missing is made, which takes 70 ms to read certificates. And the
-            # async one that LangChain shares would outlive its event loop.
+            # Both, although only one is used: LangChain would make the other, which takes 70 ms to read certificates.
+            # And the async client that LangChain shares would outlive its event loop.
             http_client=sync,
             http_async_client=asynchronous,
         )
 
 
 def client() -> httpx.Client:
-    """Return a client that knows no proxy and no certificate."""
+    """Return a client that uses no proxy and reads no certificates."""
     return httpx.Client(transport=httpx.HTTPTransport(verify=False, trust_env=False), trust_env=False)
 
 
@@ -145,7 +145,7 @@ class WrappedNodeHarness(LangChainHarness):
 
 
 def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some of them."""
+    """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some tools."""
     bound = model.bind_tools(tools)
 
     def ask(state: MessagesState) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[An
 
 
 def cancelled(state: Mapping[str, Any], case: Run) -> dict[str, Any]:
-    """Answer for the tools that the host cancels, as a node does that asks a person first."""
+    """Answer for the tools that the host cancels, as a node that asks a person first does."""
     messages = [
         ToolMessage(text_of(case, call), tool_call_id=call["id"], name=call["name"], status="error")
         for call in state["messages"][-1].tool_calls
@@ -193,7 +193,7 @@ def text_of(case: Run, call: ToolCall) -> str:
 
 
 def checkpointer_of(case: Run) -> InMemorySaver | None:
-    """Return what an agent needs to go on after it stopped."""
+    """Return what an agent needs to go on after a stop."""
     return InMemorySaver() if case.interrupting_tools else None
 
 
@@ -213,7 +213,7 @@ def config_of(case: Run) -> RunnableConfig:
 
 
 def with_reader(tools: list[BaseTool], case: Run, offloader: Offloader) -> list[BaseTool]:
-    """Return the tools with the retrieval tool, which its user adds here; not twice under one name."""
+    """Return the tools with the retrieval tool, which its user adds here, but not twice under one name."""
     reader = retrieval_tool(offloader, scope=case.scope)
     return tools if reader.name in case.tools else [*tools, reader]
 
@@ -230,7 +230,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
         if name in case.interrupting_tools:
             interrupt("may I?")
         result = case.watch_result(native_result(results[number], runtime.tool_call_id or ""))
-        # LangChain makes a message of what a tool returns only where the call has an id.
+        # LangChain turns what a tool returns into a message only if the call has an id.
         return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")
 
     is_final = name in case.final_tools
@@ -249,7 +249,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
 
 @cache
 def arguments_of_a_tool() -> ArgsSchema:
-    """Return the arguments of every tool here: pydantic takes longer to make them than an agent takes to run."""
+    """Return the schema that all tools here share: pydantic takes longer to build one than an agent takes to run."""
 
     def give(number: int, runtime: ToolRuntime) -> object:
         raise NotImplementedError
@@ -260,7 +260,7 @@ def arguments_of_a_tool() -> ArgsSchema:
 
 
 def native_result(result: Returned, call_id: str) -> object:
-    """Return what a tool of LangChain's would: a text, a list of blocks, or, for what a list cannot hold, a command."""
+    """Return a result as a LangChain tool would: a text, a list of blocks, or a command if a list cannot hold it."""
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         if result.is_error:
             raise ToolException(result.blocks[0].text)

@@ -1,8 +1,8 @@
 """The harnesses of MCP: a client that does what the scripted model says, and a server with the run's tools.
 
-The library's own client and server, and between them the proxy; or FastMCP's server with the middleware. JSON-RPC
-messages pass through streams in this process, as they would through pipes. An MCP client is not told of conversations,
-steps or final answers: that is its agent's, which is these lines.
+One harness puts the proxy between the library's own client and server; the other uses FastMCP's server with the
+middleware. JSON-RPC messages pass through streams in this process, as they would through pipes. An MCP client knows
+nothing of conversations, steps or final answers: those belong to its agent, whose part this module plays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fastmcp import FastMCP
 from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from mcp import Client
-from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+from mcp.client._memory import InMemoryTransport  # what Client itself uses for a server in this process
 from mcp.server import Server
 from pydantic import TypeAdapter
 
@@ -70,7 +70,7 @@ class MiddlewareHarness(McpHarness):
             server.add_middleware(OffloadMiddleware(case.offloader, scope=scope, native_media=False))
         for name in case.tools:
             server.add_tool(case.watch(tool_of(case, name)))
-        # What FastMCP's own client takes.
+        # FastMCP's own client takes the same server.
         return Client(InMemoryTransport(server._mcp_server), mode="legacy")
 
 
@@ -113,7 +113,7 @@ def server_of(case: Run) -> Server[Any]:
 
 
 async def result_of(client: Client, case: Run, call: ModelCall) -> dict[str, Any]:
-    if call.tool in case.cancelled_tools:  # the host does not make the call, and says something itself
+    if call.tool in case.cancelled_tools:  # the host answers itself instead of making the call
         return content_of(case, call)
     meta = {"coatcheck": "keep"} if call.tool in case.kept_tools else {}
     result = await client.call_tool(call.tool, dict(call.arguments), meta=cast("types.RequestParamsMeta", meta))
@@ -121,7 +121,7 @@ async def result_of(client: Client, case: Run, call: ModelCall) -> dict[str, Any
 
 
 def content_of(case: Run, call: ModelCall) -> dict[str, Any]:
-    """Return what a tool would return."""
+    """Return a result as a tool would."""
     number = call.arguments["number"]
     assert isinstance(number, int)
     return {"content": [part_of(block) for block in case.tools[call.tool][number].blocks]}
@@ -133,7 +133,7 @@ async def transcript(client: Client, results: list[dict[str, Any]], *, answer: s
 
 
 def received(result: dict[str, Any]) -> Received:
-    """Return what a client gives to its model: the content, and not ``_meta``."""
+    """Return what a client gives to its model: the content, but not ``_meta``."""
     texts = [part["text"] for part in result["content"] if part["type"] == "text"]
     return Received(text="\n".join(texts), raw=json.dumps(result["content"]))
 

@@ -1,6 +1,6 @@
 """The harness of the OpenAI Agents SDK: a real agent with wrapped tools, and the SDK's models on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in the SDK is here too.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to the SDK's.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -49,7 +49,7 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one in each turn."""
+"""Pages that a script may read, one per turn."""
 
 
 class OpenAIAgentsHarness:
@@ -84,12 +84,12 @@ class OpenAIAgentsHarness:
 
 @cache
 def client() -> AsyncOpenAI:
-    """Return the client of all runs: making one reads the certificates of the machine."""
+    """Return the client that all runs share: making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0)
 
 
 def model_on(conversation: Conversation, api: Api) -> Model:
-    """Return a model of the SDK's own that asks the scripted server."""
+    """Return one of the SDK's own models, which asks the scripted server."""
     kind = OpenAIResponsesModel if api == "responses" else OpenAIChatCompletionsModel
     return kind("scripted", client().with_options(base_url=conversation.base_url))
 
@@ -110,7 +110,7 @@ def agent_of(case: Run, model: Model) -> Agent:
 
 
 def options_of(case: Run) -> dict[str, Any]:
-    """Return what a host says about a run."""
+    """Return what a host passes with a run."""
     config = RunConfig(
         group_id=case.identity,
         tracing_disabled=True,
@@ -120,7 +120,7 @@ def options_of(case: Run) -> dict[str, Any]:
 
 
 def go_on(stopped: RunResult) -> RunState[Any]:
-    """Return what lets a stopped agent go on."""
+    """Return what a stopped agent needs to go on."""
     state = stopped.to_state()
     for interruption in stopped.interruptions:
         state.approve(interruption)
@@ -158,7 +158,7 @@ def text_of(result: Returned) -> str:
 
 
 def native_output(result: Returned) -> Any:
-    """Return what a tool of the SDK would: a text, a value, or parts."""
+    """Return a result as a tool of the SDK would: a text, a value, or parts."""
     match result.blocks:
         case [TextBlock(text)]:
             return text
@@ -185,6 +185,6 @@ def native_part(block: Block) -> Any:
 
 
 def transcript_of(conversation: Conversation, result: RunResult, case: Run, *, was_interrupted: bool) -> Transcript:
-    """Return the transcript, and what the user got."""
+    """Return the transcript, including what the user got."""
     answer = result.final_output if case.final_tools else None
     return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)

@@ -1,6 +1,6 @@
 """The harness of Pydantic AI: a real agent with our capability, and its OpenAI models on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in Pydantic AI is here too.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to Pydantic AI's.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -53,7 +53,7 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one in each turn."""
+"""Pages that a script may read, one per turn."""
 
 
 class PydanticAIHarness:
@@ -87,12 +87,12 @@ class PydanticAIHarness:
 
 @cache
 def client() -> AsyncOpenAI:
-    """Return the client of all runs: making one reads the certificates of the machine."""
+    """Return the client that all runs share: making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0)
 
 
 def model_on(conversation: Conversation, api: Api = "chat completions") -> Model:
-    """Return a model of Pydantic AI's own that asks the scripted server."""
+    """Return one of Pydantic AI's own models, which asks the scripted server."""
     kind = OpenAIResponsesModel if api == "responses" else OpenAIChatModel
     provider = OpenAIProvider(openai_client=client().with_options(base_url=conversation.base_url))
     return kind("scripted", provider=provider)
@@ -116,12 +116,12 @@ def agent_of(case: Run, model: Model) -> Agent[None, Any]:
 
 
 def options_of(case: Run) -> dict[str, Any]:
-    """Return what a host says about a run."""
+    """Return what a host passes with a run."""
     return {"conversation_id": case.identity, "usage_limits": UsageLimits(request_limit=MAX_TURNS)}
 
 
 def go_on(stopped: AgentRunResult[Any]) -> dict[str, Any]:
-    """Return what lets a stopped agent go on."""
+    """Return what a stopped agent needs to go on."""
     approvals: Any = {call.tool_call_id: True for call in stopped.output.approvals}
     return {
         "message_history": stopped.all_messages(),
@@ -138,7 +138,7 @@ class Cancels(AbstractCapability[Any]):
     async def before_tool_execute(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: dict[str, Any]
     ) -> dict[str, Any]:
-        """Say something in place of the tool."""
+        """Answer in place of the tool."""
         if call.tool_name in self._case.cancelled_tools:
             raise SkipToolExecution(text_of(self._case.tools[call.tool_name][args["number"]]))
         return args
@@ -166,13 +166,13 @@ def text_of(result: Returned) -> str:
 
 
 def native_result(result: Returned) -> Any:
-    """Return what a tool of Pydantic AI would: a text, a value, a list with files, or texts one by one."""
+    """Return a result as a tool of Pydantic AI would: a text, a value, a list with files, or several texts."""
     if result.is_error:
         raise ToolFailed(text_of(result))
     parts = [native_part(block) for block in result.blocks]
     if len(parts) == 1:
         return parts[0]
-    if all(isinstance(part, str) for part in parts):  # a list of them is one JSON value
+    if all(isinstance(part, str) for part in parts):  # a list of strings would be one JSON value
         return ToolReturn(return_value=parts[0], content=parts[1:])
     return parts
 
@@ -193,7 +193,7 @@ def native_part(block: Block) -> Any:
 def transcript_of(
     conversation: Conversation, result: AgentRunResult[Any], case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript, and what the user got. Files reach the model behind the results, as the user's words."""
+    """Return the transcript, including what the user got. Files reach the model after the results, in user messages."""
     transcript = conversation.transcript()
     told = [message for message in json.loads(conversation.sent[-1]).get("messages", ()) if message["role"] == "user"]
     files = json.dumps(told[1:]) if told[1:] else ""
@@ -203,7 +203,7 @@ def transcript_of(
 
 
 def without_frame(received: Received) -> Received:
-    """Return a tool result without the JSON that Pydantic AI puts around an error where an API has no mark for one."""
+    """Return a tool result without the JSON that Pydantic AI puts around an error if the API cannot mark errors."""
     try:
         said = json.loads(received.text)
     except ValueError:

@@ -1,6 +1,6 @@
 """The harness of the Strands adapter: a real agent with the plugin, and Strands' OpenAI model on the scripted server.
 
-A harness builds the agent and runs it, sync or async. What the fixture's blocks look like in Strands is here too.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to Strands'.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ("StrandsHarness", "agent_of", "native_block")
 
 QUESTION = "Find out."
 SENT = {"text", "json", "image", "document"}
-"""Kinds of blocks that Strands' OpenAI model sends; it leaves out the others, without a word."""
+"""Kinds of blocks that Strands' OpenAI model sends; it silently leaves out the others."""
 
 
 class StrandsHarness:
@@ -75,7 +75,7 @@ class StrandsHarness:
         return agent_of(case, self._model(conversation), delegates, manager), conversation
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
-        """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
+        """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
         conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text_of(result)))
         agent = Agent(self._model(conversation), callback_handler=None)
         return agent.as_tool(name=name, description="Answers.", delegate=True)
@@ -114,12 +114,12 @@ def agent_of(
 
 
 def state_of(case: Run) -> dict[str, Any]:
-    """Return what a host says about an invocation."""
+    """Return what a host passes with an invocation."""
     return {"coatcheck": "keep"} if case.kept_tools else {}
 
 
 def resume(stopped: AgentResult) -> Any:  # noqa: ANN401 - Strands' own type is private
-    """Return what lets a stopped agent go on."""
+    """Return what a stopped agent needs to go on."""
     return [
         {"interruptResponse": {"interruptId": interrupt.id, "response": "go on"}}
         for interrupt in stopped.interrupts or ()
@@ -184,5 +184,5 @@ def whole(received: Received, content: list[Any]) -> Received:
 
 
 def without_prefix(received: Received) -> Received:
-    """Return a tool result without Strands' word before what any failing tool says, which ours says too."""
+    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
     return replace(received, text=received.text.removeprefix("Error: "))

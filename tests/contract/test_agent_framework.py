@@ -51,14 +51,14 @@ async def test_our_spans_are_children_of_those_that_the_framework_makes(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()
-    # The framework asks for the global provider, which can be set once in a process.
+    # The framework asks for the global provider, which can be set only once per process.
     monkeypatch.setattr(observability, "get_tracer", lambda: telemetry.tracer_provider.get_tracer("agent_framework"))
     monkeypatch.setattr(observability.OBSERVABILITY_SETTINGS, "enable_instrumentation", True)
 
     found = await parents(AgentFrameworkHarness(server), telemetry, mode="async")
 
     assert found["retrieve offloaded content"] == "execute_tool retrieve_offloaded_content"
-    # It ends the span of a tool before middleware gets the result.
+    # The framework ends a tool's span before middleware gets the result.
     assert str(found["offload search"]).startswith("invoke_agent ")
     assert len(found) == 2
 

@@ -49,7 +49,7 @@ class TestCreateAgent(Contract):
 
 class TestToolNode(Contract):
     lacks = LANGCHAIN_BY_CALL
-    deliveries = SYNC_ONLY  # `ToolNode` calls the hook that the middleware above has
+    deliveries = SYNC_ONLY  # `ToolNode` calls the same hook as the middleware above
 
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> ToolNodeHarness:

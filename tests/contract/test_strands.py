@@ -43,7 +43,7 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
     server: ScriptedServer, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()
-    # Strands asks once in a process for the global provider, which can be set once in a process.
+    # Strands asks for the global provider once per process, and it can be set only once per process.
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: telemetry.tracer_provider)
     monkeypatch.setattr(strands.telemetry.tracer, "_tracer_instance", None)
 
