@@ -1,4 +1,4 @@
-"""What the API pages say without the site: a table for each section, made from the docstrings of what it lists.
+"""What the API pages show without the site: a table for each section, made from the docstrings of what it lists.
 
 On the site mkdocstrings shows whole docstrings where a page has ``::: name``. In the repository such a line says
 nothing, so a table of names and first sentences goes above it. The table is read from the source files, because the
@@ -27,7 +27,7 @@ _SECTION = re.compile(r"^(?=#+ )", re.MULTILINE)
 
 
 def with_tables(markdown: str) -> str:
-    """Return a page with the table of each of its sections made anew."""
+    """Return a page with the table of each section written anew."""
     return "".join(map(_with_table, _SECTION.split(_TABLE.sub("", markdown))))
 
 
@@ -55,7 +55,7 @@ def _source(module: str) -> Path:
 
 def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    # A name under `if TYPE_CHECKING:` may be one that its module makes when it is asked for it.
+    # A name under `if TYPE_CHECKING:` may be one that its module creates on first access.
     body = [each for node in tree.body for each in (node.body if isinstance(node, ast.If) else [node])]
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

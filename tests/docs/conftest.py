@@ -1,4 +1,4 @@
-"""Fixtures of the pages: a scripted model where the clients of OpenAI and of Google look, by the environment."""
+"""Fixtures of the pages: a scripted model, and the environment that points the clients of OpenAI and Google to it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gemini() -> Iterator[ScriptedServer]:
 
 @pytest.fixture
 def conversation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conversation]:
-    """Return what every agent of a page talks to."""
+    """Yield the conversation in which the agents of a page talk to the scripted model."""
     is_googles = request.node.callspec.params["part"] == "google-adk"
     server: ScriptedServer = request.getfixturevalue("gemini" if is_googles else "server")
     monkeypatch.setattr(wire, "received_in", results_in)
@@ -45,14 +45,14 @@ def conversation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 def results_in(body: dict[str, Any]) -> tuple[Received, ...]:
-    """Return the tool results in a request. smolagents sends each as words of the user."""
+    """Return the tool results in a request. smolagents sends each as a user message."""
     said = [message["content"] for message in body.get("messages", ()) if message["role"] == "user"]
     observed = [wire.received(content) for content in said]
     return received_in(body) or tuple(each for each in observed if each.text.startswith("Observation:"))
 
 
 def reads_the_log(received: Sequence[Received]) -> Sequence[ModelCall]:
-    """Play the model of every agent in the pages: read the log, look for errors in what was stored of it, answer."""
+    """Play the model of every agent in the pages: read the log, look for errors in its stored content, answer."""
     if not received:
         return [ModelCall(tool="read_log", arguments={}, call_id="1")]
     if references := shown_references(received[-1].text):

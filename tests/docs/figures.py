@@ -1,7 +1,7 @@
-"""The figures that pages take from the code: each sentence with its numbers of today, and how they get into a page.
+"""The figures that pages take from the code: each sentence with today's numbers, and how they get into a page.
 
-The numbers of a sentence are found by the words around them, so a page may wrap it anywhere, and a constant that
-changes takes its sentences along.
+The words around a sentence's numbers locate them, so a page may wrap the sentence anywhere. When a constant
+changes, so do its sentences.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SHOWN = re.compile(r"With coatcheck it is .*?```text\n(.*?)\n```", re.DOTALL)
 
 
 def _about_a_placeholder() -> int:
-    """Return the tokens of a placeholder of one text without its preview, rounded to 5: references differ by some."""
+    """Return the tokens of a placeholder of one text without its preview, rounded to 5: references differ a little."""
     offloader = Offloader(InMemoryStorage(), max_result_tokens=1_000)
     outcome = offloader.offload([TextBlock("a line of a log\n" * 10_000)], tool_name="read_log", scope="conversation-1")
     (block,) = outcome.blocks
@@ -107,12 +107,12 @@ FIGURES = (
     ("docs/thresholds.md", f"A placeholder has about {PLACEHOLDER} tokens before its preview"),
     ("docs/switching/deepagents.md", f"counts up to {MAX_HITS:,} matches"),
 )
-"""Pages, and what each must say of a limit, a default or a count of the code: enough words to find only that. What is
-no number, such as a line that the model reads, is compared but never written."""
+"""Pages, and what each must say about a limit, a default or a count in the code, with enough words to find only that.
+Words between the numbers, such as a line that the model reads, are compared but never written."""
 
 
 def shown_placeholder(readme: str) -> str:
-    """Return what the README says of the placeholder that it shows.
+    """Return what the README says about the placeholder that it shows.
 
     Raises:
         ValueError: it shows none.
@@ -126,7 +126,7 @@ def shown_placeholder(readme: str) -> str:
 
 
 def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
-    """Return pages, and what they say of the ``tokens`` that Strands' client sends as the tool's definition."""
+    """Return pages, and what they say about the ``tokens`` that Strands' client sends as the tool's definition."""
     return (
         ("docs/thresholds.md", f"in OpenAI's form, {tokens} with what Strands adds"),
         ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MAX_TOKENS}"),
@@ -134,7 +134,7 @@ def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
 
 
 def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return pages, and what they say of the tokens that ``coatcheck demo --json`` said it sent."""
+    """Return pages, and what they say about the tokens that ``coatcheck demo --json`` reports as sent."""
     sent, without = (sum(part[name] for part in said["parts"]) for name in ("tokens_sent", "tokens_sent_without"))
     about, million = f"{round(sent, -2):,}", f"{without / 1e6:.1f} million tokens"
     return (
@@ -144,7 +144,7 @@ def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def with_figure(markdown: str, sentence: str) -> str:
-    """Return a page that has the numbers of ``sentence`` wherever it has its words."""
+    """Return a page with the numbers of ``sentence`` wherever the page has its words."""
     numbers = [*NUMBER.findall(sentence), ""]
     words = (f"({re.escape(part)})".replace(r"\ ", r"\s+") for part in NUMBER.split(sentence))
 

@@ -1,7 +1,7 @@
 """The code blocks of README, docs and the other pages: what each is, and in which session it can run.
 
-A CommonMark parser finds every block, so that one that nothing here knows is an error, never skipped. Comments with
-three dashes, which no reader sees, steer what follows them:
+A CommonMark parser finds every block, so a block that this module does not know is an error and never skipped. Comments
+with three dashes, which readers do not see, steer what follows them:
 
     <!--- python [PART]      code that runs, and is not shown, up to the end of the comment
     <!--- needs PART -->     the next block runs where that extra is installed, although it does not import it
@@ -63,11 +63,11 @@ PART_OF = {
     "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
     "pydantic_ai": "pydantic-ai",
-    "pydantic": "crewai",  # which brings it
+    "pydantic": "crewai",  # CrewAI brings it
     "smolagents": "smolagents",
     "strands": "strands",
 }
-"""Where what a block imports is installed: the extra with which its session tests."""
+"""For each module that a block may import: the extra or group whose session has it installed."""
 
 EVERYWHERE = {*sys.stdlib_module_names, "coatcheck", "pytest", "tests"}
 
@@ -89,19 +89,19 @@ class Block:
     """One code block."""
 
     kind: Literal["python", "shell", "shown", "json", "toml"]
-    """What becomes of it: it runs, its commands are looked up, it is compared, it is parsed."""
+    """What the tests do with it: run it, look up its commands, compare it or parse it."""
 
     text: str
     """What is in it."""
 
     line: int
-    """Lines of the page above its first one."""
+    """How many lines of the page are above its first line."""
 
     part: str = CORE
     """The extra that it needs."""
 
     name: str = ""
-    """Of a shown block: the name that the code above it left."""
+    """For a shown block: the name under which the code above left the value."""
 
     is_hidden: bool = False
     """Whether no reader of the page sees it."""
@@ -112,7 +112,7 @@ def blocks_of(page: Path) -> tuple[Block, ...]:
     """Return the code blocks of a page, in order, those in comments included.
 
     Raises:
-        Unknown: nothing here knows what to do with one of them.
+        Unknown: this module does not know what to do with one of them.
 
     """
     return tuple(blocks_in(page.read_text(encoding="utf-8"), page.relative_to(ROOT).as_posix()))
@@ -141,7 +141,7 @@ def blocks_in(markdown: str, page: str) -> Iterator[Block]:
 
 
 def shown(made: object) -> str:
-    """Return what a page shows of what its code made: a text as it is, anything else as JSON."""
+    """Return how a page shows a value that its code made: a text as it is, anything else as JSON."""
     return (made if isinstance(made, str) else json.dumps(made, indent=2)) + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Write whatever the code makes: ``python -m tests.docs.rewrite``, then look at the difference.
+"""Writes whatever is generated from the code: run ``python -m tests.docs.rewrite``, then look at the diff.
 
-For whoever changed, on purpose, a word that the model reads, a docstring, a command, a constant that a page names or a
-scenario of the contract. It writes the conversation that all frameworks are compared with, and of the pages the shown
-blocks, the figures, the tables of the API, the commands and the table of the contract. It needs every extra.
+Run it after changing, on purpose, a word that the model reads, a docstring, a command, a constant that a page names or
+a scenario of the contract. It writes the conversation that all frameworks are compared with. In the pages it writes the
+shown blocks, the figures, the API tables, the commands and the table of the contract. It needs every extra.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def rewrite(page: Path) -> None:
-    """Run a page as far as what it shows needs, and put in what came of it."""
+    """Run the code of a page that its shown blocks need, and write the results into the blocks."""
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     blocks = blocks_of(page)
     needed = {block.part for block in blocks if block.kind == "shown"}
@@ -46,14 +46,14 @@ def rewrite(page: Path) -> None:
 
 
 def demo(folder: str) -> dict[str, Any]:
-    """Return what ``coatcheck demo`` says of its own data."""
+    """Return what ``coatcheck demo`` reports for its own data."""
     command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", folder]
     said: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return said
 
 
 def change(page: Path, made: Callable[[str], str]) -> None:
-    """Replace a page by what is made of it."""
+    """Replace a page with what ``made`` makes of it."""
     page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

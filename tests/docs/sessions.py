@@ -1,8 +1,8 @@
-"""Run sessions that are not part of ``nox -s tests``, and write what they said into docs/tests.md.
+"""Run sessions that are not part of ``nox -s tests``, and write their results into docs/tests.md.
 
     python -m tests.docs.sessions mutations lowest
 
-Needs nox and tomli. A row is replaced only by a run of its session, so each says when and on which commit that was.
+Needs nox and tomli. Only a run of its session replaces a row, so each row says when and on which commit that was.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def rows(page: str) -> dict[str, str]:
 
 
 def with_row(page: str, session: str, row: str) -> str:
-    """Return the page with another row for a session; the rows are in alphabetical order."""
+    """Return the page with ``row`` as the row of a session; the rows are in alphabetical order."""
     found = {**rows(page), session: row}
     above, _, below = _ROW.sub("", page).partition(HEAD)
     return f"{above}{HEAD}{''.join(found[name] for name in sorted(found))}{below}"
 
 
 def result_of(output: str) -> str:
-    """Return what the output of nox comes to: tests counted over all parts, and each part that did not succeed."""
+    """Sum up the output of nox: the tests of all parts, counted together, and each part that did not succeed."""
     counts: Counter[str] = Counter()
     for line in _SUMMARY.findall(output):
         for number, word in _COUNTS.findall(line):
@@ -56,7 +56,7 @@ def result_of(output: str) -> str:
 
 
 def _last_line(output: str) -> str:
-    """Return the last thing that a session printed, for sessions without tests; what nox says comes apart from it."""
+    """Return the last line that a session without tests printed; the lines of nox itself may all come after it."""
     lines = _ENDED.split(output)[0].splitlines()
     printed = [line.strip() for line in lines if line.strip() and not line.startswith("nox > ")]
     return printed[-1].replace("|", "\\|") if printed else "nothing"
@@ -74,7 +74,7 @@ def run(session: str) -> str:
     minutes = (time.monotonic() - started) / 60
     when = f"{datetime.now(tz=timezone.utc):%Y-%m-%d}, {commit.stdout.strip()}"
     result = result_of(output)
-    # Both fail where other tests do than those that upstream lists, or that fail without us as well.
+    # Both succeed only if the failures are those that upstream lists, or tests that fail without coatcheck too.
     if session in {"upstream", "transparent"} and done.returncode == 0:
         result = result.replace(" failed", " expected failures")
     return f"| `nox -s {session}` | {result} | {minutes:.1f} | {when} |\n"

@@ -1,6 +1,6 @@
-"""The adapter on the page for authors of adapters passes the contract that the page advertises, as it stands there.
+"""The adapter on the page for adapter authors passes the contract that the page advertises, exactly as shown there.
 
-The code is the page's own. What is here is the framework around it, of which the page shows the hook only.
+The code is the page's own. This file adds the framework around it, of which the page shows only the hook.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Tool:
         return {"content": [part_of(block) for block in result.blocks], "is_error": result.is_error}
 
 
-def part_of(block: Block) -> Any:  # noqa: ANN401 - a part is a dictionary, or what no adapter knows
+def part_of(block: Block) -> Any:  # noqa: ANN401 - a part is a dictionary, or something that no adapter knows
     """Return a content block as the framework has it."""
     match block:
         case TextBlock(text):
@@ -188,7 +188,7 @@ BROKEN = {
         "Arrival.convert_plainly",
     ),
 }
-"""What is on the page: what could be there instead, the scenario that must fail then, and the place it points at."""
+"""For code on the page: a defect in its place, the scenario that must then fail, and the place that it points at."""
 
 
 @pytest.mark.parametrize("shown", BROKEN, ids=str.strip)

@@ -1,4 +1,4 @@
-"""The API pages list, in tables, the names of their sections and what the source says of them."""
+"""The API pages list, in tables, the names of their sections and what the source says about them."""
 
 from __future__ import annotations
 

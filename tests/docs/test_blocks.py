@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIN_BLOCKS = 40
-"""So that a parser that finds nothing proves nothing."""
+"""Fewer than this means that the parser went wrong."""
 
 STEP_BY_STEP = {"model"}
-"""Pages that are read from top to bottom, where a block may go on with any one above it."""
+"""Pages that are read from top to bottom, where a block may build on any block above it."""
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -83,7 +83,7 @@ def test_a_block_knows_where_it_is_and_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_block_that_is_copied_needs_no_other_but_the_first_of_its_page(page: Path) -> None:
+def test_a_copied_block_needs_no_other_block_except_the_first_of_its_page(page: Path) -> None:
     shown = [block.text for block in blocks_of(page) if block.kind == "python" and not block.is_hidden]
     first = left_by(shown[0]) if shown else set()
 
@@ -103,7 +103,7 @@ def test_a_block_that_is_copied_needs_no_other_but_the_first_of_its_page(page: P
 )
 def test_what_code_needs_and_leaves_is_known(code: str, needed: set[str], left: set[str]) -> None:
     assert needed_by(code) == needed
-    assert left_by(code) >= left  # from Python 3.12 on, with the variables of comprehensions
+    assert left_by(code) >= left  # from Python 3.12 on, plus the variables of comprehensions
 
 
 def left_by(code: str) -> set[str]:
@@ -113,7 +113,7 @@ def left_by(code: str) -> set[str]:
 
 
 def needed_by(code: str) -> set[str]:
-    """Return the names that code uses and that neither it nor Python has."""
+    """Return the names that code uses but that neither it nor Python defines."""
     module = symtable(code, "page", "exec")
     used = {
         symbol.get_name()
@@ -125,7 +125,7 @@ def needed_by(code: str) -> set[str]:
 
 
 def tables_in(table: SymbolTable) -> Iterator[SymbolTable]:
-    """Yield a table and all that lie in it."""
+    """Yield a table and all tables nested in it."""
     yield table
     for inner in table.get_children():
         yield from tables_in(inner)

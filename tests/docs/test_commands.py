@@ -1,6 +1,6 @@
 """What pages tell people to type exists: extras, packages, sessions, files, and the commands of ``coatcheck``."""
 
-# ruff: noqa: ANN401 - the commands are of a class that their library keeps to itself
+# ruff: noqa: ANN401 - the commands are of a class that their library keeps private
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROGRAMS = {"coatcheck", "echo", "export", "nox", "pip", "python", "some-command"}
-"""The last stands for whatever the reader runs."""
+"""``some-command`` stands for whatever the reader runs."""
 
 MIN_COMMANDS = 20
-"""So that a parser that finds nothing proves nothing."""
+"""Fewer than this means that the parser went wrong."""
 
 _REQUIREMENT = re.compile(r"(?:/path/to/checkout|([\w-]+))(?:\[([\w,-]+)\])?")
 _INLINE = re.compile(r"`((?:coatcheck|nox|pip install|python) [^`]+)`")
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Return every command of the pages, with its place: those of blocks, and those within sentences."""
+    """Yield every command of the pages, with its place: those in blocks and those in sentences."""
     for page in PAGES:
         name = page.relative_to(ROOT).as_posix()
         for block in blocks_of(page):
@@ -41,7 +41,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def commands_in(line: str) -> list[list[str]]:
-    """Return the commands of a line, without what the shell makes of variables, pipes and files."""
+    """Return the commands of a line, split at pipes and separators, without assignments of variables."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>;")
     lexer.whitespace_split = True
     found: list[list[str]] = [[]]
@@ -78,7 +78,7 @@ def test_every_program_is_known() -> None:
 
 
 @pytest.mark.parametrize("arguments", those_of("pip"))
-def test_what_is_installed_is_offered(arguments: list[str]) -> None:
+def test_every_package_and_extra_to_install_is_in_pyproject(arguments: list[str]) -> None:
     extras = table("project", "optional-dependencies")
     named = re.findall(r'"([\w-]+)', (ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
@@ -94,7 +94,7 @@ def test_what_is_installed_is_offered(arguments: list[str]) -> None:
 
 @cache
 def sessions_and_parameters() -> tuple[set[str], set[str]]:
-    """Return the names of all sessions of noxfile.py, and all that they may be given in parentheses."""
+    """Return the names of all sessions of noxfile.py, and all parameters that may follow in parentheses."""
     nodes = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
     sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
     parameters = {
@@ -133,8 +133,8 @@ def test_every_file_and_module_exists(arguments: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def root_command() -> Any:
-    """Return the command line as its library sees it; to make that takes longer than all that is looked up in it."""
-    typer_main = pytest.importorskip("typer.main", reason="the session `cli` has it")
+    """Return the command line as its library sees it, made once: making it takes longer than all lookups in it."""
+    typer_main = pytest.importorskip("typer.main", reason="the session `cli` installs it")
     from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
 
     return typer_main.get_command(app)
@@ -153,7 +153,7 @@ def test_every_command_of_ours_exists(arguments: list[str], root_command: Any) -
             assert option in {*named, "--help"}
             if option in named and not (given or named[option].is_flag):
                 next(words, None)  # its value
-        elif word == "COMMAND":  # as a line of usage has it, behind [OPTIONS]
+        elif word == "COMMAND":  # as in a line of usage, after [OPTIONS]
             break
         elif hasattr(command, "commands") and word != "[OPTIONS]":
             assert word in command.commands

@@ -1,4 +1,4 @@
-"""Limits and defaults that pages name are those of the code: a constant that changes takes its sentences along."""
+"""Limits and defaults that pages name are those of the code: when a constant changes, its sentences must follow."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_a_sentence_gets_its_numbers_wherever_a_page_wraps_it(wrapped: str) -> N
         assert written == page.format(*("2,000", "12", "1_024") * 2)
 
 
-def test_a_page_without_the_sentence_stays() -> None:
+def test_a_page_without_the_sentence_stays_as_it_is() -> None:
     assert with_figure("at most 7 lines, o200k", "at most 8 lines, o100k") == "at most 7 lines, o200k"

@@ -1,6 +1,6 @@
 """Every page does what it says: its Python runs from top to bottom, and what it shows is what the code makes.
 
-A page runs once for each part that it needs and that is installed here: the blocks of the core, and those of that part.
+A page runs once for each installed part that it needs: the blocks of the core together with those of that part.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ AT_RUN_TIME = {"python", "shown"}
 NEEDED_BY = {
     "agent-framework": ("agent_framework", "agent_framework_openai"),
     "claude": ("claude_agent_sdk",),
-    "google-adk": ("google", "google.adk"),  # a namespace, which may be missing itself
+    "google-adk": ("google", "google.adk"),  # `google` is a namespace, which may itself be missing
     "langgraph": ("langgraph", "langchain_openai"),
     "llamaindex": ("llama_index",),
-    "mcp": ("fastmcp", "uncalled_for"),  # a client alone, which other frameworks bring, lacks what servers need
+    "mcp": ("fastmcp", "uncalled_for"),  # other frameworks bring the client without what servers need
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
 }
-"""What a part's blocks import, where it is not the module of its name."""
+"""What a part's blocks import, if that is not the module of the part's name."""
 
 # A page ends as a script does, with its connections open.
 ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
@@ -48,12 +48,12 @@ ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
 
 
 def is_installed(part: str) -> bool:
-    """Return whether everything is here that the blocks of a part import."""
+    """Return whether everything that the blocks of a part import is installed."""
     return all(find_spec(name) is not None for name in NEEDED_BY.get(part, (part,)))
 
 
 def pages_with(*, core: bool) -> list[Any]:
-    """Return each page that has blocks of the core, or of a framework that is installed here, with that part."""
+    """Return each page that has blocks of the core, or else of an installed framework, with that part."""
     found = []
     for page in PAGES:
         parts = {block.part for block in blocks_of(page) if block.kind in AT_RUN_TIME}
@@ -73,7 +73,7 @@ def test_a_page_of_the_core_does_what_it_says(
 
 @pytest.fixture
 def own_loop() -> Iterator[None]:
-    """Close what a page leaves as this thread's loop, as the sync runners of some frameworks do."""
+    """Close the event loop that a page leaves on this thread: the sync runners of some frameworks leave one."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
@@ -106,7 +106,7 @@ def run_page(page: Path, part: str, *, conversation: Conversation, folder: Path)
 
 
 def run(blocks: Sequence[Block], page: str, conversation: Conversation) -> None:
-    """Run the Python of a page in one namespace, and compare what it shows with what is there by then."""
+    """Run the Python of a page in one namespace, and compare each shown block with the value at that point."""
 
     def received() -> list[str]:
         """Give hidden code the tool results that the model got last."""
@@ -122,7 +122,7 @@ def run(blocks: Sequence[Block], page: str, conversation: Conversation) -> None:
 
 
 def run_as_tests(blocks: Sequence[Block], folder: Path) -> None:
-    """Run a page that shows tests as its reader would: in a file, by pytest."""
+    """Run a page that shows tests as its reader would: in a file, with pytest."""
     (folder / "test_shown.py").write_text("\n\n".join(block.text for block in blocks), encoding="utf-8")
 
     done = subprocess.run(

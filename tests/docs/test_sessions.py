@@ -1,4 +1,4 @@
-"""The page of sessions outside `nox -s tests`: its rows name sessions, and say what their output comes to."""
+"""The page of sessions outside `nox -s tests`: its rows name sessions and sum up their output."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_result_counts_all_parts_and_names_those_that_failed() -> None:
     assert result_of(TWO_PARTS) == "140 passed, 3 skipped, 1 failed; lowest(mcp) failed"
 
 
-def test_the_result_of_a_session_without_tests_is_what_it_said_last() -> None:
+def test_the_result_of_a_session_without_tests_is_its_last_line() -> None:
     of_nox = "nox > python -m tests.mutations\n", "nox > Session mutations was successful in 9 minutes.\n"
     assert result_of("67 of 67 edits noticed\n".join(of_nox)) == "67 of 67 edits noticed"
     assert result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"  # as from two streams
@@ -46,7 +46,7 @@ def test_a_row_takes_the_place_of_the_older_one() -> None:
     assert page == f"words\n\n{HEAD}{other}{new}\nmore\n"
 
 
-def test_a_row_names_the_commit_that_was_there_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_names_the_commit_from_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     head = "before"
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
@@ -62,7 +62,7 @@ def test_a_row_names_the_commit_that_was_there_before_the_run(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", sorted(rows(PAGE.read_text(encoding="utf-8"))))
-def test_each_row_is_of_a_session(name: str) -> None:
+def test_each_row_names_a_session(name: str) -> None:
     noxfile = (ROOT / "noxfile.py").read_text(encoding="utf-8")
 
     assert re.search(rf"^def {name}\(session", noxfile, re.MULTILINE)
