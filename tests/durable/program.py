@@ -1,6 +1,6 @@
 """Runs an agent in a workflow of DBOS, in a process of its own: ``program.py FOLDER URL``.
 
-The first process ends in the middle, as in a crash; another one on the same folder lets the same workflow go on.
+The first process ends midway, as in a crash; a second one on the same folder resumes the same workflow.
 """
 
 from __future__ import annotations

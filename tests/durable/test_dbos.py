@@ -1,6 +1,6 @@
-"""Pydantic AI on DBOS with SQLite: a workflow that a crash ends goes on in another process.
+"""Pydantic AI on DBOS with SQLite: a workflow that crashed resumes in another process.
 
-``nox -s durable`` installs DBOS. Started in another way this test is skipped, and says so.
+``nox -s durable`` installs DBOS. Without DBOS this test is skipped, and says so.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 pytest.importorskip("dbos", reason="needs DBOS: nox -s durable")
 
 
-def test_a_workflow_that_crashed_goes_on_with_the_same_placeholder_and_reads_it(tmp_path: Path) -> None:
+def test_a_crashed_workflow_resumes_with_the_same_placeholder_and_reads_it_back(tmp_path: Path) -> None:
     script = Script(call(), call("crash"), reading(pattern="^line 1,000 "))
     with ScriptedServer().serving() as server, server.conversation(script) as conversation:
         program = [sys.executable, str(ROOT / "tests/durable/program.py"), str(tmp_path), conversation.base_url]
@@ -35,7 +35,7 @@ def test_a_workflow_that_crashed_goes_on_with_the_same_placeholder_and_reads_it(
     assert crashed.returncode == 3, crashed.stderr
     assert recovered.returncode == 0, recovered.stderr
     assert (tmp_path / "answer").read_text() == "done"
-    assert (tmp_path / "fetched").read_text() == "fetched\n" * 2  # what a tool did before the crash, it does again
+    assert (tmp_path / "fetched").read_text() == "fetched\n" * 2  # a tool that ran before the crash runs again
     _, before, after, last = script.shown
     assert before[0].startswith("Tool result offloaded.")
     assert before[0] == after[0] == last[0]

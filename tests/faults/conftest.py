@@ -24,7 +24,7 @@ FIGURES = pytest.StashKey[list[str]]()
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Return what a test calls with a line that is printed when all tests are done."""
+    """Return a function that takes a line to print when all tests are done."""
     return request.config.stash.setdefault(FIGURES, []).append
 
 

@@ -29,7 +29,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
 @pytest.mark.parametrize(
     ("kind", "share"), [("latency only", 0.0), *((kind, share) for kind in FAULTS for share in (0.1, 0.4))]
 )
-def test_what_a_bad_network_let_through_is_all_there(
+def test_everything_acknowledged_over_a_bad_network_is_there(
     server: Server, figure: Callable[[str], None], kind: str, share: float
 ) -> None:
     faults = Faults(latency_seconds=0.05)

@@ -23,7 +23,7 @@ OFFLOADS = 100
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[str]:
-    """Give ``folder`` a disk of 8 MB; where mounting is not permitted, let files grow to 150 KB only. Say which."""
+    """Give ``folder`` a disk of 8 MB; where mounting is not permitted, limit files to 150 KB. Yield which."""
     mount, unmount = shutil.which("mount"), shutil.which("umount")
     options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(folder)]
     if mount and unmount and subprocess.run([mount, *options], check=False, capture_output=True).returncode == 0:

@@ -1,4 +1,4 @@
-"""12,000 made-up references against every storage: none reads anything, none raises anything but what it should."""
+"""12,000 made-up references against every storage: none reads anything, and none raises an unexpected error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 COUNT = 12_000
 PARTS = re.compile(r"(.*?)([0-9a-f]{16})(-|_scope_)([0-9a-f]{16}|[0-9a-f]{4})(\D*)")
-"""Of a reference of ours, or of one that a storage chose."""
+"""The parts of a reference, whether it is ours or one that a storage chose."""
 
 HOSTILE = ("../", "..\\", "/", "\0", "%2e%2e%2f", "\n", "*", "?", "~", "\ud800", "e\u0301", "C:", "con", "nul", "${x}")
 EVERYTHING = string.printable + "\0\u2028\ud800漢\U0001f469"
@@ -97,7 +97,7 @@ MAKE: dict[str, Callable[[Path, Server], Storage | NamesReferences]] = {
 
 
 SAY_SO = {"StrandsOffloaderStorageBridge": {"failed: File name too long"}}
-"""Errors that a foreign storage raises instead of saying that there is nothing."""
+"""Errors that a foreign storage raises instead of saying that there is no such entry."""
 
 
 @pytest.mark.parametrize("name", MAKE)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 KILLS = 200
 SIZE = 400_000
-"""Bytes: large enough that most kills come while one is being written."""
+"""In bytes: large enough that most kills come while an entry is being written."""
 
 LONGEST_SECONDS = 0.05
-"""Writers live at most so long after their first save: some ten saves."""
+"""Writers live at most this long after their first save: about ten saves."""
 
 PROCESSES = get_context("forkserver")
 """A new process for each writer, but without starting an interpreter 200 times."""
@@ -68,14 +68,14 @@ def test_nothing_that_a_killed_writer_acknowledged_is_lost(
 
 
 def kill_a_writer(root: Path, seconds: float, *, fsync: bool) -> list[int]:
-    """Start a writer, kill it so long after its first save, and return what it acknowledged."""
+    """Start a writer, kill it ``seconds`` after its first save, and return what it acknowledged."""
     ours, its = PROCESSES.Pipe(duplex=False)
     writer = PROCESSES.Process(target=write_into, args=(str(root), its), kwargs={"size": SIZE, "fsync": fsync})
     writer.start()
     its.close()
     with ours:
         acknowledged = [ours.recv()]
-        time.sleep(seconds)  # waits for nothing: it picks the moment
+        time.sleep(seconds)  # not waiting for anything: this picks the moment
         writer.kill()
         with suppress(EOFError):
             while True:

@@ -1,4 +1,4 @@
-"""8 processes write, read, delete and sweep one folder for 20 seconds: no wrong byte, nothing lost, nothing half."""
+"""8 processes write, read, delete and sweep one folder for 20 seconds: nothing wrong, lost or half-written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = 500
 """Entries that every process saves and reads, and none deletes: none of them may ever be missing once saved."""
 
 DELETED = 50
-"""Further entries that every process saves and deletes: they may be missing, but never half or wrong."""
+"""Further entries that every process saves and deletes: they may be missing, but never half-written or wrong."""
 
 HOUR = 3_600.0
 
@@ -41,7 +41,7 @@ class Counts:
 
 
 def work(root: str, seed: int) -> Counts:
-    """Do at random what agents and clean-up jobs do, until the time is over."""
+    """Do at random what agents and clean-up jobs do, until time is up."""
     storage, chance, counts = FileStorage(root), random.Random(seed), Counts()  # noqa: S311 - no secret
     mine: set[int] = set()
     end = time.monotonic() + SECONDS

@@ -1,4 +1,4 @@
-"""What earlier versions left, unpacked, and what must hold of it: see ``make``, which wrote it."""
+"""Unpacks what earlier versions left, and checks what must hold of it. ``make`` wrote it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 PLACE = "{folder}"
-"""Stands for the folder of an archive, where a storage shows its path: it is another one at every unpacking."""
+"""Stands for the folder of an archive wherever a storage shows its path: every unpacking has another folder."""
 
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit())
 
@@ -32,7 +32,7 @@ every_version = pytest.mark.parametrize("version", VERSIONS)
 
 @dataclass(frozen=True)
 class Left:
-    """What one version left in one storage, or of one conversation."""
+    """What one version left in one storage, or for one conversation."""
 
     folder: Path
     results: Sequence[dict[str, Any]]
@@ -44,7 +44,7 @@ class Left:
 
 
 SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-"""What the first patches of Python 3.10 and 3.11 lack."""
+"""The first patch releases of Python 3.10 and 3.11 have no filters."""
 
 
 def left_by(version: str, name: str, folder: Path) -> Left:
@@ -59,7 +59,7 @@ def left_by(version: str, name: str, folder: Path) -> Left:
 
 
 def check_storage(storage: Storage | NamesReferences, left: Left) -> None:
-    """Fail unless everything is read: whole and in parts, in its scope alone, and no placeholder leaves again."""
+    """Fail unless everything can be read whole and in parts, only in its scope, and no placeholder is offloaded."""
     offloader = Offloader(storage, policies={"*": Always()})
     assert left.results
     for result in left.results:
@@ -72,7 +72,7 @@ def check_storage(storage: Storage | NamesReferences, left: Left) -> None:
 
 
 def check_conversation(offloader: Offloader, left: Left) -> None:
-    """Fail unless every content of a conversation is read: whole and in parts."""
+    """Fail unless every content of a conversation can be read whole and in parts."""
     (conversation,) = left.results
     scope = tuple(conversation["scope"]) if isinstance(conversation["scope"], list) else conversation["scope"]
     for contents in conversation["contents"]:
@@ -96,6 +96,6 @@ def _check_reads(offloader: Offloader, reads: Sequence[dict[str, Any]], scope: S
 
 
 def make_old(folder: Path) -> None:
-    """Let everything in a folder be a day old, as archives do not keep what a sweep asks for to the second."""
+    """Make everything in a folder a day old: archives do not keep times as precisely as a sweep needs them."""
     for path in folder.rglob("*"):
         os.utime(path, (path.stat().st_atime, time.time() - 86_400))

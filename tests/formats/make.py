@@ -1,13 +1,13 @@
 """Writes what today's version keeps, for every later version to read: ``python -m tests.formats.make``.
 
-Run it once for each release, before it, with all extras and the groups of tests installed. It writes what is missing in
-``<version>/``, and touches no file that exists: what is there was written by that version. Most of ``0.1.0/`` was
-written on 22 November 2026 by 0.1.0 as it was then, before anything of its formats was changed: it still stored
-many texts one by one, with an index, and "many blocks" and the rows of those conversations are so there. What the
-adapters for the OpenAI Agents SDK, Google ADK, Pydantic AI and the Agent Framework keep was added with these.
+Run it once before each release, with all extras and the test groups installed. It writes what is missing in
+``<version>/`` and touches no existing file: that version wrote it. Most of ``0.1.0/`` was written on 22 November 2026
+by 0.1.0 as it was then, before any of its formats changed. It still stored many texts one by one, with an index: "many
+blocks" and the rows of those conversations are stored that way. What the adapters for the OpenAI Agents SDK, Google
+ADK, Pydantic AI and the Agent Framework keep was added together with those adapters.
 
 For each storage and each adapter there are two files. ``NAME.tar.gz`` is the folder as the storage or the framework
-left it; a server's content is in it as JSON. ``NAME.json`` says what was offloaded, under which references, and what
+left it; it holds a server's content as JSON. ``NAME.json`` says what was offloaded, under which references, and what
 reading it must show.
 """
 
@@ -106,11 +106,11 @@ RESULTS: dict[str, tuple[str, tuple[Block, ...], list[tuple[int, dict[str, Any],
     ),
     "default scope": ("default", (TextBlock(numbered_lines(40)),), [(0, {"pattern": "^line 7 of"}, "line 7 of 40")]),
 }
-"""By name: the scope, the blocks, and reads of the references that result: which, its arguments, what it must show."""
+"""By name: scope, blocks, and reads of the resulting references: which one, its arguments, what it must show."""
 
 
 def fill(storage: Storage | NamesReferences, folder: Path, *, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Offload every result into ``storage``; return what the manifest says of it."""
+    """Offload every result into ``storage``; return what the manifest says about it."""
     offloader = Offloader(storage, policies={"*": Always()}, show_path=False)
     found = []
     for name, (scope, blocks, reads) in RESULTS.items():
@@ -139,14 +139,14 @@ def fill(storage: Storage | NamesReferences, folder: Path, *, without: tuple[str
 
 
 def content_of(offloader: Offloader, reference: str, scope: Scope, folder: Path) -> dict[str, Any]:
-    """Return what the manifest says of one content; that of an index may hold paths, too."""
+    """Return what the manifest says about one content. The content of an index may hold paths."""
     content = offloader.load(reference, scope=scope)
     digest = hashlib.sha256(content.data.replace(bytes(folder), PLACE.encode())).hexdigest()
     return {"reference": reference, "content_type": content.content_type, "sha256": digest}
 
 
 def placed(found: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """Return what a manifest says, with ``PLACE`` in the place of the folder's path."""
+    """Return what a manifest says, with ``PLACE`` in place of the folder's path."""
     written: list[dict[str, Any]] = json.loads(json.dumps(found).replace(str(folder), PLACE))
     return written
 
@@ -238,11 +238,11 @@ MARKER = "line 1,000 of 2,000"
 TEXT = numbered_lines(2_000)
 IMAGE = noise(3_000)
 ROWS = [json.dumps({"row": number, "what": "x" * 100}) for number in range(200)]
-"""What the tools of each conversation return: a text, an image behind a text, one text a row."""
+"""What the tools of each conversation return: a text, a text followed by an image, and one text per row."""
 
 
 def told(offloader: Offloader, references: list[list[str]], scope: Scope, folder: Path) -> list[dict[str, Any]]:
-    """Return what the manifest says of a conversation whose messages hold these references."""
+    """Return what the manifest says about a conversation whose messages hold these references."""
     assert [len(one) for one in references] == [1, 2, 1], references
     contents = [[content_of(offloader, reference, scope, folder) for reference in one] for one in references]
     reads = [
@@ -344,7 +344,7 @@ def haystack_with_a_store(folder: Path) -> list[dict[str, Any]]:
 
 
 STEP: list[tuple[str, dict[str, Any]]] = [("text", {}), ("picture", {}), ("rows", {})]
-"""What the model calls at once, where a scripted server plays it."""
+"""What the model calls at once, if a scripted server plays the model."""
 
 
 def openai_agents(folder: Path) -> list[dict[str, Any]]:
