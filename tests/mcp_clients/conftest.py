@@ -1,4 +1,4 @@
-"""Fixtures: the scripted model, and a process for each framework, all for as long as the tests run."""
+"""Fixtures: the scripted model and a process for each framework, which last as long as the tests run."""
 
 from __future__ import annotations
 

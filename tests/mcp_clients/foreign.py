@@ -34,7 +34,7 @@ __all__ = ("ENVIRONMENTS", "TOKEN", "ForeignAgent", "Job", "serving_on_a_port", 
 FOLDER = Path(__file__).parent
 
 ENVIRONMENTS = Path(os.environ.get("COATCHECK_MCP_CLIENTS", ""))
-"""Where the session installed the frameworks, an environment for each."""
+"""Where the session installed the frameworks, each in its own environment."""
 
 TOKEN = "the-token"  # noqa: S105 - a test's
 
@@ -48,7 +48,7 @@ class ForeignAgent:
     """A process that runs one conversation after another."""
 
     def __init__(self, framework: str) -> None:
-        """Start the framework's program of ``agents`` in the environment of that name."""
+        """Start the framework's program from ``agents``, in the environment named after the framework."""
         command = [ENVIRONMENTS / framework / "bin/python", FOLDER / f"agents/{framework}_agent.py"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -78,7 +78,7 @@ class ForeignAgent:
 
 @asynccontextmanager
 async def serving_on_pipes(front: Server[Any]) -> AsyncIterator[Mapping[str, Any]]:
-    """Serve clients that start a command: on the very pipes that they made for it, from this process."""
+    """Serve clients that start a command, from this process, over the pipes that they made for that command."""
 
     async def serve(stream: SocketStream) -> None:
         assert isinstance(stream, UNIXSocketStream)

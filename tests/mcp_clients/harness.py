@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
-from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+from mcp.client._memory import InMemoryTransport  # what Client itself uses for a server in this process
 
 from coatcheck import TextBlock
 from coatcheck_mcp import Proxy, Upstream
@@ -58,7 +58,7 @@ class ForeignHarness:
             return replace(transcript, received=tuple(map(without_prefix, transcript.received)), answer=answer)
 
     def _answer(self, serving: ExitStack, result: Returned) -> dict[str, str]:
-        """Return what a tool says to the user, and a model that says it, for who passes the question on to another."""
+        """Return a tool's answer to the user, and a model that gives it, for agents that pass the question on."""
         text = text_of(result)
         conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
         return {"text": text, "model": conversation.base_url}
@@ -95,5 +95,5 @@ def text_of(result: Returned) -> str:
 
 
 def without_prefix(received: Received) -> Received:
-    """Return a tool result without Strands' word before what any failing tool says, which ours says too."""
+    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
     return replace(received, text=received.text.removeprefix("Error: "))

@@ -1,4 +1,4 @@
-"""``coatcheck mcp`` itself, on stdio and on a port, in front of a real server, for agents that do not know of it."""
+"""``coatcheck mcp`` itself, on stdio and on a port, in front of a real server, for agents that do not know about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STEP = [("read_log", {"number": 1}), ("read_log", {"number": 2}), ("list_rows", 
 
 @contextmanager
 def proxy(folder: Path, transport: str, scope: str) -> Iterator[Mapping[str, Any]]:
-    """Yield how an agent reaches the proxy: the command that it starts, or the URL where it runs."""
+    """Yield how an agent reaches the proxy: the command to start, or the URL where the proxy runs."""
     settings = folder / "coatcheck.toml"
     settings.write_text("[tools.draw]\nalways = true\n", encoding="utf-8")
     options = [f"--storage={folder / 'store'}", f"--scope={scope}", f"--config={settings}"]
@@ -88,7 +88,7 @@ def converse(agent: ForeignAgent, server: ScriptedServer, address: Mapping[str, 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("framework", ["langchain", "strands"])
-def test_large_results_leave_are_read_back_and_stay_in_their_scope(
+def test_large_results_are_offloaded_read_back_and_stay_in_their_scope(
     request: pytest.FixtureRequest, server: ScriptedServer, tmp_path: Path, *, framework: str, transport: str
 ) -> None:
     agent: ForeignAgent = request.getfixturevalue(framework)

@@ -1,7 +1,7 @@
-"""Clients that people use, from npm, with the entries of docs/mcp-clients.md: what the model of each gets to see.
+"""Clients that people use, from npm, with the entries of docs/mcp-clients.md: what each one's model gets to see.
 
-Each is asked to call tools of a public server, by a scripted model in the wire format that the client speaks. The
-proxy and all that it stores are in a home of the test's own.
+A scripted model, in the wire format that the client speaks, asks each client to call tools of a public server. The
+proxy and everything that it stores are in the test's own home directory.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class CodexServer(ScriptedServer):
 
 
 def serving(make: Callable[[], ScriptedServer]) -> Serve:
-    """Return what serves a script as ``scripted_api`` does, in another wire format."""
+    """Return a function that serves a script as ``scripted_api`` does, in another wire format."""
 
     @contextmanager
     def served(script: Script) -> Iterator[tuple[str, list[list[str]]]]:
@@ -82,19 +82,19 @@ def serving(make: Callable[[], ScriptedServer]) -> Serve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """How a client is told of the server ``files`` and of its model, and how it is asked for one answer."""
+    """How to tell a client about the server ``files`` and its model, and how to ask it for one answer."""
 
     command: Sequence[str]
-    """Below the folder of npm packages."""
+    """A program from the folder of npm packages, and its arguments."""
 
     tool: str
-    """What its model calls a tool."""
+    """How a tool is named for its model."""
 
     files: Callable[[str, Sequence[str]], Mapping[str, str]]
-    """Gets the model's address and the server's command; returns the contents of files below the home."""
+    """Gets the model's address and the server's command; returns the contents of files in the home directory."""
 
     env: Callable[[str], Mapping[str, str]]
-    """Gets the model's address."""
+    """Gets the model's address; returns variables of the environment."""
 
     serve: Serve
     """Serves the script in the wire format that the client speaks."""
@@ -103,7 +103,7 @@ class Client:
     """What ``coatcheck mcp install`` calls it, if that makes the entry."""
 
     sessions: str | None = None
-    """Where it keeps its sessions below the home, if ``coatcheck replay`` reads them."""
+    """Where in the home directory it keeps its sessions, if ``coatcheck replay`` reads them."""
 
 
 def entry_of(section: str, server: Sequence[str]) -> str:
@@ -133,7 +133,7 @@ def codex_files(url: str, server: Sequence[str]) -> Mapping[str, str]:
         env_key = "SCRIPTED_KEY"
         wire_api = "responses"
     """
-    # So that the first question waits for the server, and nobody is asked for each call.
+    # The first question waits for the server, and no call needs approval.
     asked = 'required = true\ndefault_tools_approval_mode = "approve"\n'
     return {".codex/config.toml": model + entry_of("Codex", server) + asked}
 
@@ -166,7 +166,7 @@ CLIENTS = {
             "ANTHROPIC_API_KEY": "none",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
-            "MCP_CONNECTION_NONBLOCKING": "false",  # else the scripted model calls before the server is there
+            "MCP_CONNECTION_NONBLOCKING": "false",  # else the scripted model calls a tool before the server is there
             "MCP_CONNECT_TIMEOUT_MS": "60000",
         },
         serve=scripted_api,
@@ -219,7 +219,7 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
             case 2:
                 found = re.findall(r"\w+-[0-9a-f]{16}-[0-9a-f]{4}", results[1])
                 if len(found) != 1:
-                    return None  # what came instead is shown below
+                    return None  # the assertion below shows what came instead
                 asked: dict[str, object] = {"reference": found[0], "pattern": "line 20000 of"}
                 return client.tool.format(RETRIEVAL_TOOL), asked
             case _:

@@ -1,4 +1,4 @@
-"""A server with all that the protocol's conformance tool asks for; each name is the tool's."""
+"""A server with everything that the protocol's conformance tool asks for, under the names that the tool expects."""
 
 # ruff: noqa: ANN401 - what the library passes is of any type
 

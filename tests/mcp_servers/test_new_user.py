@@ -23,7 +23,7 @@ PROGRAM = FOLDER / "user/bin/coatcheck"
 
 
 @pytest.mark.parametrize("writes", ["install", "by hand"])
-async def test_a_result_of_one_megabyte_leaves_and_is_read_back(tmp_path: Path, writes: str) -> None:
+async def test_a_result_of_one_megabyte_is_offloaded_and_read_back(tmp_path: Path, writes: str) -> None:
     project, home = tmp_path / "project", tmp_path / "home"
     (project / ".cursor").mkdir(parents=True)
     home.mkdir()

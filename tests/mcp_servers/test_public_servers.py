@@ -1,7 +1,8 @@
-"""Servers that nobody here wrote, each asked the same with and without the proxy: ``nox -s mcp_servers``.
+"""Servers written by others, each asked the same with and without the proxy: ``nox -s mcp_servers``.
 
-The answers must be the same JSON, key for key in the same order, but for what left, for the schemas of what may leave,
-and for what is another thing each time, such as the hour. A message is a line: both sides are pipes without a library.
+The answers must be the same JSON, with the keys in the same order, except for offloaded results, output schemas of
+tools, the retrieval tool, and what differs each time, such as the time of day. Messages are lines on pipes; no library
+is in between.
 """
 
 # ruff: noqa: ANN401 - lines are any JSON
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
 
 FOLDER = Path(os.environ.get("COATCHECK_MCP_SERVERS", ""))
-"""Where the session installed them: ``python`` and ``sqlite``, environments, and ``node_modules``."""
+"""Where the session installed the servers: the environments ``python`` and ``sqlite``, and ``node_modules``."""
 
 BROWSER = os.environ.get("COATCHECK_BROWSER")
 """A Chromium, where there is one."""
@@ -60,7 +61,7 @@ def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[str, dict[str, Any]]]]]:
-    """Return the command of each server, and what it is asked next to its lists; the last call is of much."""
+    """Return each server's command, and what to ask besides its lists. For ``LARGE`` the last result is offloaded."""
     files = folder / "files"
     thought = {"nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 2}
     message = {"messageType": "error", "includeImage": True}
@@ -139,7 +140,7 @@ LARGE = {
     "playwright": "browser_snapshot",
     "sqlite": "read_query",
 }
-"""The tool of each whose last result is above the limit."""
+"""The servers whose last result is above the limit, each with the tool that returns it."""
 
 
 def converse(command: list[str], requests: list[tuple[str, dict[str, Any]]], folder: Path) -> list[Any]:
@@ -174,13 +175,13 @@ def write(process: subprocess.Popen[bytes], message: object) -> None:
 
 
 def comparable(answer: Any) -> str:
-    """Return an answer without the time of day, and without what the page says the proxy takes away or adds."""
+    """Return an answer without the time of day, and without what the proxy removes or adds according to the page."""
     answer.get("capabilities", {}).pop("tasks", None)
     tools = [tool for tool in answer.get("tools", []) if tool["name"] != RETRIEVAL_TOOL]
     if tools:
         plain = [{key: value for key, value in tool.items() if key != "outputSchema"} for tool in tools]
         answer = {**answer, "tools": plain}
-    is_first = "protocolVersion" in answer  # that answer is made by the library
+    is_first = "protocolVersion" in answer  # the library makes that answer
     return CLOCK.sub("", json.dumps(answer, sort_keys=is_first))
 
 
@@ -211,14 +212,16 @@ NAMES = ["time", "git", "sqlite", "fetch", "filesystem", "memory", "everything",
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_server_answers_the_same_but_for_what_left(folder: Path, site: str, name: str) -> None:
+def test_a_server_answers_the_same_through_the_proxy_except_for_offloaded_results(
+    folder: Path, site: str, name: str
+) -> None:
     if name == "playwright" and BROWSER is None:
         pytest.skip("needs a Chromium, such as Debian's")
     command, asked = commands(folder, site)[name]
     requests = [*LISTS, *asked]
     proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
     direct, through = converse(command, requests, folder), converse(proxy, requests, folder)
-    direct[0]["capabilities"].pop("experimental", None)  # its messages are in no version of the protocol
+    direct[0]["capabilities"].pop("experimental", None)  # no version of the protocol has its messages
     if name in LARGE:
         shown, whole = through.pop(), direct.pop()
         (reference,) = shown["_meta"]["coatcheck"]["references"]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp import ClientSession
 
 MAX_STEPS = 2_000
-"""A model that reads page after page makes many steps."""
+"""A model that reads page after page takes many steps."""
 
 
 async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def connection_to(server: Mapping[str, Any]) -> Connection:
 
 
 def ask_to_keep(session: ClientSession, names: list[str]) -> None:
-    """Send ``_meta`` with calls of some tools: the adapter passes none on."""
+    """Send ``_meta`` with calls of some tools: LangChain's adapter for MCP passes none on."""
     call = session.call_tool
 
     async def call_tool(name: str, *arguments: Any, **options: Any) -> Any:
@@ -88,7 +88,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = asyncio.run(converse(json.loads(line)))
-        except Exception as error:  # noqa: BLE001 - told to the test
+        except Exception as error:  # noqa: BLE001 - reported to the test
             answer = {"error": repr(error)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

@@ -58,7 +58,7 @@ def model_at(url: str) -> OpenAIModel:
 
 
 def delegate(name: str, url: str) -> Any:  # noqa: ANN401 - a tool
-    """Return what gives an answer to the user in Strands: an agent to which the question is passed on."""
+    """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
     agent = Agent(model_at(url), callback_handler=None)
     return agent.as_tool(name=name, description="Answers.", delegate=True)
 
@@ -67,7 +67,7 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = converse(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - told to the test
+        except Exception as error:  # noqa: BLE001 - reported to the test
             answer = {"error": repr(error)}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
