@@ -70,25 +70,25 @@ def modules(folder: str) -> list[Module]:
 
 
 FRAMEWORKS = {
-    "coatcheck_adk": {"google", "pydantic_core"},  # ADK makes JSON of results with pydantic
-    "coatcheck_agent_framework": {"agent_framework", "pydantic"},  # the framework takes schemas as models of pydantic
+    "coatcheck_adk": {"google", "pydantic_core"},  # ADK turns results into JSON with pydantic
+    "coatcheck_agent_framework": {"agent_framework", "pydantic"},  # the framework takes schemas as pydantic models
     "coatcheck_claude": {"claude_agent_sdk"},
     "coatcheck_haystack": {"haystack"},
     "coatcheck_langchain": {"langchain", "langchain_core", "langgraph"},
-    # FastMCP brings the protocol's own packages, and what they speak with; tomli reads TOML on Python 3.10.
+    # FastMCP brings the protocol's own packages and those of its transports; tomli reads TOML on Python 3.10.
     "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
-    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # which makes errors and JSON of results
+    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # pydantic makes errors, and JSON of results
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
 }
-"""Each adapter's own framework: what it may import next to the standard library and coatcheck's public names."""
+"""Each adapter's own framework: what it may import besides the standard library and coatcheck's public names."""
 
 SHARED_PACKAGES = ("haystack_integrations",)
 """Namespace packages in ``adapters`` that belong to a framework; what we add to one belongs to our adapter for it."""
 
 
 def adapter_packages() -> list[str]:
-    """Return the import packages of ours in ``adapters``."""
+    """Return our own import packages in ``adapters``."""
     others = {*SHARED_PACKAGES, "__pycache__"}
     return sorted(path.name for path in (ROOT / "adapters").iterdir() if path.is_dir() and path.name not in others)
 

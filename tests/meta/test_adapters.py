@@ -1,4 +1,4 @@
-"""That adapters stay two conversions and one hook: short, and without a function that is written twice."""
+"""Adapters stay two conversions and one hook: they are short, and no function is written twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LINES = 250
-"""Of code, without blank lines, comments and docstrings."""
+"""Of code, not counting blank lines, comments and docstrings."""
 
 MIN_FUNCTIONS = 150
 """Fewer than this means that the walk went wrong."""
@@ -112,7 +112,7 @@ NAMING_ALL = {
     "src/coatcheck/adapting/compaction.py": None,
     "src/coatcheck/scopes.py": None,
 }
-"""Files that name every framework, and what ends the part that does."""
+"""Files that name every framework, and what ends the part that names them."""
 
 
 def page_of(package: str) -> str:
@@ -144,7 +144,7 @@ def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str)
 
 @pytest.mark.parametrize("page", NAMING_ALL)
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
-def test_what_is_said_of_all_frameworks_names_an_adapters(package: str, page: str) -> None:
+def test_a_file_about_all_frameworks_names_the_framework_of_each_adapter(package: str, page: str) -> None:
     title = (ROOT / "docs/frameworks" / page_of(package)).read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
     words = (ROOT / page).read_text("utf-8").split(NAMING_ALL[page] or "\0")[0].replace('"', " ").split()
@@ -163,7 +163,7 @@ test runs Haystack's tools of MCP servers."""
 
 
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
-def test_every_adapter_has_the_tests_that_all_have(package: str) -> None:
+def test_every_adapter_has_the_tests_that_all_adapters_share(package: str) -> None:
     found = {path.name for path in (ROOT / "tests/adapters").glob("*/test_*.py") if package in path.read_text("utf-8")}
 
     missing = TESTS_OF_ALL - found - ELSEWHERE.get(package, set())

@@ -1,4 +1,4 @@
-"""That the benchmarks still run: all that needs no other package, on next to nothing, and every name they use."""
+"""The benchmarks still run: everything that needs no other package, on tiny inputs, and every name they use exists."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HERE = Environments(pythons={CORE: sys.executable})
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """Return what a run gives that is as short as one can be."""
+    """Return the results of the shortest possible run."""
     folder = tmp_path_factory.mktemp("bench")
     systems = {name: SYSTEMS[name] for name in (LIMIT, OURS)}
     with Processes(systems, HERE, variables={"TMPDIR": str(folder)}) as processes:
@@ -80,7 +80,7 @@ def test_what_ours_is_compared_with_is_measured_too(results: Results) -> None:
     assert literal in (results.figures if shutil.which("rg") else results.missing)
 
 
-def test_results_are_the_same_after_they_were_kept(results: Results, tmp_path: Path) -> None:
+def test_results_are_the_same_after_being_written_and_read(results: Results, tmp_path: Path) -> None:
     results.write(tmp_path / "results.json")
 
     assert Results.read(tmp_path / "results.json") == results
@@ -126,10 +126,10 @@ def test_a_spread_is_that_of_the_middle_half() -> None:
     assert Spread.of([7.0]) == Spread(median=7.0, low=7.0, high=7.0, runs=1)
 
 
-def test_memory_counts_what_was_allocated_meanwhile_even_if_it_is_gone(tmp_path: Path) -> None:
+def test_memory_counts_what_was_allocated_even_if_it_was_freed_since(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(60_000_000))
-    assert whole(file) == 60_000_000  # an earlier peak, which is to be forgotten
+    assert whole(file) == 60_000_000  # an earlier peak, which must not count
 
     with watched_memory() as idle, file.open("rb") as opened:
         while opened.read(1_000_000):
@@ -229,7 +229,7 @@ def test_a_text_has_one_odd_place_and_the_size_that_was_asked_for(kind: str, tmp
     assert corpus.fresh(text, kind=kind, run=1) != corpus.fresh(text, kind=kind, run=2)
 
 
-def test_importing_measures_no_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_time_to_compile_is_not_counted_as_import_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "compiled.py").touch()
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 

@@ -1,4 +1,4 @@
-"""What ARCHITECTURE.md and CONTRIBUTING.md name is there: files, and the names that they send people to."""
+"""Everything that ARCHITECTURE.md and CONTRIBUTING.md name exists: files, and the names that they point people to."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 BASES = ("", "src/coatcheck", "src/coatcheck/core", "adapters/coatcheck_langchain")
-"""Where paths begin: the last is the adapter that the path leads through."""
+"""The folders that file names start from. The last is the adapter in "The path of one tool result"."""
 
 ANYWHERE = ("src", "adapters", "tests")
-"""Where a file may be that is named without its folder."""
+"""Where a file that is named without its folder may be."""
 
 OTHERS = frozenset({"PYENV_VERSION", "text/", "yield"})
-"""What others define: pyenv, a MIME type, Python."""
+"""Names that others define: pyenv, a MIME type, Python."""
 
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _PATH = re.compile(r"[\w.<>*-]+(/[\w.<>*-]*)+|[\w<>*-]+\.(py|md|toml|typed|yml|json)")
@@ -51,7 +51,7 @@ def is_there(path: str) -> bool:
 
 @cache
 def known() -> frozenset[str]:
-    """Return every name that our code defines or has as a string; members of classes and modules with those as well."""
+    """Return every name that our code defines or has as a string; members also as ``Owner.name``."""
     found = set(
         re.findall(r"\w+", "".join((ROOT / name).read_text("utf-8") for name in ("mkdocs.yml", "pyproject.toml")))
     )

@@ -54,7 +54,7 @@ def test_every_name_in_all_exists(module: Module) -> None:
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
 
 
-def test_what_a_module_takes_from_another_is_offered_there() -> None:
+def test_a_module_offers_every_name_that_others_take_from_it() -> None:
     offered = {module.name: declared_all(module) for module in SOURCE}
     taken = {
         f"{found.module}.{found.name}"

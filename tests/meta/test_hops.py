@@ -1,4 +1,4 @@
-"""That ``benchmarks.hops`` counts what it says it counts."""
+"""``benchmarks.hops`` counts what it says it counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _here(path: str) -> str | None:
 
 
 def _outer() -> int:
-    return sum(_inner(number) for number in range(3)) + len(list(map(lambda each: each, _numbers())))  # noqa: C417 - a lambda is to be counted
+    return sum(_inner(number) for number in range(3)) + len(list(map(lambda each: each, _numbers())))  # noqa: C417 - the test counts this lambda
 
 
 def _inner(number: int) -> int:
@@ -31,7 +31,7 @@ def _numbers() -> Iterator[int]:
     yield 2
 
 
-def test_a_function_counts_once_and_what_has_no_name_counts_to_it() -> None:
+def test_a_function_counts_once_together_with_its_lambdas_and_generator_expressions() -> None:
     way = walk(_outer, _here)
 
     assert [function for _, function in way.functions] == ["_outer", "_inner", "_numbers"]
@@ -39,7 +39,7 @@ def test_a_function_counts_once_and_what_has_no_name_counts_to_it() -> None:
     assert way.depth == 4, "this test, outer, its generator expression, inner"
 
 
-def test_a_generator_that_goes_on_is_one_call() -> None:
+def test_a_generator_that_is_resumed_is_one_call() -> None:
     assert walk(lambda: list(_numbers()), _here).calls == 2, "the lambda and the generator"
 
 
@@ -52,11 +52,11 @@ def test_functions_on_other_threads_count_too() -> None:
     assert ("here", "_inner") in walk(work, _here).functions
 
 
-def test_no_other_files_count() -> None:
+def test_other_files_do_not_count() -> None:
     assert not walk(_outer, lambda _: None).functions
 
 
-def test_blank_lines_comments_and_docstrings_are_no_code(tmp_path: Path) -> None:
+def test_blank_lines_comments_and_docstrings_are_not_code(tmp_path: Path) -> None:
     module = tmp_path / "module.py"
     code = ["x = 1  # a comment behind it", "def f():", "    return (", "        x", "    )"]
     module.write_text("\n".join(['"""Head."""', "", "# A comment.", *code[:2], '    """Do it."""', *code[2:], ""]))

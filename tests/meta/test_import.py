@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _LIBRARIES = {"boto3", "fsspec", "jmespath", "opentelemetry", "re2", "rich", "tiktoken", "typer"}
 HEAVY = _LIBRARIES.union(*FRAMEWORKS.values())
-"""What only those pay for who use it."""
+"""What only its users should pay for."""
 
 _LATER = """
     asyncio coatcheck.core.preview coatcheck.core.reading coatcheck.engine.cleanup coatcheck.engine.offloading
     gzip hashlib importlib.resources json orjson ssl subprocess tempfile uuid
 """
 LATER = frozenset(_LATER.split())
-"""What is loaded with the first offloader, or the first result that leaves."""
+"""What the first offloader loads, or the first result that is offloaded."""
 
 ROUNDS = 7
 
@@ -45,7 +45,7 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY | LATER)
 
 
-def test_an_offloader_loads_no_way_to_preview_or_read_before_it_is_needed() -> None:
+def test_an_offloader_loads_no_code_to_preview_or_read_before_it_is_needed() -> None:
     loaded = loaded_by(
         "from coatcheck import FileStorage, Kept, Offloader, TextBlock\n"
         "offloader = Offloader(FileStorage('unused'))\n"
@@ -58,7 +58,7 @@ def test_an_offloader_loads_no_way_to_preview_or_read_before_it_is_needed() -> N
     )
 
 
-def test_what_is_loaded_later_is_what_offloading_needs(tmp_path: Path) -> None:
+def test_offloading_loads_every_module_that_the_import_leaves_for_later(tmp_path: Path) -> None:
     loaded = loaded_by(
         "import asyncio\n"
         "from coatcheck import FileStorage, Offloader, TextBlock\n"
@@ -69,13 +69,13 @@ def test_what_is_loaded_later_is_what_offloading_needs(tmp_path: Path) -> None:
     assert loaded >= LATER
 
 
-def test_import_takes_no_longer_than_that_of_asyncio_which_every_agent_loads() -> None:
-    # Measured: 13 ms and 35 ms. Against each other, because a slow or busy machine takes three times as long for both.
+def test_import_takes_no_longer_than_asyncio_which_every_agent_loads() -> None:
+    # Measured: 13 ms and 35 ms. Compared with each other, because a slow or busy machine triples both.
     assert _seconds_of_import("coatcheck") <= _seconds_of_import("asyncio")
 
 
 def _seconds_of_import(module: str) -> float:
-    """Return the processor time that an import takes, the least of several."""
+    """Return the processor time of an import, the least of several runs."""
     code = f"import time; began = time.process_time(); import {module}; print(time.process_time() - began)"
     return min(float(run(code)) for _ in range(ROUNDS))
 

@@ -1,8 +1,8 @@
 """What must be there once coatcheck is installed, from the sources or from the wheel.
 
-`nox -s wheel` runs this against the built wheel, with ``COATCHECK_EXPECT_WHEEL`` set to the folder of the sources, to
-which nothing else leads. It asks for what packaging can break: missing files, names that do not load, the command. What
-the code does once it is there, the other tests prove on the sources.
+`nox -s wheel` runs this against the built wheel. It sets ``COATCHECK_EXPECT_WHEEL`` to the folder of the sources, to
+which nothing else leads. The tests check what packaging can break: missing files, names that do not load, the command.
+The other tests prove, on the sources, what the installed code does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ OF_EXTRAS = {
     "rich",
     "typer",
 }
-"""What modules of ``coatcheck`` import at their top that an extra brings. Clients of storages are imported later."""
+"""Packages of extras that modules of ``coatcheck`` import at the top. Clients of storages are imported later."""
 
 
 @pytest.mark.skipif(SOURCES is None, reason="runs from the sources; `nox -s wheel` sets COATCHECK_EXPECT_WHEEL")
@@ -66,7 +66,7 @@ def test_every_file_of_the_sources_is_in_the_wheel() -> None:
 def test_every_module_loads_or_lacks_an_extra() -> None:
     names = [found.name for found in walk_packages(coatcheck.__path__, "coatcheck.", onerror=lambda _: None)]
 
-    lacking = {name: _lacking(name) for name in names if not name.endswith(".__main__")}  # which is the program
+    lacking = {name: _lacking(name) for name in names if not name.endswith(".__main__")}  # the program itself
     assert {module for module in lacking.values() if module} <= OF_EXTRAS
     assert len(names) > 80
 

@@ -1,7 +1,7 @@
 """Who may import whom. To add a module, put it on the side of the line where it belongs; do not move the line.
 
-The pure modules hold every decision and every word that the model reads. They see values only, so that all of it can be
-tested with values only, and comes out the same in every framework.
+The pure modules hold every decision and every word that the model reads. They see values only, so all of it can be
+tested with values only, and is the same in every framework.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PURE = "coatcheck.core"
 """The package that neither does I/O nor reads a clock, a random source or the environment."""
 
 PURE_NEEDS = frozenset({"coatcheck.core.forks", "coatcheck.core.lazy", "coatcheck.core.vocabulary"})
-"""``tokens`` asks ``vocabulary`` for ranks: data that ships with the package, read from disk at the first count. And a
-fork waits for whatever is imported inside a function."""
+"""``tokens`` asks ``vocabulary`` for ranks: data that ships with the package, read from disk at the first count.
+``lazy`` imports inside functions, and ``forks`` makes a fork wait for such imports."""
 
 _PURE_STANDARD_LIBRARY = """
     __future__ abc base64 binascii bisect codecs collections contextlib copy csv dataclasses decimal difflib enum
@@ -109,7 +109,7 @@ def test_a_pure_module_imports_pure_modules_only(module: Module) -> None:
 
 
 LAYERS = {"coatcheck.storage": {PURE}, "coatcheck.engine": {PURE, "coatcheck.storage"}}
-"""What each package may import of ours besides itself, for types too."""
+"""Which of our packages each package may import besides itself, even for types."""
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_layer_imports_only_those_below_it(module: Module) -> None:
     assert not places(module, wrong), f"{layer} may import {sorted(LAYERS[layer])} only"
 
 
-def test_no_module_of_the_core_imports_itself_by_a_detour_not_even_for_types() -> None:
+def test_modules_of_the_core_form_no_import_cycle_not_even_for_types() -> None:
     names = {module.name for module in SOURCE if within(module.name, PURE)}
     imported = {
         module.name: {
@@ -178,7 +178,7 @@ def test_only_the_vocabulary_loads_tiktoken_and_only_when_it_is_needed(module: M
     assert not places(module, wrong), "tiktoken takes 150 ms to import, and small results never need it"
 
 
-def test_every_adapter_says_which_framework_is_its_own() -> None:
+def test_every_adapter_has_its_framework_listed() -> None:
     assert sorted(FRAMEWORKS) == adapter_packages(), "FRAMEWORKS in tests/meta/source_tree.py"
     assert sorted(ADAPTER_OF) == sorted(SHARED_PACKAGES), "ADAPTER_OF in tests/meta/source_tree.py"
 
@@ -202,14 +202,14 @@ def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -
 
 
 @pytest.mark.parametrize("module", [module for module in SOURCE if not within(module.name, PROGRAM)], ids=by_name)
-def test_a_fork_waits_for_what_is_loaded_when_it_is_needed(module: Module) -> None:
-    """A child that is forked while another thread loads a module hangs where it needs that module."""
+def test_a_fork_waits_for_modules_that_are_loaded_on_demand(module: Module) -> None:
+    """A child that is forked while another thread loads a module hangs when it needs that module."""
     unguarded = [
         found.lineno
         for function in ast.walk(module.tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for found in _imports_without_loading(function)
-        # Whoever awaits anything has loaded asyncio long before.
+        # Code that awaits anything has loaded asyncio long before.
         if not (isinstance(function, ast.AsyncFunctionDef) and ast.unparse(found) == "import asyncio")
     ]
 
@@ -217,7 +217,7 @@ def test_a_fork_waits_for_what_is_loaded_when_it_is_needed(module: Module) -> No
 
 
 def _imports_without_loading(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Yield the imports in a function, but for those in a function within it and those that a fork waits for."""
+    """Yield the imports in a function, except those in nested functions and those that a fork waits for."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import | ast.ImportFrom):
             yield child

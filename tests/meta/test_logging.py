@@ -1,4 +1,4 @@
-"""What no log of ours repeats: the words of other people's exceptions, which may quote the content of a tool result."""
+"""Our logs never repeat the messages of other people's exceptions, which may quote the content of a tool result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.meta.source_tree import Module, modules
 
 WRITING_TRACEBACKS = {"coatcheck.engine.events": 1}
-"""Calls, by module: that of a listener which raised, and which never had content."""
+"""How many calls a module may have. This one logs a listener that raised; listeners never get content."""
 
 
 def tracebacks(module: Module) -> list[int]:
@@ -21,14 +21,14 @@ def tracebacks(module: Module) -> list[int]:
         and (
             any(keyword.arg == "exc_info" for keyword in node.keywords)
             or (isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"})
-            # With arguments, or it is a future that is asked how it ended.
+            # Only with arguments: without, it asks a future how it ended.
             or (isinstance(node.func, ast.Attribute) and node.func.attr == "exception" and node.args)
         )
     ]
 
 
 @pytest.mark.parametrize("module", [*modules("src"), *modules("adapters")], ids=lambda module: module.name)
-def test_no_exception_is_logged_with_its_words(module: Module) -> None:
+def test_no_exception_is_logged_with_its_message(module: Module) -> None:
     assert len(tracebacks(module)) == WRITING_TRACEBACKS.get(module.name, 0), "use coatcheck.log_failure"
 
 

@@ -1,4 +1,4 @@
-"""That each deliberate fault of ``tests.mutations`` still has its place: code that moves takes its fault along."""
+"""Each deliberate fault of ``tests.mutations`` still has its place: when code moves, its fault must follow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def name_of(mutation: Mutation) -> str:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=name_of)
-def test_a_fault_replaces_code_that_is_there_once_and_names_tests_that_exist(mutation: Mutation) -> None:
+def test_a_fault_replaces_code_that_occurs_once_and_names_tests_that_exist(mutation: Mutation) -> None:
     code = (ROOT / "src/coatcheck" / mutation.file).read_text(encoding="utf-8")
 
     assert code.count(mutation.old) == 1

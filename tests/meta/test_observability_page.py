@@ -1,4 +1,4 @@
-"""The page on observability lists what is there, and nothing else."""
+"""The page on observability lists the telemetry that exists, and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import Sum
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # where those that may still change are
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # holds those that may still change
 from opentelemetry.semconv.attributes import error_attributes
 
 from tests.core.telemetry import Telemetry, run_through_everything
@@ -74,7 +74,7 @@ def test_the_page_names_the_logger_of_each_adapter() -> None:
     assert adapters == {name for name in in_code(PAGE.partition("# Logs\n")[2]) if name.startswith("coatcheck_")}
 
 
-def test_the_lines_for_a_screen_print_metrics_there() -> None:
+def test_the_console_example_prints_metrics() -> None:
     (code,) = (block.text for block in blocks_of(PATH) if "ConsoleMetricExporter" in block.text)
 
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

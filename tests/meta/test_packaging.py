@@ -25,7 +25,7 @@ HEAD_LINES = 10
 HEAD_CHARACTERS = 80
 MIN_FILES = 20
 
-# Each pattern has a class of one character, so that this file does not hold what it looks for.
+# Each pattern has a class of one character, so that this file does not match its own patterns.
 UNWANTED = {
     "a path of one machine": re.compile(r"(?<![\w.])/(?:[r]oot|[w]ork|[h]ome/\w+|[U]sers/\w+)/"),
     "a note to self": re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX)\b"),
@@ -63,7 +63,7 @@ def repository_files() -> list[Path]:
 
 
 EXTRA_OF = {"coatcheck_adk": "google_adk", "coatcheck_openai": "openai_agents"}
-"""For an adapter that has another name than its framework: the extra, as Python can name a folder."""
+"""For adapters whose name differs from their framework's: the extra, spelled as a folder can be in Python."""
 
 
 OF_THE_CORE = {"all", "cli", "otel"}
@@ -79,7 +79,7 @@ def test_every_adapter_is_in_the_wheel() -> None:
     ], "`packages` in pyproject.toml, in the order of the alphabet"
 
 
-def test_a_shared_package_holds_ours_and_nothing_of_its_own() -> None:
+def test_a_shared_package_holds_only_our_own_modules() -> None:
     for package in SHARED_PACKAGES:
         files = [path for path in (ROOT / "adapters" / package).rglob("*") if path.is_file() and path.suffix != ".pyc"]
 
@@ -87,7 +87,7 @@ def test_a_shared_package_holds_ours_and_nothing_of_its_own() -> None:
         assert all("coatcheck" in path.relative_to(ROOT / "adapters").parts for path in files)
 
 
-def test_every_adapter_has_an_extra_and_every_folder_of_adapter_tests_too() -> None:
+def test_every_adapter_has_tests_and_every_folder_of_adapter_tests_has_an_extra() -> None:
     extras = {extra.replace("-", "_") for extra in table("project", "optional-dependencies")}
     tested = {path.name for path in (ROOT / "tests/adapters").iterdir() if path.is_dir() and path.name != "__pycache__"}
     of_adapters = {EXTRA_OF.get(package, package.removeprefix("coatcheck_")) for package in adapter_packages()}
@@ -105,8 +105,8 @@ def test_every_extra_has_tests_of_its_own() -> None:
 
 def test_all_means_every_extra_but_those_that_install_apart() -> None:
     extras = table("project", "optional-dependencies")
-    # FastMCP and Strands need versions of the protocol's package that no environment has both of. The Claude Agent SDK
-    # brings a program of 380 MB.
+    # FastMCP and Strands need different versions of the protocol's package, and an environment has only one. The Claude
+    # Agent SDK brings a program of 380 MB.
     apart = {"claude", "mcp"}
     others = ",".join(sorted(extras.keys() - {"all"} - apart))
 
@@ -154,7 +154,7 @@ def test_no_file_holds(kind: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*SOURCE, *ADAPTERS], ids=lambda module: module.name)
-def test_a_newcomer_sees_what_belongs_into_a_module(module: Module) -> None:
+def test_a_newcomer_sees_what_belongs_in_a_module(module: Module) -> None:
     head = "\n".join(module.path.read_text(encoding="utf-8").splitlines()[:HEAD_LINES])
     docstring = ast.get_docstring(module.tree) or ""
     shown = [line for line in docstring.splitlines() if line and line.strip() in head]
@@ -166,7 +166,7 @@ def test_a_newcomer_sees_what_belongs_into_a_module(module: Module) -> None:
 def test_a_test_file_has_a_head_and_an_end(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
-    # By its text: to parse every test again takes as long as all other rules together.
+    # Checked as text: parsing every test again takes as long as all other rules together.
     assert re.match(r'(#.*\n|\n)*r?"""\S', text), "say in the first line what is tested here"
     assert len(text.splitlines()) < MAX_TEST_LINES, "split it by subject"
 
@@ -177,7 +177,7 @@ def test_an_example_says_what_it_needs(path: Path) -> None:
 
     assert text.startswith("# /// script\n"), "begin with a PEP 723 header, so that `uv run` installs what it needs"
     assert re.search(r'^# +"coatcheck(\[[\w,-]+\])?",?$|^# dependencies = \["coatcheck[\["]', text, re.MULTILINE)
-    # Until the first release anybody could have the name on the package index.
+    # Until the first release, anybody could take the name on the package index.
     assert '\n# [tool.uv.sources]\n# coatcheck = { path = ".." }' in text
 
 

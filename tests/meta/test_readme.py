@@ -22,7 +22,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAX_WORDS = 1_300
 MIN_LINKS = 20
 CAVEAT = "not on the package index yet"
-"""Whoever registers the name first would be installed by a page that does not say it."""
+"""A page without these words would install whatever somebody else registers under the name."""
 
 PROJECT: Any = pyproject()["project"]
 SOURCE = PROJECT["urls"]["Source"]
@@ -45,7 +45,7 @@ def addresses(markdown: str) -> list[str]:
 
 
 def slug(heading: str) -> str:
-    """Return the name under which GitHub and the site know a heading."""
+    """Return the anchor that GitHub and the site give a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
@@ -65,7 +65,7 @@ def test_links_into_the_repository_lead_to_files_and_headings() -> None:
             assert anchor in {"", *map(slug, headings)}, address
 
 
-def test_the_list_of_all_pages_has_each() -> None:
+def test_the_list_of_all_pages_has_every_page() -> None:
     listed = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     pages = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "index.md")
 

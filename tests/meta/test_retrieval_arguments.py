@@ -70,7 +70,7 @@ def test_a_request_holds_every_option_with_its_default() -> None:
     }
 
 
-def test_every_option_that_is_not_given_means_its_default() -> None:
+def test_an_option_that_is_none_means_its_default() -> None:
     assert parse_request(**dict.fromkeys(OPTIONS)) == parse_request() == Request()
 
 
@@ -82,7 +82,7 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
     (LIST, "application/json", {}),
     (LIST, "application/json", {"query": "[*].x"}),
 ]
-"""A content, its type and what is asked of it: every option changes the answer to one of them at least."""
+"""A content, its type and what is asked of it: every option changes the answer to at least one of these."""
 
 PAIRS = [
     pair
@@ -94,7 +94,7 @@ PAIRS = [
 
 
 def _changes(name: str, text: str, content_type: str, asked: dict[str, Any]) -> bool:
-    """Return whether what is answered to ``asked`` changes if an option is added."""
+    """Return whether the answer to ``asked`` changes if an option is added."""
     content = stored(text, content_type)
     without = attempt(partial(content.ask, **asked, budget=9_000))
     given = attempt(partial(content.ask, **{**asked, name: GIVEN[name]}, budget=9_000))
@@ -106,7 +106,7 @@ def _changes(name: str, text: str, content_type: str, asked: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_every_option_changes_what_is_answered(name: str) -> None:
+def test_every_option_changes_some_answer(name: str) -> None:
     changes = [_changes(name, *question) for question in QUESTIONS if name not in question[2]]
 
     assert any(changes), f"`{name}` is accepted and ignored: core/reading/"
@@ -121,7 +121,7 @@ def test_of_two_options_that_go_together_neither_is_ignored(name: str, other: st
 
 
 @pytest.mark.parametrize("name", [name for name, each in OPTIONS.items() if each.excludes is not None])
-def test_options_that_exclude_each_other_are_refused_with_words_that_name_them(name: str) -> None:
+def test_options_that_exclude_each_other_are_refused_with_a_message_that_names_them(name: str) -> None:
     excluded = OPTIONS[name].excludes
     assert excluded is not None
     allowed = {} if excluded.unless is None else {excluded.unless: GIVEN[excluded.unless]}
@@ -143,7 +143,7 @@ def test_an_option_that_selects_by_itself_is_not_mistaken_for_the_whole(name: st
 
 
 @pytest.mark.parametrize("name", [name for name in OPTIONS if {"pattern", name} in map(set, TOGETHER)])
-def test_the_second_page_of_a_search_is_asked_for_with_every_option_of_the_first(name: str) -> None:
+def test_the_next_call_after_a_search_repeats_its_options(name: str) -> None:
     answer = stored("x\n" * 5_000).ask(**{"pattern": "x", name: GIVEN[name]}, budget=300)
 
     assert answer.next_call is not None
@@ -178,7 +178,7 @@ def test_only_options_that_select_by_themselves_are_proposed() -> None:
 @pytest.mark.parametrize(
     "refusal", [wording.NOT_JSON, wording.NUMBER_TOO_LONG, wording.TOO_DEEP, wording.too_large_to_query(2, 1)]
 )
-def test_where_a_query_is_refused_every_other_option_that_is_proposed_is_named(refusal: str) -> None:
+def test_the_refusal_of_a_query_names_every_other_proposed_option(refusal: str) -> None:
     named = re.findall(r"\w+", refusal.rpartition("use ")[2])
 
     assert [name for name in named if name != "or"] == [name for name in PROPOSED if name != "query"]
@@ -227,7 +227,7 @@ def test_the_page_on_the_model_names_every_option() -> None:
 @pytest.mark.parametrize("page", LISTING, ids=[path.stem for path in LISTING])
 def test_a_page_that_lists_the_arguments_names_each(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    # In code: a name may be an English word, too.
+    # Only as code: a name may also be an English word.
     lacking = [name for name in OPTIONS if not re.search(rf'[`"]{name}[`"]|\b{name}\s*[:=]', text)]
 
     assert not lacking, f"{page.relative_to(ROOT)} lists arguments of the retrieval tool without {lacking}"

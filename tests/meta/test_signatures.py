@@ -24,7 +24,7 @@ LIKE_THEIRS = {
     "coatcheck_strands.S3Storage.store",
     "coatcheck_strands.Storage.store",
 }
-"""What takes the place of a framework's own by one changed import takes its arguments as that does."""
+"""Replacements for a framework's own, by one changed import: they take their arguments as the original does."""
 
 PAIRS = {("offload", "aoffload"), ("retrieve", "aretrieve"), ("load", "aload")}
 """Pairs that must be there; any other method with such a twin is held to the same rule."""

@@ -47,7 +47,7 @@ def made_in(tree: ast.AST) -> set[str]:
 
 
 def reached_from(table: str, path: str) -> set[str]:
-    """Return the names that are called in the value of ``table``, and in the functions there that it leads to."""
+    """Return the names that are called in the value of ``table``, and in the functions of the file that it leads to."""
     tree = tree_of(path)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     (value,) = (
@@ -78,7 +78,7 @@ def under_contract() -> set[str]:
 
 
 MIN_TABLES = 2
-"""Of those on docs/storages.md, that every storage is in."""
+"""How many tables on docs/storages.md list every storage."""
 
 
 def test_the_storages_are_found() -> None:
@@ -87,7 +87,7 @@ def test_the_storages_are_found() -> None:
 
 
 @EVERY_STORAGE
-def test_a_storage_can_be_imported_from_the_storages_or_from_the_root(storage: str) -> None:
+def test_a_storage_can_be_imported_from_coatcheck_storage_or_from_the_root(storage: str) -> None:
     exported = {
         name
         for module in modules("src")

@@ -21,7 +21,7 @@ def test_no_part_leads_back_to_itself(package: str) -> None:
     assert not plan.cycles
 
 
-def test_the_house_is_small_enough_to_be_seen_at_a_glance() -> None:
+def test_the_plan_is_small_enough_to_take_in_at_a_glance() -> None:
     plan = plan_of(SOURCE)
 
     assert len(plan.dependencies) <= MAX_PARTS
@@ -29,7 +29,7 @@ def test_the_house_is_small_enough_to_be_seen_at_a_glance() -> None:
     assert plan.count <= MAX_DEPENDENCIES
 
 
-def test_a_module_that_counts_as_the_part_that_it_starts_only_starts_it() -> None:
+def test_a_module_that_counts_as_the_part_it_starts_does_nothing_else() -> None:
     for name, part in STARTS.items():
         [start] = [module for module in modules("src") if module.name == f"coatcheck.{name}"]
         imported = {each.module for each in start.imports()} - {"__future__"}

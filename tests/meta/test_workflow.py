@@ -1,4 +1,4 @@
-"""The CI workflow runs what noxfile.py has, on the Pythons that pyproject.toml names, and may change nothing."""
+"""The CI workflow runs what noxfile.py has, on the Pythons that pyproject.toml names, and may not change anything."""
 
 from __future__ import annotations
 
