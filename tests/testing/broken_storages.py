@@ -48,7 +48,7 @@ class StopsAtNul(CapableStorage):
 
 
 class TakesEmptyForMissing(CapableStorage):
-    """Tests the content where it means the entry."""
+    """Tests whether the content is empty where it should test for the entry."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -56,7 +56,7 @@ class TakesEmptyForMissing(CapableStorage):
 
 
 class HasALimit(CapableStorage):
-    """Cuts silently what its backend does not take."""
+    """Silently cuts off what its backend does not take."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         super().save(key, content[:1_000_000], content_type=content_type, metadata=metadata)
@@ -79,14 +79,14 @@ class DropsMetadata(CapableStorage):
 
 
 class RaisesOnAnUnknownKey(CapableStorage):
-    """Lets the backend's own "not found" pass."""
+    """Lets the backend's own "not found" error through."""
 
     def load(self, key: str) -> Stored | None:
         return self.held[key]
 
 
 class RefusesASecondSave(CapableStorage):
-    """Creates exclusively, and takes "exists" for a failure."""
+    """Creates exclusively, and treats "exists" as a failure."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         if key in self.held:
@@ -104,7 +104,7 @@ class Appends(CapableStorage):
 
 
 class AcceptsOtherContent(CapableStorage):
-    """Lets the last one win."""
+    """Lets the last save win."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         self.held.pop(key, None)
@@ -112,7 +112,7 @@ class AcceptsOtherContent(CapableStorage):
 
 
 class ComparesSizesOnly(CapableStorage):
-    """Takes content of another size for another version of the same."""
+    """Treats content of another size as a new version of the entry."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         if key in self.held and self.held[key].size != len(content):
@@ -161,7 +161,7 @@ class SharesItsState(CapableStorage):
 
 
 class NormalizesKeys(CapableStorage):
-    """Makes a path of whatever it is given."""
+    """Turns whatever it is given into a path."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -184,7 +184,7 @@ class KeepsALoop(CapableStorage):
 
 
 class RemembersMisses(CapableStorage):
-    """Caches what its backend answers, also that there is nothing."""
+    """Caches what its backend answers, even misses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,14 +219,14 @@ class BlocksTheLoop(CapableStorage):
 
 
 class IsOffByOne(CapableStorage):
-    """Takes the end of a range for included, as HTTP does."""
+    """Treats the end of a range as inclusive, as HTTP does."""
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         return super().load_range(key, start=start, length=length + 1)
 
 
 class TakesZeroForNoLimit(CapableStorage):
-    """Reads all when asked for nothing."""
+    """Reads everything when asked for nothing."""
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         return super().load_range(key, start=start, length=length or 1_000_000)
@@ -249,7 +249,7 @@ class TakesAPartForTheWhole(CapableStorage):
 
 
 class RaisesBeyondTheEnd(CapableStorage):
-    """Lets the backend's "range not satisfiable" pass."""
+    """Lets the backend's "range not satisfiable" error through."""
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         found = super().load_range(key, start=start, length=length)
@@ -260,14 +260,14 @@ class RaisesBeyondTheEnd(CapableStorage):
 
 
 class DeletesNothing(CapableStorage):
-    """Says that it did."""
+    """Says that it deleted the entry, and keeps it."""
 
     def delete(self, key: str) -> None:
         pass
 
 
 class LosesDeletes(CapableStorage):
-    """Takes every fiftieth entry off its list without deleting it, as a queue that overflows."""
+    """Takes every fiftieth entry off its list without deleting it, like a queue that overflows."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -286,21 +286,21 @@ class LosesDeletes(CapableStorage):
 
 
 class DeletesByPrefix(CapableStorage):
-    """Deletes whatever begins so."""
+    """Deletes every entry whose key begins with the given one."""
 
     def delete(self, key: str) -> None:
         self.held = {held: found for held, found in self.held.items() if not held.startswith(key)}
 
 
 class RaisesOnASecondDelete(CapableStorage):
-    """Lets the backend's own "not found" pass."""
+    """Lets the backend's own "not found" error through."""
 
     def delete(self, key: str) -> None:
         del self.held[key]
 
 
 class MarksWhatIsGone(CapableStorage):
-    """Keeps a mark of what was deleted, and raises where it is read."""
+    """Keeps a mark for each deleted entry, and raises when such an entry is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -342,7 +342,7 @@ class PagesOldestFirst(CapableStorage):
 
 
 class RepeatsAnEntry(CapableStorage):
-    """Begins each page with the last entry of the one before."""
+    """Begins each page with the last entry of the previous page."""
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         ordered = sorted(self.entries(prefix), key=lambda listed: (-listed.modified, listed.key))
@@ -352,7 +352,7 @@ class RepeatsAnEntry(CapableStorage):
 
 
 class PagesOthersMetadata(CapableStorage):
-    """Gives what a listing knows of an entry as its metadata."""
+    """Returns what the backend's listing knows about an entry as its metadata."""
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         found = super().page(prefix, limit=limit, after=after)
@@ -388,7 +388,7 @@ class ForgetsToRefresh(CapableStorage):
 
 
 class SweepsByTheListing(CapableStorage):
-    """Trusts that what was listed as old is old when it is removed."""
+    """Trusts that an entry that was listed as old is still old when it is removed."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         return super().sweep(keys, before=float("inf"))
@@ -402,7 +402,7 @@ class SweepsEverythingOld(CapableStorage):
 
 
 class CountsWhatItWasTold(CapableStorage):
-    """Answers with how many keys it was given."""
+    """Returns the number of keys that it was given."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         super().sweep(keys, before=before)
@@ -410,7 +410,7 @@ class CountsWhatItWasTold(CapableStorage):
 
 
 class FollowsKeys(FileStorage):
-    """Makes a path of the key as it is."""
+    """Uses the key as a path as it is."""
 
     def __init__(self) -> None:
         super().__init__("/nowhere")

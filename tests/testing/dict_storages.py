@@ -1,6 +1,6 @@
-"""The smallest correct storages: a dict, sync and async, without any capability, and one with those that it can have.
+"""The smallest correct storages: dicts, sync and async, without any capability and with those that they can have.
 
-Broken storages are made of the last one, so that each has one defect only.
+Most broken storages derive from ``CapableStorage``, so that each has only one defect.
 """
 
 from __future__ import annotations

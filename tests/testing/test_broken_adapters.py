@@ -89,7 +89,7 @@ class ForgetsUnknownBlocks(ToyHarness):
 
 
 class JoinsBlocks(ToyHarness):
-    """Makes one text of all."""
+    """Joins all blocks into one text."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         texts = [block.text for block in result.blocks if isinstance(block, TextBlock)]
@@ -197,7 +197,7 @@ class OffersNoRetrievalTool(ToyHarness):
 
 
 class MixesUpParallelCalls(ToyHarness):
-    """Answers in another order than the calls'."""
+    """Returns results in a different order from the calls."""
 
     def run(self, case: Run) -> Transcript:
         transcript = super().run(case)
@@ -222,14 +222,14 @@ class OffloadsFinalAnswers(ToyHarness):
 
 
 class OffloadsCancelledCalls(ToyHarness):
-    """Takes what the host says for what the tool returned."""
+    """Treats what the host says as what the tool returned."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         return super().answer(call, replace(case, cancelled_tools=frozenset()), tools)
 
 
 class StoresCancelledCalls(ToyHarness):
-    """Shows what the host says, and stores it all the same."""
+    """Shows what the host says, but stores it nonetheless."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         message = super().answer(call, case, tools)
@@ -239,7 +239,7 @@ class StoresCancelledCalls(ToyHarness):
 
 
 class SwallowsInterrupts(ToyHarness):
-    """Takes whatever a tool raises for a failure."""
+    """Treats whatever a tool raises as a failure."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         try:
@@ -249,7 +249,7 @@ class SwallowsInterrupts(ToyHarness):
 
 
 class WrapsInterrupts(ToyHarness):
-    """Lets the framework see another error than the one that it raised."""
+    """Wraps the error that the framework raised, so the framework no longer recognizes it."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         try:
@@ -375,7 +375,7 @@ def test_an_async_policy_that_was_not_awaited_points_at_the_async_path(tmp_path:
         )
 
 
-def test_an_async_policy_that_decided_wrong_in_the_sync_path_points_at_the_call(tmp_path: Path) -> None:
+def test_a_wrong_decision_of_an_async_policy_in_the_sync_path_points_at_the_call(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"\nLook at Arrival.tool_name and Arrival.tool_args"):
         play("async policy function", DoesNotOffload(), tmp_path)
 
@@ -414,7 +414,7 @@ class UnspeakableFailure(AssertionError):
         ("a tool of the user's with the retrieval tool's name", "Unspeakable: .its __str__ raises LookupError"),
     ],
 )
-def test_an_error_that_cannot_be_told_is_named(name: str, words: str, tmp_path: Path) -> None:
+def test_an_error_whose_str_raises_is_named(name: str, words: str, tmp_path: Path) -> None:
     class Fails(ToyHarness):
         def adopt(self, tools: Mapping[str, ToyTool]) -> None:
             raise Unspeakable(*tools)
@@ -423,7 +423,7 @@ def test_an_error_that_cannot_be_told_is_named(name: str, words: str, tmp_path: 
         play(name, Fails(), tmp_path)
 
 
-def test_a_failure_that_cannot_be_told_comes_as_it_is(tmp_path: Path) -> None:
+def test_a_failure_whose_str_raises_is_passed_on_as_it_is(tmp_path: Path) -> None:
     class Fails(ToyHarness):
         def adopt(self, tools: Mapping[str, ToyTool]) -> None:
             raise UnspeakableFailure(*tools)
@@ -433,7 +433,7 @@ def test_a_failure_that_cannot_be_told_comes_as_it_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["just above the threshold", "read by pattern", "offloading fails"])
-def test_an_error_that_needs_no_adapter_points_at_none(name: str, tmp_path: Path) -> None:
+def test_an_error_that_occurs_without_an_adapter_too_points_at_none(name: str, tmp_path: Path) -> None:
     class HasNoTools(ToyHarness):
         def tools_of(self, case: Run) -> dict[str, ToyTool]:
             raise ValueError(sorted(case.tools))
@@ -456,7 +456,7 @@ def test_an_error_that_needs_no_adapter_points_at_none(name: str, tmp_path: Path
     ids=lambda outcome: type(outcome).__name__,
 )
 @pytest.mark.parametrize("name", ["offloading fails", "a tool of the user's with the retrieval tool's name"])
-def test_what_ends_or_skips_a_test_passes(name: str, outcome: BaseException, tmp_path: Path) -> None:
+def test_an_exception_that_ends_or_skips_a_test_is_passed_on(name: str, outcome: BaseException, tmp_path: Path) -> None:
     class Ends(ToyHarness):
         def run(self, case: Run) -> Transcript:
             if case.offloader is not None:
@@ -476,7 +476,7 @@ def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Pa
     assert "Look at" not in str(raised.value)
 
 
-def test_a_scenario_with_an_outcome_that_is_not_the_cores_points_at_no_adapter(tmp_path: Path) -> None:
+def test_a_scenario_that_expects_another_outcome_than_the_core_points_at_no_adapter(tmp_path: Path) -> None:
     (kept,) = BY_NAME["below the threshold"].calls
     wrong: Scenario = replace(BY_NAME["just above the threshold"], steps=((replace(kept, becomes="offloaded"),),))
 
@@ -493,7 +493,7 @@ def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:
         AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
 
 
-def test_what_is_left_out_is_real_and_has_a_reason() -> None:
+def test_what_is_left_out_exists_and_has_a_reason() -> None:
     class Unknown(AdapterContract):
         cannot = {"no such scenario": "because"}  # noqa: RUF012 - as a subclass writes it
 

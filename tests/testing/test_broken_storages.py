@@ -43,7 +43,7 @@ def test_a_defect_is_found_and_named(broken: type) -> None:
 
 
 @pytest.mark.parametrize("name", contract_tests(Suite))
-def test_the_storage_that_they_are_made_of_is_correct(name: str) -> None:
+def test_the_storage_that_broken_ones_derive_from_is_correct(name: str) -> None:
     assert failures(Suite, name, CapableStorage) == []
 
 

@@ -1,4 +1,4 @@
-"""The conversation that each framework's session plays: what the core makes of it today."""
+"""The committed conversation that each framework's session plays is still what the core makes."""
 
 from __future__ import annotations
 

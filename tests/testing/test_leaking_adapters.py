@@ -33,14 +33,14 @@ def with_(case: Run, **changed: object) -> Run:
 
 
 def made_as(kind: type[ToyResult], made: Delivery[Message]) -> ToyResult:
-    """Return a copy of a delivery of the toy, of another class."""
+    """Return a copy of the toy's delivery, as another class."""
     assert isinstance(made, ToyResult)
     slots: tuple[str, ...] = ToyResult.__slots__
     return kind(**{name: getattr(made, name) for name in slots})
 
 
 class IgnoresTheIdentity(ToyHarness):
-    """Takes every conversation for the same one."""
+    """Treats all conversations as one."""
 
     def run(self, case: Run) -> Transcript:
         return super().run(with_(case, identity=None))
@@ -89,7 +89,7 @@ def require_offloading(delivery: Delivery[Message]) -> None:
 
 
 class FailsSilently(ToyHarness):
-    """Lets the raw result go on, and says nothing."""
+    """Passes the raw result on, and says nothing."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         return settle(delivery, logger=SILENT)
@@ -103,7 +103,7 @@ SILENT.disabled = True
 
 
 class KnowsNoLastResort(ToyHarness):
-    """Lets the raw result go on, whatever its size."""
+    """Passes the raw result on, whatever its size."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return made_as(WithoutLastResort, super().deliver(call, result, case, offloader))
@@ -117,7 +117,7 @@ class WithoutLastResort(ToyResult):
 
 
 class ConvertsPlainlyInItsOwnWay(ToyHarness):
-    """Has other texts for the last resort than for everything else."""
+    """Makes other texts for the last resort than for everything else."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return made_as(WithOtherTexts, super().deliver(call, result, case, offloader))
@@ -145,7 +145,7 @@ class CutsWithoutStoring(KnowsNoLastResort):
 
 
 def cut(message: Message, delivery: Delivery[Message]) -> Message:
-    """Cut what nothing became of."""
+    """Cut a result that was not offloaded."""
     if message is not delivery.raw:
         return message
     return tuple(TextBlock(block.text[:1_000]) for block in message if isinstance(block, TextBlock))
@@ -292,7 +292,7 @@ BLOCKING = {
     OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'", "the async path"),
     ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'", "the async path"),
 }
-"""The same for what is wrong in the async path alone."""
+"""The same for breaks in the async path alone."""
 
 
 def killed(broken: type[ToyHarness], scenario: str, *, delivery: str, folder: Path) -> str:
@@ -343,7 +343,7 @@ def test_a_harness_that_shows_no_result_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_what_the_framework_itself_changes_is_no_fault_of_the_adapter(tmp_path: Path) -> None:
+def test_a_change_to_tools_by_the_framework_itself_is_not_blamed_on_the_adapter(tmp_path: Path) -> None:
     class Counting(ToyHarness):
         def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
             if call.tool != RETRIEVAL_TOOL:
@@ -380,7 +380,7 @@ class RefusesWhatIsLarge(NumbersResults):
 
 
 @pytest.mark.parametrize("framework", [NumbersResults, RefusesWhatIsLarge])
-def test_what_the_framework_itself_changes_in_a_result_is_no_fault_of_the_adapter(
+def test_a_change_to_a_result_by_the_framework_itself_is_not_blamed_on_the_adapter(
     framework: type[ToyHarness], tmp_path: Path
 ) -> None:
     AdapterContract().test_scenario(

@@ -55,7 +55,7 @@ def test_a_harness_may_say_that_an_id_is_a_part_of_the_scope(scenario: Scenario,
     check(SaysSo(), scenario, tmp_path)
 
 
-def test_without_that_the_scope_must_be_the_id(tmp_path: Path) -> None:
+def test_unless_the_harness_says_so_the_scope_must_be_the_id(tmp_path: Path) -> None:
     (scenario,) = (scenario for scenario in SCENARIOS if scenario.name == "identity from the framework")
 
     with pytest.raises(AssertionError):

@@ -65,7 +65,7 @@ class HollowAdapter(AdapterContract):
 
 
 class BelowHollow(Overridden):
-    """The override is in a class between."""
+    """The override is in a class in between."""
 
 
 @pytest.mark.parametrize("suite", [Whole, Excused, StorageContract, AdapterContract])
@@ -106,7 +106,7 @@ def test_a_contract_without_its_capability_is_named() -> None:
 
 
 @pytest.mark.parametrize("thing", [InMemoryStorage, object()])
-def test_what_is_no_storage_is_named(thing: object) -> None:
+def test_an_object_that_is_not_a_storage_is_named(thing: object) -> None:
     with pytest.raises(AssertionError, match=r"lacks save or load|not an instance"):
         Whole().test_has_the_methods_of_a_storage(thing)  # type: ignore[arg-type]
 
@@ -118,7 +118,7 @@ def test_without_pytest_the_front_door_says_what_to_install(monkeypatch: pytest.
         runpy.run_path(coatcheck.testing.__file__)
 
 
-def test_settle_gives_values_and_awaits_awaitables() -> None:
+def test_wait_for_returns_values_and_awaits_awaitables() -> None:
     async def later() -> int:
         return 2
 
@@ -134,7 +134,7 @@ def test_settle_gives_values_and_awaits_awaitables() -> None:
         (b"x" * 1_000_000 + b"y", b"x" * 1_000_001, "first difference at byte 1,000,000"),
     ],
 )
-def test_a_difference_is_named_in_a_line(found: bytes, expected: bytes, message: str) -> None:
+def test_a_difference_is_described_in_one_line(found: bytes, expected: bytes, message: str) -> None:
     with pytest.raises(AssertionError, match=message) as raised:
         require_same(found, expected, "what")
     assert len(str(raised.value)) < 300

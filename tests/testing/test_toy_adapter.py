@@ -1,4 +1,4 @@
-"""A correct adapter, of a framework that fits on a page, passes the contract: so it asks for no more."""
+"""A correct adapter, for a framework that fits on a page, passes the contract: the contract asks for no more."""
 
 from __future__ import annotations
 

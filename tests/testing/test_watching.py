@@ -36,7 +36,7 @@ class Message:
 
 
 class Raises:
-    """What cannot be looked at in any way."""
+    """An object that cannot be inspected in any way."""
 
     __slots__ = ("kept",)
 
@@ -100,7 +100,7 @@ def test_a_change_is_seen_where_it_was_made(way: str) -> None:
     assert all(changed.startswith(way) for changed in watch.changes())
 
 
-def test_what_nobody_reads_does_not_count() -> None:
+def test_new_attributes_and_equal_values_do_not_count() -> None:
     watch, result = ResultWatch(), made()
     watch.watch(result)
 
@@ -186,7 +186,7 @@ def test_a_module_is_not_looked_into() -> None:
     assert watch.changes() == {"dict['module']"}
 
 
-def test_what_holds_half_of_the_program_is_looked_at_near_its_surface() -> None:
+def test_a_huge_object_is_watched_only_near_its_surface() -> None:
     watch, result = ResultWatch(), {"huge": [[number] for number in range(300_000)], "near": [1]}
     watch.watch(result)
 
@@ -197,7 +197,7 @@ def test_what_holds_half_of_the_program_is_looked_at_near_its_surface() -> None:
     assert watch.changes() == {"dict['near'][1]"}
 
 
-def test_what_cannot_be_looked_at_is_left_out() -> None:
+def test_what_cannot_be_inspected_is_left_out() -> None:
     deep: list[Any] = []
     for _ in range(2_000):
         deep = [deep]
@@ -215,7 +215,7 @@ def test_what_cannot_be_looked_at_is_left_out() -> None:
     assert watch.changes() == {"dict['size']"}
 
 
-def test_a_change_is_seen_behind_what_cannot_be_looked_at() -> None:
+def test_a_change_is_seen_next_to_what_cannot_be_inspected() -> None:
     deep: list[Any] = []
     result: list[Any] = [{Raises(): 1, "deep": deep}]
     for _ in range(2_000):
@@ -230,7 +230,7 @@ def test_a_change_is_seen_behind_what_cannot_be_looked_at() -> None:
     assert changed == "list[0]['deep']" + "[0]" * 2_001
 
 
-def test_a_tool_that_cannot_be_looked_at_can_be_watched() -> None:
+def test_a_tool_that_cannot_be_inspected_can_be_watched() -> None:
     watch, tool = ToolWatch(), Raises()
 
     assert watch.watch(tool) is tool
