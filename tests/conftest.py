@@ -1,7 +1,7 @@
-"""Strictness for every test, and what a process does once: the same for each test, in whatever order they run.
+"""Strict settings for every test, and setup once per process, so that the order of tests makes no difference.
 
-Hypothesis tries the same examples in every run, so that a red test means that the change is wrong. How many is decided
-here for all tests: few in the proof, many with ``HYPOTHESIS_PROFILE=thorough``, which ``nox -s thorough`` sets, and new
+Hypothesis tries the same examples in every run, so a red test means that the change is wrong. This file decides how
+many for all tests: few by default, many with ``HYPOTHESIS_PROFILE=thorough``, which ``nox -s thorough`` sets, and new
 ones with ``HYPOTHESIS_PROFILE=explore``.
 """
 
@@ -22,7 +22,7 @@ from coatcheck import scopes
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-# No deadline: the first call in a process loads a vocabulary, and a busy machine is no failure.
+# No deadline: the first call in a process loads a vocabulary, and a busy machine is not a failure.
 settings.register_profile("same", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=50)
 settings.register_profile("thorough", settings.get_profile("same"), max_examples=400)
 settings.register_profile("explore", deadline=None, max_examples=2_000, print_blob=True)
@@ -31,13 +31,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 OF_THE_SOURCES = Path(__file__).parent / "meta"
 
-gc.disable()  # until all is imported and collected: nearly all of it stays, so looking for what does not is in vain
+gc.disable()  # until everything is imported and collected: nearly all of it stays, so there is no garbage to find
 
 
 def pytest_collection_finish() -> None:
-    """Leave thousands of collected tests, and what they imported, out of every later collection of garbage.
+    """Exclude thousands of collected tests, and what they imported, from every later garbage collection.
 
-    Each took a fifth of a second to look through them, an eighth of all time of the tests of the core.
+    Each collection took a fifth of a second to scan them. That was an eighth of the core tests' time.
     """
     gc.freeze()
     gc.enable()
@@ -45,10 +45,10 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Trace for coverage only what may run new lines: it doubles the time of a test, of its fixtures and of pytest.
+    """Trace only tests that may cover new lines: tracing doubles the time of a test, its fixtures and pytest itself.
 
-    A property runs fifty times the lines that examples cover. Tests of the sources run nothing that others do not run.
-    The mark ``no_cover`` would leave fixtures and pytest's own code traced.
+    A property test runs lines that example tests cover, fifty times over. Tests that read the sources run nothing that
+    other tests do not. The mark ``no_cover`` is not enough: fixtures and pytest's own code would still be traced.
     """
     plugin = item.config.pluginmanager.getplugin("_cov")
     controller = plugin.cov_controller if plugin else None
@@ -64,9 +64,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 @pytest.fixture(scope="session", autouse=True)
 def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let every HTTP client know one authority in place of all: no test talks to any.
+    """Let every HTTP client load one certificate authority instead of all: no test needs any.
 
-    Strands makes a client for each request to a model, which takes 65 ms of processor to read them all.
+    Strands makes a client for each request to a model, and reading all authorities takes 65 ms of CPU time.
     """
     with pytest.MonkeyPatch.context() as patch:
         for authority in ssl.create_default_context().get_ca_certs(binary_form=True)[:1]:  # none on some systems
@@ -78,7 +78,7 @@ def one_certificate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_module_is_run() -> Iterator[None]:
-    """Name this program as its script, also under ``python -m pytest``: commands are shown as theirs was typed."""
+    """Run as a script even under ``python -m pytest``, or commands would be shown as ``python -m coatcheck``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["pytest", *sys.argv[1:]])
         yield

@@ -1,7 +1,7 @@
 """The page of ``coatcheck replay`` in a real browser: phone and desktop, light and dark, with no network.
 
-``nox -s browser`` installs playwright and finds a Chromium, or says what to install. Started in another way these tests
-are skipped, and say so.
+``nox -s browser`` installs playwright and finds a Chromium, or says what to install. Without it these tests are
+skipped, and say so.
 """
 
 # ruff: noqa: ANN401 - playwright is not installed where types are checked
@@ -63,7 +63,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Visit:
-    """One look at the page, with all that it asked for and complained about."""
+    """One visit to the page, with everything that it requested or wrote to the console."""
 
     def __init__(
         self, browser: Any, page_file: Path, *, width: int, scheme: str = "light", scripts: bool = True

@@ -3,7 +3,7 @@
 Each edit is made in a copy of this project, where the tests named with it run in their order up to the first failure.
 The exit code is 1 where more edits survive than ``MAX_SURVIVORS``, and 2 where an edit cannot be judged: its old text
 is not there exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it
-makes only those edits whose file or code holds one of them.
+makes only those edits whose file or code contains one of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COPIED = ("src", "adapters", "tests", "docs", "benchmarks", "pyproject.toml", "R
 MAX_SURVIVORS = 3
 PYTEST_OPTIONS = ("-x", "-q", "-n0", "-pno:randomly", "-pno:cacheprovider")
 MAX_SECONDS = 900
-"""For the tests of one edit; one that makes them hang is noticed."""
+"""For the tests of one edit. An edit that makes them hang counts as noticed."""
 
 HANGS = "the tests hang"
 TIMEOUT = re.compile(r"^Timeout \(", re.MULTILINE)
@@ -52,7 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         untouched = Path(folder, "untouched")
         copy_project(untouched)
-        # What is compiled here is copied with the sources: an edit makes one file new, and its tests none.
+        # Bytecode from here is copied with the sources, so after an edit Python compiles only the edited file anew.
         tests = sorted({f"tests/{test}" for each in mutations for test in each.tests})
         run_pytest(untouched, ["--collect-only", *tests])
         try:
@@ -84,7 +84,7 @@ def copy_project(target: Path) -> None:
 
 
 def judge_all(folder: Path, untouched: Path, mutations: list[Mutation]) -> list[str | None]:
-    """Return the test that noticed each edit, or None; the first edit that cannot be judged ends all."""
+    """Return the test that noticed each edit, or None; the first edit that cannot be judged ends the run."""
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         judged = [workers.submit(judge, folder, untouched, *each) for each in enumerate(mutations)]
         try:
@@ -108,7 +108,7 @@ def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str
 
 
 def red_without_edit(untouched: Path, killers: set[str]) -> str | None:
-    """Return a test that noticed an edit, and fails where there is none; all run in one process."""
+    """Return a test that noticed an edit but also fails without any; all run in one process."""
     return failing_among(untouched, sorted(killers), "") if killers else None
 
 
@@ -125,7 +125,7 @@ def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
         return HANGS
     if ended.returncode in {PASSED, NONE_CHOSEN}:
         return None
-    summary = ended.stdout.rpartition("short test summary info")[2]  # what a test logged may begin alike
+    summary = ended.stdout.rpartition("short test summary info")[2]  # lines that a test logged may begin like a failure
     failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode == FAILED and TIMEOUT.search(ended.stderr):
         return HANGS
@@ -137,9 +137,9 @@ def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
 
 def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
     """Run pytest in ``project``, on the sources there."""
-    # Before whatever is installed, such as the sources that this one was copied from.
+    # Ahead of whatever is installed, such as the sources that this project was copied from.
     environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each edit compiles every module and test again
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every edit would compile all modules and tests again
     with tempfile.TemporaryDirectory() as scratch:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, f"--basetemp={scratch}/pytest", *arguments],

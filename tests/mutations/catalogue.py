@@ -1,6 +1,6 @@
 """Deliberate faults, each one small edit of the library, with the tests that must notice it.
 
-An edit has an old text that occurs exactly once in its file, so that code that moves is noticed. It is of code alone,
+An edit has an old text that occurs exactly once in its file, so that code that moves is noticed. It edits only code,
 because words change more often than behaviour. Only the list belongs here; ``__main__`` makes the edits.
 """
 

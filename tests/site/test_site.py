@@ -15,7 +15,7 @@ from coatcheck.cli.app import app
 
 SITE = Path(__file__).parents[2] / "build/site"
 MIN_PAGES = 20
-"""So that a site that was not built proves nothing."""
+"""Fewer than this means that the site was not built."""
 
 PAGES = sorted(SITE.rglob("*.html"))
 LOADING = {"audio", "embed", "iframe", "img", "link", "object", "script", "source", "track", "use", "video"}
@@ -26,7 +26,7 @@ IN_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?\s*(?:[a-z]+:)?//""", re.IGN
 
 
 class Reader(HTMLParser):
-    """Notes what a page loads, and the names that it can be entered at."""
+    """Notes what a page loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
         self.anchors.add(given.get("id", ""))
-        if tag in LOADING and given.get("rel") != "canonical":  # that one names the page itself, and nobody fetches it
+        if tag in LOADING and given.get("rel") != "canonical":  # canonical is the page itself, never fetched
             self.loaded += [given[name] for name in ("src", "srcset", "href", "data") if name in given]
 
 

@@ -1,8 +1,8 @@
 """Run a framework's own tests with coatcheck in each of their agents: ``python -m tests.transparent SUITE``.
 
-``nox -s transparent`` does it. No result in these tests is large, so nothing may change: each test must come out as it
-does with a hook in the same place that does nothing. Not as it does without any hook: LangGraph's ``ToolNode`` handles
-errors in another way where it has one, and a middleware adds a node to the graph.
+``nox -s transparent`` runs it. No result in these tests is large, so nothing may change: each test must come out as it
+does with a hook in the same place that does nothing. No hook at all would be a wrong baseline: LangGraph's ``ToolNode``
+handles errors differently if it has a hook, and a middleware adds a node to the graph.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SUITES: Mapping[str, tuple[str, ...]] = {
         *(f"tests/test_{name}*.py" for name in ("stream", "tool")),
     ),
 }
-"""For each package the files of its source distribution that run agents with tools."""
+"""For each package, the files of its source distribution that run agents with tools."""
 
 
 def outcomes(package: str, suite: Path, *, hook: str) -> dict[str, bool]:
@@ -65,7 +65,7 @@ def outcomes(package: str, suite: Path, *, hook: str) -> dict[str, bool]:
 
 
 def differences(ours: Mapping[str, bool], nothing: Mapping[str, bool]) -> Iterator[str]:
-    """Yield one line for each test that passes with a hook that does nothing, and not with ours."""
+    """Yield one line for each test that passes with a hook that does nothing, but not with ours."""
     for test, passed in nothing.items():
         if passed and not ours.get(test):
             yield f"{test}: {'fails' if test in ours else 'was not run'} with coatcheck"

@@ -99,7 +99,7 @@ HOOKS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the package, the hook, and the file for what came out; another next to it says that a hook was used."""
+    """Add options for the package, the hook and the report. A file next to the report says that a hook was used."""
     parser.addoption("--package", choices=HOOKS, required=True)
     parser.addoption("--in-every-agent", choices=("coatcheck", "nothing"), required=True)
     parser.addoption("--outcomes", type=Path, required=True)
@@ -110,7 +110,7 @@ def pytest_configure(config: pytest.Config) -> None:
     report = config.getoption("--outcomes")
     put_in_place = HOOKS[config.getoption("--package")]
     put_in_place(report.with_suffix(".used").touch, ours=config.getoption("--in-every-agent") == "coatcheck")
-    if not hasattr(config, "workerinput"):  # what the processes of xdist report comes together in the first
+    if not hasattr(config, "workerinput"):  # the main process gathers what xdist's workers report
         config.pluginmanager.register(_Recorder(report))
 
 
@@ -124,5 +124,5 @@ class _Recorder:
         self._passed[report.nodeid] = self._passed.get(report.nodeid, True) and not report.failed
 
     def pytest_sessionfinish(self) -> None:
-        """Write what came out."""
+        """Write the outcomes."""
         self._path.write_text(json.dumps(self._passed), encoding="utf-8")

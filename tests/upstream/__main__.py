@@ -1,7 +1,7 @@
-"""Run the tests of Strands' own offloader against ours: ``python -m tests.upstream``; nox -s upstream does it.
+"""Run the tests of Strands' own offloader against ours: ``python -m tests.upstream``; nox -s upstream runs it.
 
-The tests are those in Strands' source distribution of the version that is installed. At the version that
-``strands.toml`` names, what comes out must be exactly what it lists; at any other, the differences are printed. Only
+The tests come from Strands' source distribution of the installed version. At the version that ``strands.toml`` names,
+the outcomes must be exactly those that it lists; at any other, the differences are printed. Only
 running and comparing belong here.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 WHERE = ("vended_plugins/context_offloader", "agent/test_agent_storage.py", "agent/test_agent_delegation.py")
-"""The tests that use the offloader lie in these."""
+"""Where the tests that use the offloader are."""
 
 
 def outcomes(suite: Path) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""Source distributions of frameworks, for the tests that lie in them."""
+"""Source distributions of frameworks, for the tests that they contain."""
 
 from __future__ import annotations
 

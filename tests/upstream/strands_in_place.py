@@ -1,8 +1,8 @@
 """Puts our offloader in the place of Strands' own, for the tests of Strands that use it.
 
 A pytest plugin, for a process of its own: the folder of those tests has a package ``tests`` too. Only what replaces
-theirs belongs here. Where a test reaches for something private that does a public thing, a subclass has that name and
-does it in the public way; nothing else of theirs is imitated, so a test of their insides fails, and is listed.
+theirs belongs here. If a test uses a private name for something public, a subclass here has that name and does it in
+the public way. Nothing else of theirs is imitated, so a test of their internals fails, and is listed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ()
 
 PACKAGE = "strands.vended_plugins.context_offloader"
 USES_IT = ("ContextOffloader", "OffloaderInMemoryStorage")
-"""One of these is in the source of a test that lies outside the folder of the offloader, if it belongs here."""
+"""A test outside the offloader's folder belongs here if its source names one of these."""
 
 
 class ContextOffloader(coatcheck_strands.ContextOffloader):
@@ -82,8 +82,8 @@ def search(
     line_range: tuple[int, int] | None = None,
     context_lines: int = 5,
     max_chars: int = 10_000,
-) -> Any:  # noqa: ANN401 - a text, or what a host gets that is none
-    """Search as the tool does; theirs is a function of its own."""
+) -> Any:  # noqa: ANN401 - a text, or whatever else a host gets
+    """Search as the tool does; in theirs, the search is a function of its own."""
     chosen: dict[str, Any] = {"context_lines": context_lines}
     if pattern is not None:
         chosen["pattern"] = pattern
@@ -119,13 +119,13 @@ def retrieved(content: bytes, content_type: str, *, max_tokens: int, **chosen: A
 
 
 def in_another_thread(coroutine: Any) -> Any:  # noqa: ANN401
-    """Run a coroutine to its end, also where a loop runs already."""
+    """Run a coroutine to its end, even if a loop is already running."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()
 
 
 def put_in_place() -> None:
-    """Let the names of their package lead here."""
+    """Make the names of their package lead here."""
     package = importlib.import_module(PACKAGE)
     ours = ModuleType(PACKAGE)
     ours.__path__ = package.__path__
@@ -145,7 +145,7 @@ def put_in_place() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the file for what came out."""
+    """Add the option for the file of outcomes."""
     parser.addoption("--outcomes", type=Path, required=True)
 
 
@@ -165,12 +165,12 @@ class _Recorder:
         items[:] = [item for item in items if "context_offloader" in item.nodeid or _uses_it(item)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note one phase of a test; one with parameters passes where all of them do."""
+        """Note one phase of a test. A test with parameters passes if all its cases do."""
         name = report.nodeid.partition("[")[0].removeprefix("tests/strands/")
         self._passed[name] = self._passed.get(name, True) and not report.failed
 
     def pytest_sessionfinish(self) -> None:
-        """Write what came out."""
+        """Write the outcomes."""
         self._path.write_text(json.dumps(self._passed), encoding="utf-8")
 
 
