@@ -1,8 +1,8 @@
 """The two conversions: the result of a tool call into content blocks, and blocks into such a result.
 
 A result is a mapping, as in the protocol: ``content``, a list of parts; ``structuredContent``; ``isError``; ``_meta``.
-Structured content that says the same as the texts is not a block of its own, so that it is stored once. Resource links
-and unknown parts pass through as the same objects. If too much of a result is in no block, the whole result becomes one
+Structured content that repeats the content is not a block of its own, so that it is stored once. Resource links and
+unknown parts pass through as the same objects. If too much of a result is in no block, the whole result becomes one
 JSON value.
 """
 
@@ -48,10 +48,10 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, in order; structured content that the texts do not repeat comes last."""
+    """Convert a result, in order; structured content that does not repeat it comes last."""
     blocks = blocks_of_items(result.get("content") or ())
     structured = result.get("structuredContent")
-    if structured is not None and not _is_said(structured, blocks):
+    if structured is not None and not (_repeats_parts(result) or _repeats_texts(structured, blocks)):
         blocks.append(JsonBlock(structured))
     return tuple(blocks)
 
@@ -59,17 +59,42 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
     """Convert only texts, what is said about them, and structured content, all into text: the last resort."""
     blocks = blocks_of_items(result.get("content") or (), media=False)
-    structured, is_said = result.get("structuredContent"), False
+    structured, is_repeated = result.get("structuredContent"), False
     with suppress(Exception):  # this may be what failed in ``blocks_of``
-        is_said = structured is not None and _is_said(structured, blocks)
-    if structured is not None and not is_said:
+        is_repeated = structured is not None and _repeats_texts(structured, blocks)
+    if structured is not None and not is_repeated:
         blocks.append(JsonBlock(structured))
     return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
 
 
-def _is_said(structured: object, blocks: Sequence[Block]) -> bool:
-    """Return whether the texts repeat the structured content, which would then count twice."""
+def _repeats_texts(structured: object, blocks: Sequence[Block]) -> bool:
+    """Return whether structured content says the same as the texts, and would count twice."""
     return find_copy(structured, [block.text for block in blocks if isinstance(block, TextBlock)]) is not None
+
+
+def _repeats_parts(result: Result) -> bool:
+    """Return whether the structured content is the list of parts, as it is or as the only value of an object."""
+    parts, structured = result.get("content"), result.get("structuredContent")
+    if isinstance(structured, Mapping) and len(structured) == 1:
+        (structured,) = structured.values()
+    try:
+        return bool(parts) and _equals(parts, structured)
+    except RecursionError:
+        return False
+
+
+def _equals(one: object, other: object) -> bool:
+    """Return whether two JSON values are the same. Python takes 1, 1.0 and True for equal, and they are not.
+
+    It writes no JSON, because that would hold the interpreter's lock for as long as the base64 in it takes.
+    """
+    match one, other:
+        case Mapping(), Mapping():
+            return one.keys() == other.keys() and all(_equals(value, other[key]) for key, value in one.items())
+        case list(), list():
+            return len(one) == len(other) and all(map(_equals, one, other))
+        case _:
+            return type(one) is type(other) and one == other
 
 
 def is_large(result: Result) -> bool:
@@ -127,13 +152,17 @@ def _size_of(value: object, *, up_to: int) -> int:
 
 
 def file_size(result: Result) -> int:
-    """Return the length of the base64 of files that no model takes as media: a client can show only their text."""
-    size = 0
+    """Return the length of the base64 that a client may show as text, because no model takes it as media.
+
+    That is any file of another type, and any file that the structured content repeats.
+    """
+    size, is_repeated = 0, _repeats_parts(result)
     for part in result.get("content") or ():
         item = McpItem.parse(part)
         if item.encoded is not None:
             held = item.said["resource"] if item.said["type"] == "resource" else item.said
-            size += 0 if str(held.get("mimeType")).startswith(_MEDIA) else len(item.encoded)
+            is_media = str(held.get("mimeType")).startswith(_MEDIA)
+            size += 0 if is_media and not is_repeated else len(item.encoded)
     return size
 
 

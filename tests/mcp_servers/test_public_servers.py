@@ -91,6 +91,7 @@ def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[s
             [
                 call("list_directory", path=str(files)),
                 call("read_text_file", path="/etc/passwd"),
+                call("read_media_file", path=str(files / "noise.png")),  # twice: in structuredContent too
                 call("read_text_file", path=str(files / "big.txt")),
             ],
         ),
@@ -191,6 +192,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "repository").mkdir()
     big = "".join(f"line {number}\n" for number in range(60_000))
     (tmp_path / "files/big.txt").write_text(big, encoding="utf-8")
+    (tmp_path / "files/noise.png").write_bytes(bytes(range(256)) * 80)
     (tmp_path / "repository/a.txt").write_text(big, encoding="utf-8")
     who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
     for command in (["init", "--quiet"], ["add", "."], [*who, "commit", "--quiet", "--message=first"]):

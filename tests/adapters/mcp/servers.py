@@ -40,6 +40,10 @@ def text(said: str) -> dict[str, Any]:
     return {"type": "text", "text": said}
 
 
+def image(pixels: bytes) -> dict[str, Any]:
+    return {"type": "image", "mimeType": "image/png", "data": base64.b64encode(pixels).decode()}
+
+
 RESULTS: dict[str, dict[str, Any]] = {
     "small": {"content": [{**text("few"), "annotations": {"priority": 0.5}}, LINK], "_meta": {"a/b": 1}},
     "small_rows": {"content": [text('{"a": 1}')], "structuredContent": {"a": 1}},
@@ -56,7 +60,9 @@ RESULTS: dict[str, dict[str, Any]] = {
             text(LOG),
         ]
     },
-    "image": {"content": [{"type": "image", "mimeType": "image/png", "data": base64.b64encode(PIXELS).decode()}]},
+    "image": {"content": [image(PIXELS)]},
+    "image_twice": {"content": [image(PIXELS)], "structuredContent": {"content": [image(PIXELS)]}},
+    "large_image_twice": {"content": [image(PIXELS * 20)], "structuredContent": {"content": [image(PIXELS * 20)]}},
     "exempt": {"content": [text(json.dumps(ROWS))], "structuredContent": ROWS},
     "declared": {"content": [text(LOG)]},
 }

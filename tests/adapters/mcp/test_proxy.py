@@ -22,7 +22,7 @@ from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-BIG = {"log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
+BIG = {"large_image_twice", "log", "rows", "both", "summary", "embedded", "blob", "exempt", "declared", "endless"}
 SMALL = sorted(RESULTS.keys() - BIG)
 
 
@@ -182,6 +182,19 @@ class TestWhatLeaves:
         assert [part["type"] for part in result["content"]] == ["text", "text"]
         image = next(part for part in back["content"] if part["type"] == "image")
         assert base64.b64decode(image["data"]) == PIXELS
+
+    async def test_an_image_that_structured_content_repeats_stays_like_any_other(self) -> None:
+        async with client_of(Everything()) as client:
+            assert await call(client, "image_twice") == RESULTS["image_twice"]
+
+    async def test_a_large_image_that_structured_content_repeats_leaves_since_clients_may_show_it_as_text(self) -> None:
+        async with client_of(Everything()) as client:
+            result = await call(client, "large_image_twice")
+            (reference,) = offloaded_references(result)
+            back = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert "structuredContent" not in result
+        image = next(part for part in back["content"] if part["type"] == "image")
+        assert base64.b64decode(image["data"]) == PIXELS * 20
 
     async def test_an_error_stays_up_to_the_hard_limit(self) -> None:
         async with client_of(Everything()) as client:
