@@ -11,15 +11,18 @@ import pytest
 from coatcheck import (
     ByteCounter,
     InMemoryStorage,
+    InvalidRequest,
     JsonBlock,
     Kept,
     MediaBlock,
     Offloaded,
     Offloader,
     TextBlock,
+    TokenCounter,
     ToolResult,
     Truncated,
 )
+from coatcheck.core.vocabulary import BUNDLED, load_vocabulary
 from tests.core.storages import FailingStorage
 
 if TYPE_CHECKING:
@@ -227,3 +230,82 @@ def test_a_policy_that_returned_nonsense_is_reported_once_even_if_the_counter_fa
     assert [event.kind for event in events] == ["failed", "failed", "offloaded"]
     assert "returned str" in str(events[0].reason)
     assert "was not counted" in str(events[1].reason)
+
+
+READS: dict[str, dict[str, Any]] = {
+    "characters": {},
+    "characters from an offset": {"offset": 900},
+    "lines": {"line_range": "20-150"},
+    "a long line": {"line_range": "1-1"},
+    "matches": {"pattern": "row 1", "context_lines": 2},
+    "no match": {"pattern": "no such words"},
+    "a query": {"query": "[*].name"},
+    "the list": {"reference": None},
+    "a refused pattern": {"pattern": "(?=row)"},
+}
+
+
+def _read(offloader: Offloader, asked: dict[str, Any], *, is_async: bool) -> str:
+    arguments: dict[str, Any] = {**asked, "scope": "s"}
+    try:
+        if is_async:
+            return asyncio.run(offloader.aretrieve(**arguments)).text
+        return offloader.retrieve(**arguments).text
+    except InvalidRequest as refusal:
+        return f"refused: {refusal}"
+
+
+@pytest.mark.no_cover
+@both_shells
+@pytest.mark.parametrize("asked", READS.values(), ids=READS)
+def test_a_read_counts_bytes_where_the_counter_raises_at_any_call(
+    asked: dict[str, Any], *, is_async: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = InMemoryStorage()
+    by_bytes = Offloader(storage, token_counter=ByteCounter(), max_result_tokens=300)
+    rows: Block = JsonBlock([{"name": f"row {number} of a report"} for number in range(200)])
+    text = TextBlock("a word " * 300 + "".join(f"\nrow {number} of a report" for number in range(200)))
+    outcome = by_bytes.offload([rows if "query" in asked else text], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    asked = {"reference": outcome.references[0], **asked}
+    expected = _read(by_bytes, asked, is_async=False)
+    for at in range(1, MAX_CALLS):
+        caplog.clear()
+        events: list[Event] = []
+        counter = Raising(at)
+        offloader = Offloader(storage, token_counter=counter, max_result_tokens=300, on_event=events.append)
+
+        assert _read(offloader, asked, is_async=is_async) == expected, f"call {at}"
+
+        if counter.calls < at:
+            assert at > 1, "the counter was not called"
+            assert not caplog.records
+            return
+        told = "an answer was not counted with Raising: RuntimeError; its bytes decide"
+        assert caplog.messages == [told], f"call {at}"
+        assert [event.reason for event in events if event.kind == "failed"] == [told], f"call {at}"
+    pytest.fail("the counter was called more often than expected")
+
+
+class PlainTiktoken(TokenCounter):
+    """Counts as most hosts do at first: tiktoken's ``encode`` raises at the names of special tokens."""
+
+    def count(self, text: str) -> int:
+        return len(load_vocabulary(BUNDLED).encoding.encode(text))
+
+
+@pytest.mark.parametrize(
+    "asked", [{}, {"pattern": "tokenizer"}, {"line_range": "295-305"}, {"offset": 2_300}, {"pattern": "<.endoftext.>"}]
+)
+def test_text_that_the_counter_refuses_is_stored_shown_and_read_back(asked: dict[str, Any]) -> None:
+    lines = [f"line {number}" for number in range(600)]
+    lines[300] = "see <|endoftext|> in the documentation of the tokenizer"
+    offloader = Offloader(token_counter=PlainTiktoken(), max_result_tokens=400)
+    outcome = offloader.offload([TextBlock("\n".join(lines))], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    assert "line 599" in str(outcome.blocks[0])
+
+    answer = offloader.retrieve(outcome.references[0], scope="s", **asked)
+
+    assert asked == {} or "<|endoftext|>" in answer.text
+    assert ByteCounter().count(answer.text) <= 400 or PlainTiktoken().count(answer.text) <= 400

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 from coatcheck.core import preview
 from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
 from coatcheck.core.checks import is_count
-from coatcheck.core.errors import CoatcheckError, StorageError, describe_error
+from coatcheck.core.errors import CoatcheckError, StorageError
 from coatcheck.core.items import MAX_APART, join_texts
 from coatcheck.core.notice import MAX_LISTED, is_placeholder, list_row
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
@@ -27,8 +27,8 @@ from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_st
 from coatcheck.core.policy import Rule
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text, is_text
-from coatcheck.core.tokens import ByteCounter, TiktokenCounter
 from coatcheck.engine.contents import HASHED_ON_THREAD_BYTES
+from coatcheck.engine.counting import blame_counter, without_counter
 from coatcheck.engine.execution import Effect, Effects
 from coatcheck.engine.failures import cause_for_model, log_failure, logger
 
@@ -60,10 +60,9 @@ class Offloading:
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
-        self._by_bytes: Offloading | None = None
+        by_bytes = without_counter(settings)
+        self._by_bytes = None if by_bytes is None else Offloading(contents, by_bytes, recorder)
         """Does the same without the host's token counter, if there is one."""
-        if type(settings.counter) not in {ByteCounter, TiktokenCounter}:
-            self._by_bytes = Offloading(contents, replace(settings, token_counter=ByteCounter()), recorder)
 
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
         """Decide about one result, unless ``offload_step`` has ``decided``, and carry the decision out."""
@@ -285,11 +284,7 @@ class Offloading:
         return tuple(outcomes)
 
     def _blame_counter(self, error: Exception, about: About) -> None:
-        """Tell the host that its token counter, or the work with its counts, raised ``error``."""
-        counter = type(self._settings.token_counter).__name__
-        failure = CoatcheckError(f"a result was not counted with {counter}: {describe_error(error)}; its bytes decide")
-        failure.__cause__ = error
-        self._recorder.record_failure(failure, about, logged=str(failure))
+        blame_counter(error, about, settings=self._settings, recorder=self._recorder, what="a result")
 
     def _record_nonsense(self, request: OffloadRequest, answer: object) -> None:
         """Tell the host that its policy returned neither a policy nor a verdict."""

@@ -34,6 +34,7 @@ from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
 from coatcheck.core.retrieved import Content, Retrieved
 from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.engine.contents import Contents, content_type_in
+from coatcheck.engine.counting import blame_counter, without_counter
 from coatcheck.engine.events import About
 from coatcheck.engine.execution import PAUSE, PIECE_BYTES
 from coatcheck.engine.listing import listing
@@ -63,6 +64,9 @@ class Retrieving:
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
+        by_bytes = without_counter(settings)
+        self._by_bytes = None if by_bytes is None else Retrieving(storage, by_bytes, recorder)
+        """Does the same without the host's token counter, if there is one."""
 
     def retrieve(
         self,
@@ -71,37 +75,53 @@ class Retrieving:
         *,
         native_media: bool,
         retrieval_tool: str,
+        about: About | None = None,
         **selectors: object,
     ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``."""
+        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
+
+        ``about`` is given if the read began with a counter that failed.
+        """
         if isinstance(reference, Reference):
             reference = reference.id
         reference = LISTING if reference is None or asks_for_list(reference) else reference
-        about = About(scope=scope, tool_name=None, references=(canonical_reference(reference),))
-        budget = self._settings.retrieval_limit
+        about = about or About(scope=scope, tool_name=None, references=(canonical_reference(reference),))
         try:
-            request = parse_request(**selectors)
-            if reference == LISTING:
-                answered = yield from self._list(scope, request=request, retrieval_tool=retrieval_tool)
-            else:
-                answered = yield from self._retrieve(
-                    reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
-                )
-            if self._counter.exceeds(answered.text, budget):
-                # A header may quote something long that is not ours. Cutting the end keeps the answer within budget.
-                text = self._counter.head(answered.text, budget)
+            try:
+                request = parse_request(**selectors)
+                if reference == LISTING:
+                    answered = yield from self._list(scope, request=request, retrieval_tool=retrieval_tool)
+                else:
+                    answered = yield from self._retrieve(
+                        reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
+                    )
+            except InvalidRequest as error:
+                if (text := self._within_budget(str(error))) is None:
+                    raise
+                raise InvalidRequest(text) from error
+            if (text := self._within_budget(answered.text)) is not None:
                 answered = replace(answered, text=text, blocks=(TextBlock(text),))
             tokens = self._counter.count(answered.text) if self._recorder.listening else None
         except CoatcheckError as error:
             self._not_retrieved(error, about)
-            if isinstance(error, InvalidRequest) and self._counter.exceeds(str(error), budget):
-                raise InvalidRequest(self._counter.head(str(error), budget)) from error
             raise
-        except Exception as error:  # a bug: the caller logs or shows it; here it is counted and reported
+        except Exception as error:
+            if self._by_bytes is not None:
+                blame_counter(error, about, settings=self._settings, recorder=self._recorder, what="an answer")
+                again = self._by_bytes.retrieve(
+                    reference, scope, native_media=native_media, retrieval_tool=retrieval_tool, about=about, **selectors
+                )
+                return (yield from again)
+            # A bug: the caller logs or shows it; here it is counted and reported.
             self._recorder.record_read("failed", about, reason="an internal error", error_type=type(error).__name__)
             raise
         self._recorder.record_read("retrieved", about, tokens=tokens)
         return answered
+
+    def _within_budget(self, text: str) -> str | None:
+        """Return ``text`` cut at its end if it exceeds the budget, as it may quote something long; None if it fits."""
+        budget = self._settings.retrieval_limit
+        return self._counter.head(text, budget) if self._counter.exceeds(text, budget) else None
 
     def _not_retrieved(self, error: CoatcheckError, about: About) -> None:
         match error:
