@@ -143,3 +143,29 @@ def test_the_ends_of_a_look_are_not_the_ends_of_a_line_or_a_word() -> None:
     data = b"xaax"
     for pattern in ("^a", "a$", r"\ba", r"a\b", r"\Aa", r"a\z"):
         assert Matcher(pattern).find(data, 1, 3) is None
+
+
+WORDS = "ein großer Übertrag\nCafé zu\n日本語\n"
+
+
+@pytest.mark.parametrize("pattern", [r"\bÜbertrag\b", r"(?i)\bübertrag", r"é\b zu", r"日\w+", r"日[^\W]", r"\\?\bÜ"])
+def test_where_a_word_in_other_letters_is_not_found_the_answer_says_what_knows_ascii_only(pattern: str) -> None:
+    answer = stored(WORDS).ask(pattern=pattern, budget=256)
+
+    assert answer.matches == 0
+    assert r"\b, \w and \W know ASCII letters only: leave out \b, and write \pL for a letter." in answer.text
+    assert "(?i)" in answer.text
+
+
+@pytest.mark.parametrize(("pattern", "instead"), [(r"\bÜbertrag\b", "Übertrag"), (r"日\w+", r"日\pL+")])
+def test_what_the_answer_says_to_write_instead_finds_the_word(pattern: str, instead: str) -> None:
+    assert stored(WORDS).ask(pattern=pattern).matches == 0
+    assert stored(WORDS).ask(pattern=instead).matches == 1
+
+
+@pytest.mark.parametrize("pattern", ["Überträge", r"\bword\b", r"\\bÜ", r"Über(\b", r"\BÜber\d"])
+def test_a_pattern_that_fails_for_another_reason_gets_no_hint_about_ascii(pattern: str) -> None:
+    answer = stored(WORDS).ask(pattern=pattern)
+
+    assert answer.matches == 0
+    assert "ASCII" not in answer.text

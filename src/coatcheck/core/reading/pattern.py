@@ -16,7 +16,7 @@ import re2
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
-__all__ = ("Matcher", "compile_pattern")
+__all__ = ("Matcher", "compile_pattern", "needs_more_than_ascii")
 
 MAX_REPEAT = 1_000
 """RE2's own limit for counted repeats, nested ones multiplied."""
@@ -37,6 +37,8 @@ _REFUSED = (
 _OPERATORS = ("invalid perl operator", "invalid escape sequence")
 _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
 r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
+
+_ASCII_ONLY = re.compile(r"\\[bwW]")
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
@@ -88,6 +90,11 @@ def compile_pattern(pattern: str) -> Matcher:
         return Matcher(_without_surroundings(rewritten))
     except ValueError:
         return matcher  # ".*(?i)+" is fine, "(?i)+" is not
+
+
+def needs_more_than_ascii(pattern: str) -> bool:
+    r"""Return whether ``pattern`` holds other letters, and ``\b``, ``\w`` or ``\W``, which in RE2 do not know them."""
+    return not pattern.isascii() and _ASCII_ONLY.search(pattern.replace(r"\\", "")) is not None
 
 
 def _without_surroundings(pattern: str) -> str:

@@ -15,11 +15,13 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
-from coatcheck.core.reading.pattern import Matcher, compile_pattern
+from coatcheck.core.reading.pattern import Matcher, compile_pattern, needs_more_than_ascii
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from coatcheck.core.arguments import Request
     from coatcheck.core.reading.index import LineIndex
     from coatcheck.core.reading.scan import Hit
@@ -87,9 +89,16 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     found = yield from _find(matcher, index, start, stop, origin, lines=lines)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
-        text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal)
+        reasons = () if matcher.literal else _reasons(pattern)
+        text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal, reasons=reasons)
         return Answer(text=text, matches=0)
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
+
+
+def _reasons(pattern: str) -> Iterator[str]:
+    """Say what in a pattern may be why it matches nowhere, though a model expects it to."""
+    if needs_more_than_ascii(pattern):
+        yield wording.ASCII_ONLY
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coatcheck.core.retrieved import ListedContent
 
 __all__ = (
+    "ASCII_ONLY",
     "BETWEEN_GROUPS",
     "EMPTY",
     "END_OF_CONTENT",
@@ -216,13 +217,23 @@ def searched_literally(reason: str) -> str:
     return f"[not a valid regular expression ({reason}): searched as literal text]"
 
 
-def no_matches(pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None) -> str:
-    """Say that nothing was found, in the words and numbers of Strands' own tool, and how to go on."""
+def no_matches(
+    pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None, reasons: Iterable[str] = ()
+) -> str:
+    """Say that nothing was found, in the words and numbers of Strands' own tool, and how to go on.
+
+    ``reasons`` say what in this pattern may be why.
+    """
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
     lines_searched = f"{searched} line{'' if searched == 1 else 's'}"
     found = f"No matches found for pattern '{pattern}'{where} (searched {lines_searched})."
     taken = f"\n{searched_literally(literal)}" if literal else ""
-    return f"{found}{taken}\nA match lies within one line and case counts. Try (?i), a shorter pattern, or line_range."
+    general = "A match lies within one line and case counts. Try (?i), a shorter pattern, or line_range."
+    return "\n".join((f"{found}{taken}", " ".join((*reasons, general))))
+
+
+ASCII_ONLY = r"\b, \w and \W know ASCII letters only: leave out \b, and write \pL for a letter."
+"""A reason why a pattern in another alphabet found nothing."""
 
 
 def unsupported(construct: str, advice: str) -> str:
