@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.reading import scan
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
 from tests.core.reading_driver import attempt, shown, stored
 from tests.core.strategies import texts
@@ -169,3 +170,48 @@ def test_a_pattern_that_fails_for_another_reason_gets_no_hint_about_ascii(patter
 
     assert answer.matches == 0
     assert "ASCII" not in answer.text
+
+
+CARRIAGE_RETURNS = [
+    r"\r",
+    r"\r$",
+    r"row 5\r",
+    "\r",
+    r"\r\n",
+    r"[\r\n]",
+    r"\x0d",
+    r"\x0D",
+    r"\x{d}",
+    r"\x{000D}",
+    r"\015",
+]
+CRLF = "Line ends are not searched. Some or all here are \\r\\n: leave out \\r, and use $ for the end of a line."
+
+
+@pytest.mark.parametrize("pattern", CARRIAGE_RETURNS)
+def test_a_search_for_carriage_returns_says_whether_they_are_in_line_ends(pattern: str) -> None:
+    windows, unix = ("".join(f"row {number}{end}" for number in range(99)) for end in ("\r\n", "\n"))
+
+    assert CRLF in stored(windows).ask(pattern=pattern, budget=256).text
+    assert CRLF in stored(unix + windows).ask(pattern=pattern).text
+    assert CRLF in stored(unix + windows).ask(pattern=pattern, line_range="100-100").text
+    assert r"Line ends are not searched. None here is \r\n." in stored(unix).ask(pattern=pattern).text
+    assert r"None here is \r\n" in stored(unix + windows).ask(pattern=pattern, line_range="1-99").text
+
+
+def test_a_carriage_return_that_ends_no_line_is_found() -> None:
+    assert stored("10 %\r20 %\r\n").ask(pattern=r"\r").matches == 1
+
+
+def test_a_line_end_that_two_pieces_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scan, "WINDOW", 4)
+
+    assert CRLF in stored("row\r\nrow").ask(pattern=r"x\r").text
+
+
+@pytest.mark.parametrize("pattern", ["rows", r"\\r", r"\\x0d", r"row (\r", "C:\\reports("])
+def test_a_search_for_anything_else_says_nothing_about_line_ends(pattern: str) -> None:
+    answer = stored("row\r\n").ask(pattern=pattern)
+
+    assert answer.matches == 0
+    assert "Line ends" not in answer.text

@@ -16,7 +16,7 @@ import re2
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
-__all__ = ("Matcher", "compile_pattern", "needs_more_than_ascii")
+__all__ = ("Matcher", "asks_for_carriage_return", "compile_pattern", "needs_more_than_ascii")
 
 MAX_REPEAT = 1_000
 """RE2's own limit for counted repeats, nested ones multiplied."""
@@ -39,6 +39,7 @@ _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
 r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
 
 _ASCII_ONLY = re.compile(r"\\[bwW]")
+_CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
@@ -90,6 +91,11 @@ def compile_pattern(pattern: str) -> Matcher:
         return Matcher(_without_surroundings(rewritten))
     except ValueError:
         return matcher  # ".*(?i)+" is fine, "(?i)+" is not
+
+
+def asks_for_carriage_return(pattern: str) -> bool:
+    r"""Return whether ``pattern`` holds ``\r``, as it is or as an escape."""
+    return _CARRIAGE_RETURN.search(pattern.replace(r"\\", "")) is not None
 
 
 def needs_more_than_ascii(pattern: str) -> bool:

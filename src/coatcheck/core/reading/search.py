@@ -15,7 +15,12 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
-from coatcheck.core.reading.pattern import Matcher, compile_pattern, needs_more_than_ascii
+from coatcheck.core.reading.pattern import (
+    Matcher,
+    asks_for_carriage_return,
+    compile_pattern,
+    needs_more_than_ascii,
+)
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
@@ -65,6 +70,7 @@ class _Found:
     origin: Place  # of the offset
     before: int | None  # matches before the offset; None if they are too many to be numbered
     excerpts: Excerpts
+    crlf: bool  # whether a line of the part ends with "\r\n"
 
 
 def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
@@ -89,16 +95,18 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     found = yield from _find(matcher, index, start, stop, origin, lines=lines)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
-        reasons = () if matcher.literal else _reasons(pattern)
+        reasons = () if matcher.literal else _reasons(pattern, found)
         text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal, reasons=reasons)
         return Answer(text=text, matches=0)
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
 
 
-def _reasons(pattern: str) -> Iterator[str]:
+def _reasons(pattern: str, found: _Found) -> Iterator[str]:
     """Say what in a pattern may be why it matches nowhere, though a model expects it to."""
     if needs_more_than_ascii(pattern):
         yield wording.ASCII_ONLY
+    if asks_for_carriage_return(pattern):
+        yield wording.line_ends_not_searched(crlf=found.crlf)
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
@@ -134,6 +142,7 @@ def _find(
         origin=origin,
         before=before,
         excerpts=excerpts,
+        crlf=scanner.has_crlf,
     )
 
 

@@ -41,6 +41,7 @@ __all__ = (
     "binary_refused",
     "characters_header",
     "invalid_query",
+    "line_ends_not_searched",
     "lines_header",
     "list_kind",
     "listed",
@@ -234,6 +235,13 @@ def no_matches(
 
 ASCII_ONLY = r"\b, \w and \W know ASCII letters only: leave out \b, and write \pL for a letter."
 """A reason why a pattern in another alphabet found nothing."""
+
+
+def line_ends_not_searched(*, crlf: bool) -> str:
+    r"""Say why a pattern with ``\r`` found nothing, and whether a searched line ends with ``\r\n``."""
+    if crlf:
+        return r"Line ends are not searched. Some or all here are \r\n: leave out \r, and use $ for the end of a line."
+    return r"Line ends are not searched. None here is \r\n."
 
 
 def unsupported(construct: str, advice: str) -> str:
