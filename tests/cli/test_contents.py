@@ -125,6 +125,28 @@ def test_put_shows_nothing_of_content_that_is_not_text(
     assert Offloader(FileStorage(folder)).load(reference).data == data
 
 
+@pytest.mark.parametrize(
+    "selection", [(), ("--pattern", "ERROR"), ("--lines", "1:5"), ("--query", "a"), ("--offset", "5")]
+)
+def test_get_says_which_command_gives_content_that_is_not_text(selection: tuple[str, ...], folder: Path) -> None:
+    reference = stored(PICTURE, "--type", "image/png")
+
+    ran = run("get", reference, *selection)
+
+    said = f"which this tool does not show: get it with coatcheck cat {reference} > FILE"
+    if selection:
+        assert ran.exit_code == 2
+        assert ran.stderr == f"coatcheck: cannot search binary content (image/png), {said}\n"
+    else:
+        assert ran.stdout == f"[image/png, 400 bytes of binary content, {said}]\n"
+
+
+def test_get_shows_a_line_of_content_as_it_is_if_it_reads_like_advice(folder: Path) -> None:
+    line = "call the tool that returned it again if it can return text"
+
+    assert line in run("get", stored(line.encode())).stdout
+
+
 def test_content_declared_as_text_is_taken_for_text(folder: Path) -> None:
     assert run("put", "--type", "text/plain", given=b"a\0b").stdout.endswith("\n\na\0b\n")
 
@@ -224,7 +246,6 @@ def test_a_storage_that_fails_ends_every_command_on_one_line(command: tuple[str,
         (LINES, ("--pattern", "9$", "--lines", "10:40"), {"pattern": "9$", "line_range": "10:40"}),
         (LINES, ("--offset", "-20"), {"offset": -20}),
         (RECORDS, ("--query", "[?id == `7`].price"), {"query": "[?id == `7`].price"}),
-        (PICTURE, (), {}),
     ],
 )
 def test_get_answers_as_the_retrieval_tool_does(

@@ -451,8 +451,10 @@ async def test_media_come_back_as_a_description_or_as_themselves() -> None:
         assert described.blocks == (TextBlock(described.text),)
         assert "image/png, 200 bytes" in described.text
         assert itself.blocks == (image,)
-        with pytest.raises(InvalidRequest, match=r"binary content \(image/png\)"):
+        with pytest.raises(InvalidRequest, match=r"binary content \(image/png\)\. Omit pattern/.* the full content"):
             await offloader.aretrieve(reference, native_media=True, pattern="x")
+        with pytest.raises(InvalidRequest, match=r"binary content \(image/png\), which this tool does not show: call"):
+            await offloader.aretrieve(reference, pattern="x")
 
 
 def test_a_storage_that_answers_with_something_else_is_named() -> None:

@@ -165,15 +165,25 @@ def test_following_the_next_call_shows_every_line(text: str, start: int, count: 
 
 
 @pytest.mark.parametrize("selectors", [{"pattern": "x"}, {"line_range": "1-2"}, {"query": "a"}, {"offset": 5}])
-def test_binary_content_cannot_be_searched(selectors: dict[str, object]) -> None:
-    with pytest.raises(InvalidRequest, match=r"cannot search binary content \(image/png\)"):
+def test_binary_content_cannot_be_searched_and_the_refusal_leads_to_no_other_refusal(
+    selectors: dict[str, object],
+) -> None:
+    with pytest.raises(InvalidRequest) as refused:
         foreign(b"\x89PNG" * 26, "image/png").follow(selectors)
+
+    assert str(refused.value) == (
+        "cannot search binary content (image/png), which this tool does not show: call the tool that returned it again"
+        " if it can return text"
+    )
 
 
 def test_binary_content_is_described() -> None:
     answer = foreign(b"\x89PNG" * 26, "image/png").ask()
 
-    assert answer.text == "[image/png, 104 bytes: binary content, which this tool does not show]"
+    assert answer.text == (
+        "[image/png, 104 bytes of binary content, which this tool does not show: call the tool that returned it again"
+        " if it can return text]"
+    )
     assert answer.next_call is None
 
 

@@ -192,7 +192,9 @@ def test_the_notice_of_content_without_text_names_no_option(tool: str, call: str
 
 
 def test_content_without_text_refuses_every_option() -> None:
-    assert f"Omit {'/'.join(OPTIONS)} to" in wording.binary_refused("image/png", given=["query"])
+    refused = wording.binary_refused("image/png", given=["query"], shown_whole=True)
+
+    assert f"Omit {'/'.join(OPTIONS)} to" in refused
 
 
 def test_the_command_line_has_a_flag_for_every_option() -> None:

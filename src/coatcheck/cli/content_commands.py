@@ -22,6 +22,7 @@ from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, Sco
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
 from coatcheck.core.arguments import OPTIONS, PROPOSED, RANGE_FORMS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
+from coatcheck.core.notice import FOR_TEXT
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
 from coatcheck.hook.command import program
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
@@ -144,7 +145,8 @@ def get(
         msg = f"{_FLAGS['context_lines']} is for {_FLAGS['pattern']}: give a pattern, or leave it out"
         raise CannotRun(msg)
     place, chosen = storage_at(storage), scope_of(scope)
-    with _in_words_of_a_shell(place, chosen):
+    whole = f"get it with {_command('cat', reference, {}, storage=storage, scope=chosen)} > FILE"
+    with _in_words_of_a_shell(place, chosen, whole=whole):
         found = Offloader(place, max_retrieval_tokens=max_tokens).retrieve(
             reference,
             scope=chosen,
@@ -162,6 +164,8 @@ def get(
         text = f"{above}{line_end}[More: {command}]"
     elif found.matches == 0 and query is None:
         text = _with_options(text)  # advice only, no part of the content
+    elif "\n" not in text:  # no part of the content either: that has a line above it
+        text = text.replace(FOR_TEXT, whole)
     if as_json:
         show_json({"text": text, "matches": found.matches, "next_call": found.next_call})
     else:
@@ -228,8 +232,11 @@ def show_content(
 
 
 @contextmanager
-def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
-    """Explain an error to the person at the shell: the library words it for a model, which has one place to look."""
+def _in_words_of_a_shell(storage: object, scope: Scope, *, whole: str = FOR_TEXT) -> Iterator[None]:
+    """Explain an error to the person at the shell: the library words it for a model, which has one place to look.
+
+    ``whole`` says how to get what cannot be shown.
+    """
     try:
         yield
     except ReferenceExpired as error:
@@ -239,7 +246,8 @@ def _in_words_of_a_shell(storage: object, scope: Scope) -> Iterator[None]:
         msg = f"scope {scope!r} has no reference {error.reference}. Check both; looked in {storage!r}"
         raise ReferenceNotFound(msg, reference=error.reference) from error
     except InvalidRequest as error:
-        raise InvalidRequest(_with_options(str(error).replace(RANGE_FORMS, "10:20, 10: or 10"))) from error
+        message = _with_options(str(error).replace(RANGE_FORMS, "10:20, 10: or 10")).replace(FOR_TEXT, whole)
+        raise InvalidRequest(message) from error
 
 
 def _with_options(message: str) -> str:

@@ -30,6 +30,7 @@ __all__ = (
     "ALL_LOST",
     "CHARACTERS_KEPT",
     "ENDS_SHOWN",
+    "FOR_TEXT",
     "INTERNAL_ERROR",
     "LEFT_OUT",
     "LIST_READ_INSTEAD",
@@ -80,6 +81,9 @@ NOT_SET_UP = (
     " result the reference replaced."
 )
 """The message where only the host can mend a read-back."""
+
+FOR_TEXT = "call the tool that returned it again if it can return text"
+"""What a model can do about content that is not text and cannot be shown."""
 
 INTERNAL_ERROR = (
     "The stored content cannot be read: this tool has an internal error. Your call is not the cause, and trying again"

@@ -145,8 +145,14 @@ class Retrieving:
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        budget = self._settings.retrieval_limit
-        answer = yield from self._read(found, scope, request=request, retrieval_tool=retrieval_tool, budget=budget)
+        answer = yield from self._read(
+            found,
+            scope,
+            request=request,
+            retrieval_tool=retrieval_tool,
+            budget=self._settings.retrieval_limit,
+            native_media=native_media,
+        )
         return Retrieved(
             text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
         )
@@ -183,7 +189,14 @@ class Retrieving:
         return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
 
     def _read(
-        self, found: Entry, scope: Scope, *, request: Request, retrieval_tool: str, budget: int
+        self,
+        found: Entry,
+        scope: Scope,
+        *,
+        request: Request,
+        retrieval_tool: str,
+        budget: int,
+        native_media: bool = False,
     ) -> Effects[Answer]:
         """Drive ``reading``: fetch the parts of the content that it asks for.
 
@@ -198,6 +211,7 @@ class Retrieving:
             budget=budget,
             tool_name=retrieval_tool,
             max_query_bytes=self._settings.max_query_bytes,
+            native_media=native_media,
         )
         try:
             wanted, seconds, fetched = next(reading), 0.0, 0

@@ -57,10 +57,12 @@ def read(
     budget: int,
     tool_name: str,
     max_query_bytes: int = MAX_QUERY_BYTES,
+    native_media: bool = False,
 ) -> Reading:
     """Return a reading whose answer has at most ``budget`` tokens and, if there is more, names the next call.
 
-    Each answer goes at least one character further than the one before it.
+    Each answer goes at least one character further than the one before it. ``native_media`` says that the engine itself
+    answers a request for all of a content without text.
 
     Raises:
         InvalidRequest: the request does not fit the content; the message says what would. Or the budget is below
@@ -71,7 +73,7 @@ def read(
     if budget < MIN_BUDGET:
         raise InvalidRequest(wording.too_small(budget, MIN_BUDGET))
     if not is_text(source.content_type):
-        return _describe(source, request)
+        return _describe(source, request, native_media=native_media)
     if not source.size:
         return Answer(text=wording.EMPTY)
     new_writer, read_query, read_matches, read_lines, read_characters = _load_modes()
@@ -94,9 +96,9 @@ def _load_modes() -> tuple[type[Writer], Callable[[Source, Request, Writer, int]
     return slices.Writer, query.read_query, search.read_matches, slices.read_lines, slices.read_characters
 
 
-def _describe(source: Source, request: Request) -> Answer:
+def _describe(source: Source, request: Request, *, native_media: bool) -> Answer:
     """Return the answer for content without text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
-        raise InvalidRequest(wording.binary_refused(content_type, given=request.given()))
+        raise InvalidRequest(wording.binary_refused(content_type, given=request.given(), shown_whole=native_media))
     return Answer(text=wording.binary(content_type, source.size))

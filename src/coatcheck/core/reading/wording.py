@@ -130,13 +130,19 @@ def characters_header(start: int, stop: int, total: int) -> str:
 
 def binary(content_type: str, size: int) -> str:
     """Describe content that has no text."""
-    return f"[{content_type}, {size:,} bytes: binary content, which this tool does not show]"
+    return f"[{content_type}, {size:,} bytes of binary content, which this tool does not show: {notice.FOR_TEXT}]"
 
 
-def binary_refused(content_type: str, *, given: Iterable[str]) -> str:
-    """Refuse options on content without text, in the words of Strands' own tool for those that it has."""
+def binary_refused(content_type: str, *, given: Iterable[str], shown_whole: bool) -> str:
+    """Refuse options on content without text.
+
+    If a call without options shows it, say so in the words of Strands' own tool, for those options that it has.
+    """
+    refused = f"cannot search binary content ({content_type})"
+    if not shown_whole:
+        return f"{refused}, which this tool does not show: {notice.FOR_TEXT}"
     options = _OF_STRANDS if set(given) <= set(_OF_STRANDS) else OPTIONS
-    return f"cannot search binary content ({content_type}). Omit {'/'.join(options)} to retrieve the full content."
+    return f"{refused}. Omit {'/'.join(options)} to retrieve the full content."
 
 
 def offset_beyond(offset: int, total: int, what: str) -> str:
