@@ -117,7 +117,7 @@ def test_put_shows_a_small_input_whole_and_says_so(data: bytes, folder: Path) ->
 def test_put_shows_nothing_of_content_that_is_not_text(
     data: bytes, options: tuple[str, ...], content_type: str, folder: Path
 ) -> None:
-    first, second = run("put", *options, given=data).stdout.splitlines()
+    first, second = run("put", *options, given=data).stdout.splitlines()[:2]
 
     reference = first.split()[2]
     assert first == f"Stored as {reference} ({content_type}, {len(data):,} bytes)."
@@ -147,8 +147,39 @@ def test_get_shows_a_line_of_content_as_it_is_if_it_reads_like_advice(folder: Pa
     assert line in run("get", stored(line.encode())).stdout
 
 
+@pytest.mark.parametrize(
+    ("data", "options", "said"),
+    [
+        (LINES + b"caf\xe9\n", (), f"Its byte {len(LINES) + 3:,} is not UTF-8. "),
+        (b"a\0b", (), "Its byte 1 is NUL. "),
+        (PICTURE, ("--type", "image/png"), ""),
+    ],
+)
+def test_put_says_which_byte_is_not_text_and_how_to_store_text_all_the_same(
+    data: bytes, options: tuple[str, ...], said: str, folder: Path
+) -> None:
+    _, _, *more = run("put", *options, given=data).stdout.splitlines()
+
+    assert more == ([f"{said}If this is text all the same, put it again with --type text/plain."] if said else [])
+
+
 def test_content_declared_as_text_is_taken_for_text(folder: Path) -> None:
     assert run("put", "--type", "text/plain", given=b"a\0b").stdout.endswith("\n\na\0b\n")
+    assert run("put", "--type", "text/csv", given=b"caf\xe9;\xff").stdout.endswith("\n\ncaf\ufffd;\ufffd\n")
+
+
+def test_content_declared_as_text_is_previewed_and_searched_whatever_its_bytes(folder: Path) -> None:
+    data = b"first caf\xe9\n" + LINES + b"last caf\xe9\n"
+
+    stdout = run("put", "--type", "text/plain", given=data).stdout
+
+    reference = stdout.split()[2]
+    assert f"{reference} (text/plain, {len(data):,} bytes)" in stdout
+    assert "\nOnly a preview follows. " in stdout
+    assert "\n\nfirst caf\ufffd\nline 1\n" in stdout
+    assert stdout.rstrip().endswith("\nlast caf\ufffd")
+    assert "| last caf\ufffd\n" in run("get", reference, "--pattern", "^last").stdout
+    assert run("cat", reference).stdout_bytes == data
 
 
 def test_put_gives_programs_the_facts_as_json(folder: Path) -> None:
@@ -165,7 +196,6 @@ def test_put_gives_programs_the_facts_as_json(folder: Path) -> None:
     ("data", "options", "said"),
     [
         (b"", (), "nothing was stored: standard input is empty"),
-        (b"\xff\xfe", ("--type", "text/csv"), "standard input is not text/csv in UTF-8: invalid start byte at byte 0"),
         (b"x", ("--type", "png"), "--type must be a MIME type such as image/png, not 'png'"),
         (b"x", ("--scope", ""), "scope must be a str of 1 to 4,096 characters or a tuple of 1 to 8 of them, not ''"),
     ],

@@ -30,7 +30,7 @@ from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from coatcheck.core.blocks import Block, Offloaded
+    from coatcheck.core.blocks import Block, Outcome
     from coatcheck.core.references import Scope
     from coatcheck.engine.events import Event
 
@@ -57,7 +57,11 @@ def put(
     *,
     content_type: Annotated[
         str | None,
-        typer.Option("--type", metavar="MIME", help="What the input is, such as image/png; else text if it is UTF-8."),
+        typer.Option(
+            "--type",
+            metavar="MIME",
+            help="What the input is, such as image/png or text/plain; else text if it is UTF-8.",
+        ),
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What the reference begins with.")] = "stdin",
     storage: StorageOption = DEFAULT_STORAGE,
@@ -68,7 +72,7 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.core.blocks import Offloaded, TextBlock  # noqa: PLC0415
+    from coatcheck.core.blocks import Offloaded  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
     from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415
@@ -80,7 +84,8 @@ def put(
         msg = f"--type must be a MIME type such as image/png, not {content_type!r}"
         raise CannotRun(msg)
     kept, chosen = storage_at(storage, may_be_new=True), scope_of(scope)
-    block = _block(_standard_input(), content_type)
+    data = _standard_input()
+    block, not_text = _block(data, content_type)
     events: list[Event] = []
     offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=chosen, policy=Always())
@@ -101,8 +106,7 @@ def put(
     if is_whole:
         show(f"All of it follows. This prints it again: {whole}")
     elif is_text(reference.content_type):
-        is_one_line = isinstance(block, TextBlock) and "\n" not in block.text[:-1]
-        name, selected = ("offset", 0) if is_one_line else ("line_range", "1:100")
+        name, selected = ("line_range", "1:100") if b"\n" in data[:-1] else ("offset", 0)
         first = _command("get", reference.id, {name: selected}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
         others = ", ".join(form for other, form in PROPOSED.items() if other not in {"line_range", name})
@@ -110,6 +114,8 @@ def put(
         show(f"  {whole}   all of it")
     else:
         show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")
+        if not_text:
+            show(f"Its {not_text}. If this is text all the same, put it again with --type text/plain.")
     if shown:
         show(f"\n{shown}")
 
@@ -255,11 +261,20 @@ def _with_options(message: str) -> str:
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
-def _shown(block: Block, outcome: Offloaded, *, most: int) -> tuple[str, bool]:
+def _shown(block: Block, outcome: Outcome, *, most: int) -> tuple[str, bool]:
     """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
-    from coatcheck.core.blocks import TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.core.policy import Always  # noqa: PLC0415
+    from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
+    from coatcheck.offloader import Offloader  # noqa: PLC0415
+    from coatcheck.storage.memory import InMemoryStorage  # noqa: PLC0415
 
+    if isinstance(block, MediaBlock) and is_text(block.media_type):
+        # The core makes no preview of a document with such bytes, so this asks for that of a text, in memory only.
+        block = TextBlock(block.data.decode("utf-8", "replace"))
+        offloader = Offloader(InMemoryStorage(max_bytes=sys.maxsize), preview_tokens=most)
+        outcome = offloader.offload([block], tool_name="", scope=DEFAULT_SCOPE, policy=Always())
     if not isinstance(block, TextBlock):
         return "", False
     if not TiktokenCounter().exceeds(block.text, most):
@@ -285,29 +300,26 @@ def _standard_input() -> bytes:
     return data
 
 
-def _block(data: bytes, content_type: str | None) -> Block:
-    """Return input as a content block: text if ``content_type`` says so or it looks like text, else bytes with a type.
+def _block(data: bytes, content_type: str | None) -> tuple[Block, str]:
+    """Return input as a content block and, if no type was given and it is not text, which byte shows that.
 
-    Raises:
-        CannotRun: ``content_type`` says text, and the bytes are not UTF-8.
-
+    Declared text is text whatever its bytes; they are stored as they are.
     """
     from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
     from coatcheck.core.reading import is_text  # noqa: PLC0415
 
     if content_type is not None and not is_text(content_type):
-        return MediaBlock(data, content_type)
+        return MediaBlock(data, content_type), ""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        if content_type is None:
-            return MediaBlock(data, "application/octet-stream")
-        msg = f"standard input is not {content_type} in UTF-8: {error.reason} at byte {error.start:,}"
-        raise CannotRun(msg) from None
-    # As for git and grep, bytes with a NUL are not text. --type text/plain overrides that.
+        if content_type is not None:
+            return MediaBlock(data, "text/plain"), ""
+        return MediaBlock(data, "application/octet-stream"), f"byte {error.start:,} is not UTF-8"
+    # As for git and grep, bytes with a NUL are not text.
     if content_type is None and "\0" in text:
-        return MediaBlock(data, "application/octet-stream")
-    return TextBlock(text)
+        return MediaBlock(data, "application/octet-stream"), f"byte {data.index(0):,} is NUL"
+    return TextBlock(text), ""
 
 
 def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: Scope) -> str:

@@ -223,7 +223,7 @@ def count_lines(newlines: int, last: bytes) -> int:
 
 
 def decode(data: bytes) -> str:
-    """Return stored text. Broken bytes, which only a foreign storage can hold, become U+FFFD; nothing is raised."""
+    """Return stored text. Bytes that are not UTF-8 become U+FFFD; nothing is raised."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
