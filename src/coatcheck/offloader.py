@@ -177,7 +177,12 @@ class Offloader:
         policy: Policy | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> Outcome:
-        """Do what ``offload`` does, without blocking the event loop."""
+        """Do what ``offload`` does, without blocking the event loop, which must be asyncio's.
+
+        Raises:
+            InvalidRequest: as for ``offload``; or the result is not certainly small, and no asyncio event loop runs.
+
+        """
         arrived = self._arrive(
             blocks,
             tool_name,

@@ -23,6 +23,7 @@ from coatcheck import (
     ByteCounter,
     FileStorage,
     InMemoryStorage,
+    InvalidRequest,
     Kept,
     Offloaded,
     Offloader,
@@ -279,6 +280,16 @@ def test_a_large_result_is_stored_where_the_system_has_no_more_threads(monkeypat
 
     assert isinstance(outcome, Offloaded)
     assert LARGE.text.encode() in [entry.content for entry in storage.kept.values()]
+
+
+def test_a_loop_other_than_asyncios_gets_an_error_that_says_what_to_use_instead() -> None:
+    storage = DictStorage()
+    call = Offloader(storage).aoffload([BIG], tool_name="fetch", scope="a")
+
+    with pytest.raises(InvalidRequest, match="need a running asyncio event loop"):
+        call.send(None)  # as any event loop begins a coroutine
+
+    assert not storage.kept
 
 
 def test_two_results_are_prepared_at_once() -> None:

@@ -319,14 +319,24 @@ async def on_thread(work: Callable[[], Result]) -> Result:
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
-    """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread."""
+    """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread.
+
+    Raises:
+        InvalidRequest: the caller's event loop is not asyncio's.
+
+    """
     import asyncio  # noqa: PLC0415 - see the module docstring
 
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        msg = "async methods need a running asyncio event loop: elsewhere, call the sync methods on a thread"
+        raise InvalidRequest(msg, for_host=True) from None
     try:
         running = threads.submit(contextvars.copy_context().run, work)
     except RuntimeError:  # the system has no thread left, or the interpreter shuts down
         return work()
-    return await asyncio.wrap_future(running)
+    return await asyncio.wrap_future(running, loop=loop)
 
 
 class _Queued:
