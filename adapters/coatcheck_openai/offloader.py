@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agents import FunctionTool, Tool
 
+from coatcheck import InvalidRequest
 from coatcheck.adapting import ScopeOption, check_scope, make_offloader, refuse_name_clash
 from coatcheck_openai.hook import Hook, wrap_tool
 from coatcheck_openai.retrieval import find_tool, reads_back, retrieval_tool
@@ -74,10 +75,10 @@ class ToolOffloader:
         Only function tools have the hook. The results of others stay, such as those of tools that run at the provider.
 
         Raises:
-            InvalidRequest: a tool has the name of the retrieval tool.
+            InvalidRequest: ``tools`` is not a list of the SDK's tools, or one has the name of the retrieval tool.
 
         """
-        own = [tool for tool in tools if not reads_back(tool, self.offloader)]
+        own = [tool for tool in _require_tools(tools) if not reads_back(tool, self.offloader)]
         refuse_name_clash([tool.name for tool in own])
         return [*map(self._wrap, own), self.retrieval_tool]
 
@@ -92,3 +93,23 @@ class ToolOffloader:
         if isinstance(tool, FunctionTool) and tool.output_json_schema is None:
             return wrap_tool(tool, self._hook)
         return tool
+
+
+def _require_tools(tools: Iterable[Tool]) -> list[Tool]:
+    """Return tools as a list, if that is what they are.
+
+    Raises:
+        InvalidRequest: they are a single tool, or one of them is none.
+
+    """
+    try:
+        listed = list(tools)
+    except TypeError:
+        msg = f"offload.tools takes a list of tools, not one {type(tools).__name__}: pass [tool]"
+        raise InvalidRequest(msg) from None
+    for tool in listed:
+        if not hasattr(tool, "name"):
+            name = getattr(tool, "__name__", type(tool).__name__)
+            msg = f"offload.tools takes tools of the SDK, and {name!r} is none: put @function_tool above your function"
+            raise InvalidRequest(msg)
+    return listed

@@ -157,6 +157,19 @@ def test_a_tool_with_the_name_of_the_retrieval_tool_is_refused() -> None:
         ToolOffloader().tools([returning(BIG, RETRIEVAL_TOOL)])
 
 
+def test_a_function_that_is_not_yet_a_tool_is_refused() -> None:
+    def read_log() -> str:
+        return BIG
+
+    with pytest.raises(InvalidRequest, match="'read_log' is none: put @function_tool above"):
+        ToolOffloader().tools([read_log])  # type: ignore[list-item]
+
+
+def test_one_tool_without_a_list_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"not one FunctionTool: pass \[tool\]"):
+        ToolOffloader().tools(returning(BIG))  # type: ignore[arg-type]
+
+
 def test_the_users_tool_is_not_changed() -> None:
     tool = returning(BIG)
     before = dict(vars(tool))
