@@ -6,6 +6,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from agents import function_tool
+from agents.tool_context import ToolContext  # noqa: TC002 - the SDK evaluates the annotations of a tool
+
 import coatcheck
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing.scripting import shown_references
@@ -14,6 +18,7 @@ from tests.adapters.openai_agents.agents import BIG, MIDDLE, call, config, readi
 
 if TYPE_CHECKING:
     from coatcheck.testing import ScriptedServer
+    from tests.adapters.openai_agents.agents import Script
 
 WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 
@@ -87,3 +92,30 @@ async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server:
 
     assert script.shown[-1][0] == BIG
     assert "internal error" in script.shown[-1][1]
+
+
+async def ask_another_agent_with_the_config(server: ScriptedServer, offload: ToolOffloader, passed_on: Any) -> Script:
+    return await run(server, offload.tools([returning(BIG)]), call(), run_config=passed_on)
+
+
+async def ask_another_agent_in_the_ambient_scope(server: ScriptedServer, offload: ToolOffloader, _: Any) -> Script:
+    with coatcheck.scope("conversation-1"):
+        return await run(server, offload.tools([returning(BIG)]), call(), run_config=None)
+
+
+@pytest.mark.parametrize(
+    "ask_another_agent", [ask_another_agent_with_the_config, ask_another_agent_in_the_ambient_scope]
+)
+async def test_what_a_run_inside_a_tool_stored_is_read_by_the_outer_agent_if_the_tool_passes_the_scope_on(
+    ask_another_agent: Any, server: ScriptedServer
+) -> None:
+    offload = ToolOffloader(require_scope=True)
+
+    @function_tool
+    async def ask(context: ToolContext[Any]) -> str:
+        inner = await ask_another_agent(server, offload, context.run_config)
+        return str(inner.shown[-1][0])
+
+    script = await run(server, offload.tools([ask]), call("ask"), reading(**WANTED))
+
+    assert MIDDLE in script.shown[-1][1]
