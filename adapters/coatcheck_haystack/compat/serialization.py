@@ -1,12 +1,14 @@
 """How a hook and a retrieval tool become dictionaries, as Haystack does it: plain values, and types by name.
 
 Only stores, strategies and options are converted here. Stores and policies with Haystack's interface do it themselves;
-a ``FileStorage`` becomes its folder. What cannot be written down is refused, and the message says who must act.
+a ``FileStorage`` becomes its folder, and a policy of the core its numbers. What cannot be written down is refused, and
+the message says who must act.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ from haystack.core.errors import SerializationError
 from haystack.utils.deserialization import deserialize_component_inplace
 
 from coatcheck import FileStorage, Offloader
+from coatcheck_haystack.compat.strategies import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("source_from_dict", "source_to_dict", "strategies_from_dict", "strategies_to_dict")
 
 _FILES = "coatcheck.FileStorage"
+_RULES = {f"coatcheck.{rule.__name__}": rule for rule in RULES}
 _PLAIN = (str, int, float, bool, type(None))
 
 
@@ -60,26 +64,34 @@ def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
     """Return strategies under keys that are ``str``: a tuple of names becomes a JSON list.
 
     Raises:
-        SerializationError: a strategy has no ``to_dict``.
+        SerializationError: a strategy has no ``to_dict`` and is none of the core's five policies.
 
     """
     written: dict[str, Any] = {}
     for key, strategy in strategies.items():
-        if not hasattr(strategy, "to_dict"):
+        name = json.dumps(list(key)) if isinstance(key, tuple) else key
+        if hasattr(strategy, "to_dict"):
+            written[name] = strategy.to_dict()
+        elif isinstance(strategy, RULES):
+            written[name] = {"type": f"coatcheck.{type(strategy).__name__}", "init_parameters": asdict(strategy)}
+        else:
             msg = (
                 f"{owner} cannot be serialized: the strategy of {key!r} is {strategy!r}. Use a policy with to_dict,"
                 " such as OffloadOverTokens or a subclass of OffloadPolicy"
             )
             raise SerializationError(msg)
-        written[json.dumps(list(key)) if isinstance(key, tuple) else key] = strategy.to_dict()
     return written
 
 
 def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...], Any]:
     """Return the strategies that ``strategies_to_dict`` described."""
     loaded = dict(data)
-    for key in data:
-        deserialize_component_inplace(loaded, key=key)
+    for key, written in data.items():
+        rule = _RULES.get(written.get("type", "")) if isinstance(written, dict) else None
+        if rule is not None:
+            loaded[key] = rule(**written["init_parameters"])
+        else:
+            deserialize_component_inplace(loaded, key=key)
     return {tuple(json.loads(key)) if key.startswith("[") else key: value for key, value in loaded.items()}
 
 

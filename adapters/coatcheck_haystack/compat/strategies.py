@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
-__all__ = ("NEVER", "Strategies", "policy_for", "require_strategies")
+__all__ = ("NEVER", "RULES", "Strategies", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
 """By tool name, tuple of names, or ``"*"``. The keys are Any, since a ``dict[str, ...]`` would not fit otherwise."""
 
 ALWAYS, NEVER = Always(), Never()
-_RULES = (Always, Never, OverTokens, OverChars, OverShare)
+RULES = (Always, Never, OverTokens, OverChars, OverShare)
 
 
 def require_strategies(strategies: object) -> None:
@@ -43,7 +43,7 @@ def require_strategies(strategies: object) -> None:
             msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
             raise InvalidRequest(msg)
         if isinstance(strategy, type) or not (
-            hasattr(strategy, "should_offload") or isinstance(strategy, _RULES) or callable(strategy)
+            hasattr(strategy, "should_offload") or isinstance(strategy, RULES) or callable(strategy)
         ):
             msg = f"the strategy of {key!r} must be an OffloadPolicy, such as AlwaysOffload(), not {strategy!r}"
             raise InvalidRequest(msg)

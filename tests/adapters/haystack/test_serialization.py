@@ -18,7 +18,17 @@ from haystack.components.agents import Agent
 from haystack.components.generators.chat import MockChatGenerator
 from haystack.core.errors import DeserializationError, SerializationError
 
-from coatcheck import ByteCounter, FileStorage, InMemoryStorage, Offloader, OverTokens
+from coatcheck import (
+    Always,
+    ByteCounter,
+    FileStorage,
+    InMemoryStorage,
+    Never,
+    Offloader,
+    OverChars,
+    OverShare,
+    OverTokens,
+)
 from coatcheck_haystack import (
     AlwaysOffload,
     FileSystemToolResultStore,
@@ -186,7 +196,7 @@ def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path:
         (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), token_counter=ByteCounter()), "token_counter is"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), on_event=print), "on_event is <built-in"),
-        (lambda: ToolResultOffloadHook(FileStorage("x"), {"*": OverTokens(5)}), "Use a policy with to_dict"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), {"*": lambda _: True}), "Use a policy with to_dict"),
         (lambda: RetrievalTool(ToolResultOffloadHook(Offloader())), "RetrievalTool cannot be serialized"),
         (lambda: RetrievalTool(InMemoryStorage()), "RetrievalTool cannot be serialized: InMemoryStorage"),
     ],
@@ -197,7 +207,7 @@ def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path:
         "callable scope",
         "counter",
         "on_event",
-        "rule",
+        "callable policy",
         "tool of an offloader",
         "tool",
     ],
@@ -207,6 +217,21 @@ def test_what_cannot_be_serialized_is_named_with_what_to_do(make: Any, message: 
         make().to_dict()
 
     assert message in str(raised.value)
+
+
+def test_policies_of_the_core_come_back(tmp_path: Path) -> None:
+    policies: dict[Any, Any] = {
+        "a": Always(),
+        "b": Never(),
+        ("c", "d"): OverTokens(5),
+        "e": OverChars(6),
+        "*": OverShare(0.5, context_window=8_000),
+    }
+    hook = ToolResultOffloadHook(FileStorage(tmp_path), policies)
+
+    loaded = ToolResultOffloadHook.from_dict(json.loads(json.dumps(hook.to_dict())))
+
+    assert loaded.offload_strategies == policies
 
 
 def test_a_custom_policy_is_serialized_by_inherited_methods(tmp_path: Path) -> None:
