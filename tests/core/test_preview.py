@@ -107,6 +107,67 @@ def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> Non
     assert shown[numbers.end() :] == line[last + 1 :]
 
 
+def _drawn(rows: int, signs: str, *, is_grid: bool = False) -> str:
+    """Return a table drawn with ``signs``: one to part cells, one for rules, one where they cross."""
+    part, rule, cross = tuple(signs)
+    widths = (8, 44, 36, 30, 14)
+    border = f"{cross}{cross.join(rule * (width + 2) for width in widths)}{cross}"
+    cells = [("code", "airport", "city", "country", "latitude")]
+    cells += [(f"K{number:03}", f"Field {number}", "Zanesville", "USA", f"39.{number}") for number in range(rows)]
+    lines = [
+        f"{part} {f' {part} '.join(f'{cell:{width}}' for cell, width in zip(row, widths, strict=True))} {part}"
+        for row in cells
+    ]
+    body = f"\n{border}\n".join(lines[1:]) if is_grid else "\n".join(lines[1:])
+    return f"{border}\n{lines[0]}\n{border}\n{body}\n{border}\n"
+
+
+@pytest.mark.parametrize("is_grid", [False, True], ids=["table", "grid"])
+@pytest.mark.parametrize("signs", ["│─┼", "┃━╋", "║═╬", "|-+"])
+@pytest.mark.parametrize("budget", [250, 500])
+def test_the_rules_of_a_drawn_table_leave_room_for_its_header_and_its_rows(
+    signs: str, budget: int, *, is_grid: bool
+) -> None:
+    text = _drawn(1_000, signs, is_grid=is_grid)
+    shown = _preview(text, budget).splitlines()
+    gap = next(index for index, line in enumerate(shown) if line.startswith("[…"))
+    numbers = re.match(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown[gap])
+
+    assert numbers is not None
+    first, last, total = (int(number.replace(",", "")) for number in numbers.groups())
+    lines = text.splitlines()
+    assert total == len(lines)
+    assert first > 2
+    assert "Field 999" in shown[-2]
+    for line, whole in zip(shown[:gap] + shown[gap + 1 :], lines[: first - 1] + lines[last:], strict=True):
+        assert line == (whole if "a" in whole else f"{whole[:8]}…")
+
+
+def test_a_drawn_table_that_fits_without_its_long_rules_is_shown_with_every_row() -> None:
+    text = _drawn(6, "│─┼", is_grid=True)
+    shown = _preview(text, 300)
+
+    assert TIKTOKEN.count(text) > 300
+    assert shown == re.sub("(?m)^(.{8})[─┼]+$", r"\1…", text)
+
+
+@pytest.mark.parametrize("rule", ["=" * 80, "─" * 80, "---- " * 16, "| --- " * 9 + "|", "+------+-----+"])
+def test_a_rule_that_takes_few_tokens_is_shown_whole(rule: str) -> None:
+    assert _preview(f"{rule}\n{PROSE}", 300, content_type="text/markdown").startswith(f"{rule}\n")
+
+
+def test_places_are_those_in_the_whole_text_where_a_line_below_a_rule_is_cut() -> None:
+    text = _drawn(1, "│─┼") + "".join(f"<{number}>" for number in range(20_000))
+    shown = _preview(text, 500)
+    numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown.*…\]\n", shown)
+
+    assert numbers is not None
+    first, last, total = (int(number.replace(",", "")) for number in numbers.groups())
+    assert total == len(text)
+    assert shown[: numbers.start()] == text[:first].removesuffix("\n")
+    assert shown[numbers.end() :] == text[last + 1 :]
+
+
 def test_both_ends_are_shown_even_where_joined_parts_take_more_tokens_than_each_alone() -> None:
     class Joining(TokenCounter):
         def count(self, text: str) -> int:

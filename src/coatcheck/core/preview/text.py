@@ -2,11 +2,14 @@
 
 The tail is there because errors and totals come at the end. In text with lines longer than the budget, the cut
 is inside a line, never inside a character, and the gap is named in characters, from which ``offset`` reads on.
+
+The long borders and rules of a drawn table are shortened: one may take more tokens than a row.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -38,9 +41,39 @@ _WORTH_THE_ROOM = 0.85
 _MIN_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
 
+_RULE = re.compile(r"^(?=[-=─━═ ]*[+│-╏║-╿])([-=+─-╿ ]{8})[-=+─-╿ ]{32,}$", re.MULTILINE)
+"""A border, or a line between rows. One without a crossing or a corner, such as ``=====``, takes few tokens; so does
+that of a Markdown table."""
+
+_READ_FOR_A_TOKEN = 16
+"""Characters at each end, for each token of the preview, in which rules are shortened."""
+
 
 def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     """Return head and tail of the text within ``budget`` tokens."""
+    ruled = _with_short_rules(content, budget)
+    if ruled is not content:
+        if not counter.exceeds(ruled.text, budget):
+            return ruled.text
+        shown = _ends(ruled, budget, counter, only_lines=True)  # places in a line would not be those of the whole
+        if shown is not None:
+            return shown
+    return _ends(content, budget, counter) or counter.head(content.text, budget)
+
+
+def _with_short_rules(content: Previewed, budget: int) -> Previewed:
+    """Return the text with the long rules near its ends shortened: as many lines, but fewer characters."""
+    text, reach = content.text, budget * _READ_FOR_A_TOKEN
+    head = text.rfind("\n", 0, reach) + 1
+    tail = text.find("\n", max(0, head - 1, len(text) - reach)) + 1 or len(text)
+    above, below = (_RULE.sub(r"\1…", part) for part in (text[:head], text[tail:]))
+    if len(above) + len(below) == head + len(text) - tail:
+        return content
+    return replace(content, text=f"{above}{text[head:tail]}{below}")
+
+
+def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines: bool = False) -> str | None:
+    """Return head and tail, or None if nothing fits or, with ``only_lines``, if a line would be cut."""
     text = content.text
     # The longest form of the gap is reserved; numbers of the real one are at most as long.
     room = budget - counter.count(f"\n{_gap(0, len(text), content)}\n")
@@ -52,6 +85,8 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
         # Head and tail get the room that a few names leave.
         cut = _cut(content, room, taken, counter, numbered=numbered, among=cut.names)
     while room > 0:
+        if only_lines and not _is_of_lines(cut.start, cut.end, content):
+            break
         gap = _gap(cut.start, cut.end, content, names=cut.names)
         shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
         before, names, after = shown.partition(f" {cut.names} …]") if cut.names else (shown, "", "")
@@ -64,7 +99,7 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
             cut = cut._replace(names=kept)
         else:
             cut = _cut(content, room, min(taken, for_names), counter, numbered=numbered)
-    return counter.head(text, budget)
+    return None
 
 
 class _Cut(NamedTuple):
@@ -116,12 +151,17 @@ def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
     """Return the line in place of what is not shown: the characters from ``start`` up to ``end``."""
     text = content.text
     held = _held(names) if names else ""
-    whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")
-    if whole_lines and content.lines > 1:
+    if _is_of_lines(start, end, content):
         first = text.count("\n", 0, start) + 1
         last = content.lines - text.count("\n", end) - (0 if text.endswith("\n") or end == len(text) else 1)
         return gap_of_lines(first, last, content.lines, held=held)
     return gap_of_characters(start, end - 1, len(text), held=held)
+
+
+def _is_of_lines(start: int, end: int, content: Previewed) -> bool:
+    text = content.text
+    whole_lines = (start == 0 or text[start - 1] == "\n") and (end == len(text) or text[end - 1] == "\n")
+    return whole_lines and content.lines > 1
 
 
 def _end_at_a_line(piece: str) -> str:
