@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from agent_framework import Agent, Content, FunctionMiddleware, FunctionTool, Message, MiddlewareTermination
@@ -81,7 +81,9 @@ def client_on(conversation: Conversation, api: Api = "responses") -> Any:
 
 def agent_of(case: Run, client: Any) -> Agent:
     """Return the agent of a run."""
-    offload = None if case.offloader is None else ToolOffloader(case.offloader, scope=case.scope)
+    offload = None
+    if case.offloader is not None:
+        offload = case.share(partial(ToolOffloader, case.offloader, scope=case.scope))
     return Agent(
         client=client,
         tools=[tool_of(name, results, case) for name, results in case.tools.items()],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import pytest
 
 from coatcheck import Offloader
-from coatcheck.adapting import Arrival, answers, guards
+from coatcheck.adapting import Arrival, Batch, answers, guards
 from coatcheck.testing import SCENARIOS, AdapterContract, Harness
 from coatcheck.testing.faults import BrokenOnPurpose
 
@@ -95,6 +95,12 @@ def _knows_no_last_resort(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Offloader, "alast_resort", anothing)
 
 
+def _remembers_the_first_scope(patch: pytest.MonkeyPatch) -> None:
+    first: dict[Offloader, dict[str, Any]] = {}
+    common_arguments = Batch.common_arguments
+    patch.setattr(Batch, "common_arguments", lambda self: first.setdefault(self.offloader, common_arguments(self)))
+
+
 def without_arguments(**given: Any) -> Arrival:  # noqa: ANN401 - as they came
     """Make an ``Arrival`` of a call without its arguments."""
     return Arrival(**{**given, "tool_args": {}})
@@ -110,6 +116,10 @@ EVERYWHERE: Mapping[str, Break] = {
     "retrieves on the loop": (_retrieves_on_the_loop, "the event loop"),
     "offloads on the loop": (_offloads_on_the_loop, "the event loop"),
     "resorts on the loop": (_resorts_on_the_loop, "the event loop where offloading fails"),
+    "remembers the first scope": (
+        _remembers_the_first_scope,
+        "two conversations of the framework through one adapter",
+    ),
     "knows no last resort": (_knows_no_last_resort, "offloading a huge result fails"),
 }
 """Breaks that look the same in every adapter."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -98,8 +98,10 @@ class GoogleAdkHarness:
     def _serving(self, case: Run) -> Iterator[tuple[Runner, Conversation]]:
         with self._server.conversation(case.model) as conversation:
             tools = [tool_of(name, results, case) for name, results in case.tools.items()]
-            plugins = [] if case.offloader is None else [OffloadPlugin(case.offloader, scope=case.scope)]
-            app = App(name=APP, root_agent=agent_on(conversation, tools), plugins=[*plugins])
+            plugins = []
+            if case.offloader is not None:
+                plugins.append(case.share(partial(OffloadPlugin, case.offloader, scope=case.scope)))
+            app = App(name=APP, root_agent=agent_on(conversation, tools), plugins=plugins)
             yield Runner(app=app, session_service=InMemorySessionService()), conversation
 
 

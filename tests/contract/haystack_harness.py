@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from haystack.components.agents import Agent
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from haystack.components.agents.state import State
     from haystack.dataclasses import ToolCallResult
 
+    from coatcheck import Offloader, Scope
     from coatcheck.testing import Returned, Run
     from coatcheck.testing.server import Conversation, ScriptedServer
 
@@ -156,8 +158,7 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
     tools: list[Tool] = [case.watch(FixtureTool(name, results, case)) for name, results in case.tools.items()]
     hooks: dict[str, list[Any]] = {"before_llm": [listener], "before_tool": [CodeCaller(case.code_tools)]}
     if case.offloader is not None:
-        hook = ToolResultOffloadHook(case.offloader, scope=case.scope)
-        reader = RetrievalTool(hook)
+        hook, reader = case.share(partial(hook_and_reader, case.offloader, case.scope))
         tools += [] if reader.name in case.tools else [reader]  # its user adds it here, but not twice under one name
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
@@ -176,6 +177,11 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         exit_conditions=["text", *case.final_tools],
         max_agent_steps=MAX_STEPS,
     )
+
+
+def hook_and_reader(offloader: Offloader, scope: Scope | None) -> tuple[ToolResultOffloadHook, RetrievalTool]:
+    hook = ToolResultOffloadHook(offloader, scope=scope)
+    return hook, RetrievalTool(hook)
 
 
 def context_of(case: Run) -> dict[str, Any] | None:

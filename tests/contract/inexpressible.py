@@ -99,16 +99,21 @@ STRANDS: Mapping[Capability, str] = {
     "results for code": "Strands does not pass on who made a call: its models make the same of those of code",
 }
 
-MCP: Mapping[Capability, str] = {
+_OF_A_SERVER: Mapping[Capability, str] = {
     "document names": "MCP has no names of documents, but addresses",
     "JSON values": "MCP has no JSON in its content: structured content is one value next to it",
     "whole steps": _BY_CALL,
     "interrupts": "MCP has no interrupts: a call returns or fails",
     "results for code": "MCP does not pass on who made a call",
 }
+
+MCP: Mapping[Capability, str] = {
+    **_OF_A_SERVER,
+    "shared adapters": "a proxy gives all its clients the scope of its server: other users have a proxy of their own",
+}
 """For the proxy."""
 
 MCP_MIDDLEWARE: Mapping[Capability, str] = {
-    **MCP,
+    **_OF_A_SERVER,
     "missing identities": "a server in a process or on stdio has its name and folder for an identity",
 }

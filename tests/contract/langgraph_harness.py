@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import httpx
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools.base import ArgsSchema
 
-    from coatcheck import Offloader
+    from coatcheck import Offloader, Scope
     from coatcheck.testing import Returned, Run, Transcript
     from coatcheck.testing.server import Conversation, ScriptedServer
 
@@ -116,7 +116,7 @@ class CreateAgentHarness(LangChainHarness):
     def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
         middleware: list[AgentMiddleware[Any, Any, Any]] = []
         if case.offloader is not None:
-            middleware.append(OffloadMiddleware(case.offloader, scope=case.scope))
+            middleware.append(case.share(partial(OffloadMiddleware, case.offloader, scope=case.scope)))
         if case.cancelled_tools:
             middleware.append(after_model(lambda state, _: cancelled(state, case)))
         return create_agent(model, tools_of(case), middleware=middleware, checkpointer=checkpointer_of(case))
@@ -129,8 +129,10 @@ class ToolNodeHarness(LangChainHarness):
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
-        tools = with_reader(tools, case, case.offloader)
-        return graph(case, model, tools, ToolNode(tools, **offload_tool_calls(case.offloader, scope=case.scope)))
+        make = partial(wrappers_and_reader, case.offloader, case.scope)
+        wrappers, reader = case.share(make)
+        tools = with_reader(tools, reader)
+        return graph(case, model, tools, ToolNode(tools, **wrappers))
 
 
 class WrappedNodeHarness(LangChainHarness):
@@ -140,8 +142,9 @@ class WrappedNodeHarness(LangChainHarness):
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
-        tools = with_reader(tools, case, case.offloader)
-        return graph(case, model, tools, offload_tool_node(ToolNode(tools), case.offloader, scope=case.scope))
+        tools = with_reader(tools, retrieval_tool(case.offloader, scope=case.scope))
+        make = partial(offload_tool_node, ToolNode(tools), case.offloader, scope=case.scope)
+        return graph(case, model, tools, case.share(make))
 
 
 def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
@@ -212,10 +215,14 @@ def config_of(case: Run) -> RunnableConfig:
     return {"recursion_limit": MAX_STEPS, "configurable": {} if thread is None else {"thread_id": thread}}
 
 
-def with_reader(tools: list[BaseTool], case: Run, offloader: Offloader) -> list[BaseTool]:
+def wrappers_and_reader(offloader: Offloader, scope: Scope | None) -> tuple[dict[str, Any], BaseTool]:
+    """Return what a ``ToolNode`` calls through, and the tool that reads back."""
+    return {**offload_tool_calls(offloader, scope=scope)}, retrieval_tool(offloader, scope=scope)
+
+
+def with_reader(tools: list[BaseTool], reader: BaseTool) -> list[BaseTool]:
     """Return the tools with the retrieval tool, which its user adds here, but not twice under one name."""
-    reader = retrieval_tool(offloader, scope=case.scope)
-    return tools if reader.name in case.tools else [*tools, reader]
+    return tools if reader.name in {tool.name for tool in tools} else [*tools, reader]
 
 
 def tools_of(case: Run) -> list[BaseTool]:

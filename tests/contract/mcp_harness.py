@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -25,12 +26,13 @@ from pydantic import TypeAdapter
 from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
 from coatcheck_mcp import OffloadMiddleware, Proxy, Upstream
+from coatcheck_mcp.scope import folder_scope, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
-    from coatcheck import Block
+    from coatcheck import Block, Scope
     from coatcheck.testing import ModelCall, Run
 
 __all__ = ("McpHarness", "MiddlewareHarness")
@@ -61,13 +63,16 @@ class McpHarness:
 
 
 class MiddlewareHarness(McpHarness):
-    """Runs a client of a FastMCP server with the middleware."""
+    """Runs a client of a FastMCP server with the middleware. The server's name is its identity."""
+
+    def scope_of(self, identity: str) -> Scope:
+        return folder_scope(identity, working_folder())
 
     def connect(self, case: Run) -> AbstractAsyncContextManager[Client]:
-        server: FastMCP[Any] = FastMCP("contract")
+        server: FastMCP[Any] = FastMCP(case.identity or "contract")
         if case.offloader is not None:
-            scope = case.identity if case.scope is None else case.scope
-            server.add_middleware(OffloadMiddleware(case.offloader, scope=scope, native_media=False))
+            make = partial(OffloadMiddleware, case.offloader, scope=case.scope, native_media=False)
+            server.add_middleware(case.share(make))
         for name in case.tools:
             server.add_tool(case.watch(tool_of(case, name)))
         # FastMCP's own client takes the same server.

@@ -98,7 +98,7 @@ def agent_of(case: Run, model: Model) -> Agent:
     """Return the agent of a run."""
     tools: list[Tool] = [tool_of(name, results, case) for name, results in case.tools.items()]
     if case.offloader is not None:
-        tools = ToolOffloader(case.offloader, scope=case.scope).tools(tools)
+        tools = case.share(partial(ToolOffloader, case.offloader, scope=case.scope)).tools(tools)
     if case.code_tools:
         tools.append(ProgrammaticToolCallingTool())
     return Agent(

@@ -106,7 +106,9 @@ def agent_of(case: Run, model: Model) -> Agent[None, Any]:
         for name, results in case.tools.items()
         if name in case.final_tools
     ]
-    offload = [] if case.offloader is None else [ToolOffloader(case.offloader, scope=case.scope)]
+    offload = []
+    if case.offloader is not None:
+        offload = [case.share(partial(ToolOffloader, case.offloader, scope=case.scope))]
     return Agent(
         model,
         output_type=[*finals, str, DeferredToolRequests],

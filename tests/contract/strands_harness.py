@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, cast
 
@@ -91,7 +92,7 @@ def agent_of(
     """Return the agent of a run."""
     plugins: list[Plugin] = []
     if case.offloader is not None:
-        plugins = [ContextOffloader(case.offloader, scope=case.scope, native_media=False)]
+        plugins = [case.share(partial(ContextOffloader, case.offloader, scope=case.scope, native_media=False))]
     own = {name: results for name, results in case.tools.items() if name not in case.final_tools}
     tools: list[Any] = [*(tool_of(name, results, case) for name, results in own.items()), *delegates]
     # Strands' default would drop the first messages of a conversation with many pages.

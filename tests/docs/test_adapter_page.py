@@ -100,7 +100,7 @@ class PageHarness:
     def _plugin(self, case: Run) -> Any:  # noqa: ANN401 - a class of the page
         if case.offloader is None:
             return None
-        plugin = self._names["Offloading"](case.offloader, scope=case.scope)
+        plugin = case.share(lambda: self._names["Offloading"](case.offloader, scope=case.scope))
         plugin.before_run(list(case.tools))
         return plugin
 

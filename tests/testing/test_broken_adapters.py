@@ -550,6 +550,8 @@ def test_scopes_guards_bounds_and_read_backs_are_essential() -> None:
     essential = {scenario.name for scenario in SCENARIOS if scenario.is_essential}
 
     assert {scenario.name for scenario in GUARD_SCENARIOS if not scenario.needs} <= essential
-    assert {"missing identities"} == {need for scenario in GUARD_SCENARIOS for need in scenario.needs}
+    assert {"missing identities", "shared adapters"} == {
+        need for scenario in GUARD_SCENARIOS for need in scenario.needs
+    }
     assert {one.name for one in READING_SCENARIOS if not one.needs} <= essential
     assert {"never, above the inline limit", "storage fails on write of a huge result"} <= essential

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import Context, copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,72 @@ class MakesUpAnIdentity(ToyHarness):
 
     async def arun(self, case: Run) -> Transcript:
         return await super().arun(with_(case, identity=case.identity or "made up"))
+
+
+class RemembersTheFirstIdentity(ToyHarness):
+    """Keeps what it found for one conversation for all later ones."""
+
+    def __init__(self) -> None:
+        self.first: str | None = None
+
+    def run(self, case: Run) -> Transcript:
+        return super().run(self.remembering(case))
+
+    async def arun(self, case: Run) -> Transcript:
+        return await super().arun(self.remembering(case))
+
+    def remembering(self, case: Run) -> Run:
+        self.first = self.first or case.identity
+        return with_(case, identity=self.first)
+
+
+class ReadsForTheLatestIdentity(ToyHarness):
+    """Notes the identity when a run begins, and reads for it, whoever asks."""
+
+    def __init__(self) -> None:
+        self.latest: str | None = None
+
+    def run(self, case: Run) -> Transcript:
+        self.latest = case.identity
+        return super().run(case)
+
+    async def arun(self, case: Run) -> Transcript:
+        self.latest = case.identity
+        return await super().arun(case)
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return super().retrieve(call, with_(case, identity=self.latest))
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        return await super().aretrieve(call, with_(case, identity=self.latest))
+
+
+class ReadsForTheFirstIdentity(RemembersTheFirstIdentity):
+    """Stores for each conversation, but reads for the first."""
+
+    def remembering(self, case: Run) -> Run:
+        super().remembering(case)
+        return case
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return super().retrieve(call, with_(case, identity=self.first))
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        return await super().aretrieve(call, with_(case, identity=self.first))
+
+
+class RemembersTheFirstContext(ToyHarness):
+    """Works for everybody in the context of whoever came first, as a worker does."""
+
+    def __init__(self) -> None:
+        self.first: Context | None = None
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        self.first = self.first or copy_context()
+        return self.first.run(super().settle, delivery)
+
+    async def asettle(self, delivery: Delivery[Message]) -> Message:
+        return self.settle(delivery)
 
 
 class HasNoGuard(ToyHarness):
@@ -240,6 +307,7 @@ class OffloadsForCode(ToyHarness):
         return await super().arun(with_(case, code_tools=frozenset()))
 
 
+IDENTITIES = "two conversations of the framework through one adapter"
 LEAKING = {
     IgnoresTheIdentity: (
         "reference from another conversation of the framework",
@@ -248,6 +316,14 @@ LEAKING = {
     ),
     PrefersTheIdentity: ("a scope and an identity", "result 0 is not what the core makes of it", "the scope"),
     MakesUpAnIdentity: ("no identity where a scope is required", "result 0 should stay", "the scope"),
+    RemembersTheFirstIdentity: (IDENTITIES, "result 0 is not what the core makes of it", "the scope"),
+    ReadsForTheLatestIdentity: (IDENTITIES, "the answer to fetch-", "the scope"),
+    ReadsForTheFirstIdentity: (IDENTITIES, "the answer to fetch-", "the scope"),
+    RemembersTheFirstContext: (
+        "two ambient scopes through one adapter",
+        "result 0 is not what the core makes of it",
+        "the scope",
+    ),
     HasNoGuard: ("offloading fails", "the agent run raised BrokenOnPurpose", "the guard"),
     FailsSilently: ("offloading fails", "0 warnings name its error", "the guard"),
     KnowsNoLastResort: (
@@ -341,6 +417,38 @@ def test_a_harness_that_shows_no_result_is_named(tmp_path: Path) -> None:
     assert "the harness watched no result" in killed(
         ShowsNoResult, "the user's own tools", delivery="sync, memory", folder=tmp_path
     )
+
+
+@pytest.mark.parametrize("made", [0, 2], ids=["by itself", "twice"])
+@pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
+def test_a_harness_that_shares_no_adapter_is_named(made: int, delivery: str, tmp_path: Path) -> None:
+    class SharesNone(ToyHarness):
+        def run(self, case: Run) -> Transcript:
+            return super().run(self.alone(case))
+
+        async def arun(self, case: Run) -> Transcript:
+            return await super().arun(self.alone(case))
+
+        def alone(self, case: Run) -> Run:
+            for _ in range(made if case.offloader else 0):
+                case.share(object)
+            return with_(case, share=lambda make: make())
+
+    assert "the harness makes an adapter for each conversation" in killed(
+        SharesNone, IDENTITIES, delivery=delivery, folder=tmp_path
+    )
+
+
+def test_a_harness_that_shares_no_adapter_passes_all_else(tmp_path: Path) -> None:
+    class SharesNone(ToyHarness):
+        def run(self, case: Run) -> Transcript:
+            return super().run(with_(case, share=lambda make: make()))
+
+    for scenario in SCENARIOS:
+        if not scenario.needs & {"shared adapters", "whole steps"}:
+            AdapterContract().test_scenario(
+                SharesNone(), scenario=scenario, delivery="sync, memory", tmp_path=tmp_path / "all"
+            )
 
 
 def test_a_change_to_tools_by_the_framework_itself_is_not_blamed_on_the_adapter(tmp_path: Path) -> None:

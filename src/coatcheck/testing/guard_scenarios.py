@@ -5,10 +5,12 @@ None of these can be left out by any framework: each shows a way in which an ada
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coatcheck.core.blocks import TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.samples import numbered_lines, stored
-from coatcheck.testing.scenario import Call, Read, Scenario
+from coatcheck.testing.scenario import Call, Read, Scenario, ScopeFrom
 
 __all__ = ("GUARD_SCENARIOS",)
 
@@ -22,6 +24,11 @@ LIMIT = {"max_inline_tokens": 2_000}
 OFFLOADED = ((Call(returns=(BIG,)),),)
 FOUND = Read(arguments={"pattern": "^line 321 "}, sees=("> 321| line 321 of 400",))
 REFUSED = Read(sees=("reference not found", "Do not retry"), hides=("line 1 of 400", "expired"))
+
+FROM_THE_CALL: tuple[tuple[str, ScopeFrom], ...] = (
+    ("conversations of the framework", "identity"),
+    ("ambient scopes", "ambient"),
+)
 
 GUARD_SCENARIOS: tuple[Scenario, ...] = (
     # The scope of the content.
@@ -48,6 +55,17 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         scope_from="identity",
         between="restart",
         reads=(FOUND,),
+    ),
+    *(
+        Scenario(
+            name=f"two {what} through one adapter",
+            promise="Users share an adapter object: each of two conversations at once reads its own, not the other's.",
+            steps=OFFLOADED,
+            scope_from=scope_from,
+            has_neighbour=True,
+            reads=(FOUND, replace(REFUSED, of=1)),
+        )
+        for what, scope_from in FROM_THE_CALL
     ),
     Scenario(
         name="a scope and an identity",

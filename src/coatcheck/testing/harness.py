@@ -73,6 +73,10 @@ def _unwatched(seen: Any) -> Any:  # noqa: ANN401 - a tool of any framework, or 
     return seen
 
 
+def _unshared(make: Callable[[], Any]) -> Any:  # noqa: ANN401 - an adapter of any framework
+    return make()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """One conversation to be run."""
@@ -119,6 +123,11 @@ class Run:
     """Pass what a tool returns through it, in the framework's own form, before the framework sees it; it returns the
     same object. So the contract can tell whether the adapter changed it in place instead of making a new one."""
 
+    share: Callable[[Callable[[], Any]], Any] = _unshared
+    """Make the adapter through it, once in each run: ``share(lambda: MyAdapter(case.offloader, scope=case.scope))``
+    returns what the function makes. In a run of another user it returns the first user's adapter instead, because users
+    share one. If the adapter is several objects, make a tuple of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
@@ -138,7 +147,10 @@ class Transcript:
 
 
 class Harness(Protocol):
-    """Runs a real agent of one framework. Both methods raise what the agent raises."""
+    """Runs a real agent of one framework. Both methods raise what the agent raises.
+
+    While a run waits for its model, another thread may begin the run of another user.
+    """
 
     def run(self, case: Run) -> Transcript:
         """Run the conversation through the framework's sync path."""

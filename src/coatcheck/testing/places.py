@@ -21,6 +21,7 @@ __all__ = (
     "IN_PLACE",
     "OFF_THE_LOOP",
     "RETRIEVAL",
+    "SHARING",
     "TOOLS",
     "place_of_answers",
     "place_of_error",
@@ -48,7 +49,7 @@ GUARD = (
 )
 SCOPE = (
     "the scope: Batch.scope and Batch.identity, which look passes, and what answer and aanswer find. The user's scope="
-    " comes first, then the framework's own id of the conversation; nothing is made up"
+    " comes first, then the framework's own id of the conversation; nothing is made up or kept for the next call"
 )
 TOOL_NAME = "Arrival.tool_name, which look passes: that of this call, as the framework has it"
 RETRIEVAL = (
@@ -60,6 +61,10 @@ IN_PLACE = "put_back: it makes a new message with new content, and changes nothi
 TOOLS = (
     "what the adapter does to the user's tools, and the harness: every tool object passes through Run.watch, and"
     " everything that a tool returns through Run.watch_result"
+)
+SHARING = (
+    "the harness: Run.share makes the adapter, once in each run. If no two conversations can go through one adapter,"
+    ' say why in lacks, under "shared adapters"'
 )
 NAME_CLASH = "refuse_name_clash, or RetrievalName where the tools are not known before the run"
 KEPT = 'Arrival.policy: Never() where the host says "coatcheck": "keep" (asks_to_keep)'

@@ -53,9 +53,9 @@ Fault: TypeAlias = Literal[
 ]
 """What fails: the storage, or the offloader itself, with an exception that no offloader should raise."""
 
-ScopeFrom: TypeAlias = Literal["argument", "tuple", "identity", "both", "nowhere"]
+ScopeFrom: TypeAlias = Literal["argument", "tuple", "identity", "both", "ambient", "nowhere"]
 """What chooses the scope: an argument of the adapter, which may be a tuple, the framework's own identity, both,
-or nothing."""
+``with coatcheck.scope(...):`` around the run, or nothing."""
 
 Capability: TypeAlias = Literal[
     "sync",
@@ -74,6 +74,7 @@ Capability: TypeAlias = Literal[
     "missing call ids",
     "repeated call ids",
     "missing identities",
+    "shared adapters",
     "whole steps",
     "final answers",
     "cancelled calls",
@@ -151,7 +152,7 @@ class Read:
     """What the model passes in addition to the reference."""
 
     of: int = 0
-    """Which of the references that the model was shown, counted from 0 over all results."""
+    """Which of the references that the model was shown, counted from 0 over all results; a neighbour's follow."""
 
     reference: str | None = None
     """Passed instead, literally. ``{}`` in it is replaced by the reference that the model was shown."""
@@ -207,6 +208,10 @@ class Scenario:
     scope_from: ScopeFrom = "argument"
     """What chooses the scope."""
 
+    has_neighbour: bool = False
+    """Whether the same conversation, in another scope, goes through the same adapter object before the first one reads.
+    Both are checked, and each model knows the other's references."""
+
     watches_tools: bool = False
     """Whether the user's own tool objects are compared before and after."""
 
@@ -250,6 +255,8 @@ class Scenario:
             yield "repeated call ids"
         if self.scope_from == "nowhere":
             yield "missing identities"
+        if self.has_neighbour:
+            yield "shared adapters"
         if self.knobs.get("max_step_tokens") is not None:
             yield "whole steps"
         needed: Mapping[Capability, str | None] = {

@@ -14,7 +14,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.harness import ModelCall
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from coatcheck.testing.harness import Received
     from coatcheck.testing.scenario import Call, Read, Scenario
@@ -35,14 +35,25 @@ _HEADING = "[Stored references:]"
 class Script:
     """Answers every request of a conversation, and keeps what each read was answered with."""
 
-    def __init__(self, scenario: Scenario, *, references: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        references: Sequence[str] | None = None,
+        others: Sequence[str] = (),
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Play a scenario.
 
         Args:
             scenario: what to play.
             references: for a second conversation, which only reads: what the model was shown in the first.
+            others: what the model of a neighbour is shown.
+            meanwhile: called between the last result and the first read.
 
         """
+        self._others = others
+        self._meanwhile = meanwhile
         self.answers: list[list[Received]] = [[] for _ in scenario.reads]
         self.is_reading = False
         self._moves = self._play(scenario) if references is None else self._read(scenario, references)
@@ -63,9 +74,10 @@ class Script:
         received: Sequence[Received] = ()
         for step in scenario.steps:
             received = yield [_tool_call(call, next(numbers)) for call in step]
+        self._meanwhile()
         if scenario.between == "nothing":
             references = [reference for result in received for reference in shown_references(result.text)]
-            yield from self._read(scenario, references)
+            yield from self._read(scenario, [*references, *self._others])
 
     def _read(self, scenario: Scenario, references: Sequence[str]) -> Moves:
         for number, read in enumerate(scenario.reads):

@@ -96,6 +96,7 @@ class ToyHarness:
 
     def run(self, case: Run) -> Transcript:
         """Run the conversation, sync."""
+        case = shared(case)
         tools = self.tools_of(case)
         messages: list[Message] = []
         went_on = case
@@ -112,6 +113,7 @@ class ToyHarness:
 
     async def arun(self, case: Run) -> Transcript:
         """Run the conversation, async."""
+        case = shared(case)
         tools = self.tools_of(case)
         messages: list[Message] = []
         went_on = case
@@ -186,6 +188,12 @@ class ToyHarness:
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
         """Do the same, without blocking the event loop."""
         return said(await aanswer(partial(find, case), call.arguments, convert_media=tuple))
+
+
+def shared(case: Run) -> Run:
+    """Return a run with the adapter that users share: this one keeps nothing but an offloader."""
+    offloader = case.offloader
+    return case if offloader is None else replace(case, offloader=case.share(lambda: offloader))
 
 
 def find(case: Run) -> tuple[Offloader, dict[str, Any]]:

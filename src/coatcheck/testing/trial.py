@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import unittest
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext, suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,7 @@ from coatcheck.core.references import Key
 from coatcheck.offloader import Offloader
 from coatcheck.retrieval import failure_for_model
 from coatcheck.scopes import DEFAULT_SCOPE
+from coatcheck.scopes import scope as ambient_scope
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.storage.protocol import Deletes, Lists, Storage
 from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingReader, FaultyStorage, WatchedStorage
@@ -32,6 +34,7 @@ from coatcheck.testing.places import (
     IN_PLACE,
     OFF_THE_LOOP,
     RETRIEVAL,
+    SHARING,
     TOOLS,
     place_of_answers,
     place_of_error,
@@ -69,11 +72,32 @@ class _Keeping(Storage, Lists, Deletes, Protocol):
     """What the trial asks of a storage, to look into it."""
 
 
+class _SharedAdapter:
+    """What the harness makes for the first of several runs, for all of them."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self._made: Any = None
+
+    def share(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - an adapter of any framework
+        """Return what was made in the first run."""
+        self.runs += 1
+        if self.runs == 1:
+            self._made = make()
+        return self._made
+
+
 class Trial:
     """One scenario, one harness, one way to run it, one kind of storage."""
 
     def __init__(
-        self, harness: Harness, scenario: Scenario, *, is_async: bool, open_storage: Callable[[], _Keeping]
+        self,
+        harness: Harness,
+        scenario: Scenario,
+        *,
+        is_async: bool,
+        open_storage: Callable[[], _Keeping],
+        adapter: _SharedAdapter | None = None,
     ) -> None:
         """Prepare a trial.
 
@@ -82,6 +106,7 @@ class Trial:
             scenario: what to play.
             is_async: whether through the framework's async path.
             open_storage: opens the same storage again, as after a restart.
+            adapter: for a neighbour: that of the first conversation.
 
         """
         self._harness = harness
@@ -95,6 +120,9 @@ class Trial:
         self._watch = ToolWatch()
         self._results = ResultWatch()
         self._watched_storages: list[WatchedStorage] = []
+        self._is_neighbour = adapter is not None
+        self._adapter = adapter or _SharedAdapter()
+        self._neighbour_checked: Future[None] | None = None
 
     def check(self) -> None:
         """Play the scenario, and check all that it says.
@@ -108,10 +136,11 @@ class Trial:
             with pointing_at(place):
                 self._check_name_clash()
             return
-        script = Script(self._scenario)
+        script = Script(self._scenario, others=self._others, meanwhile=self._run_neighbour)
         offloader = self._offloader(self._open_storage())
         with pointing_at(place), warnings_logged() as warnings:
             transcript = self._converse_with_adapter(offloader, script)
+        self._check_neighbour()
         if self._scenario.interrupting_tool is not None:
             with pointing_at(place):
                 assert transcript.was_interrupted, "the agent was to be interrupted, and was not"
@@ -149,15 +178,25 @@ class Trial:
 
     @property
     def _stored_in(self) -> Scope:
-        """The scope of the first conversation."""
+        """The scope of the conversation that stores."""
+        return self._elsewhere if self._is_neighbour else self._first_scope
+
+    @property
+    def _first_scope(self) -> Scope:
         scopes: dict[str, Scope] = {"identity": self._scope_of(IDENTITY), "nowhere": DEFAULT_SCOPE, "tuple": PARTS}
         return scopes.get(self._scenario.scope_from, SCOPE)
 
     @property
     def _reads_in(self) -> Scope:
         """The scope of the conversation that reads."""
-        if not self._is_second or self._scenario.between != "another scope":
-            return self._stored_in
+        return self._elsewhere if self._is_elsewhere else self._stored_in
+
+    @property
+    def _is_elsewhere(self) -> bool:
+        return self._is_neighbour or (self._is_second and self._scenario.between == "another scope")
+
+    @property
+    def _elsewhere(self) -> Scope:
         return self._scope_of(OTHER_IDENTITY) if self._scenario.scope_from == "identity" else OTHER_SCOPE
 
     def _scope_of(self, identity: str) -> Scope:
@@ -219,14 +258,48 @@ class Trial:
             watch=self._watch.watch,
             watch_result=self._results.watch,
         )
-        return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
+        if offloader is not None and self._scenario.has_neighbour:
+            case = replace(case, share=self._adapter.share)
+        with ambient_scope(self._reads_in) if self._scenario.scope_from == "ambient" else nullcontext():
+            return asyncio.run(self._harness.arun(case)) if self._is_async else self._harness.run(case)
 
     @property
     def _identity(self) -> str | None:
         if self._scenario.scope_from not in {"identity", "both"}:
             return None
-        is_other = self._is_second and self._scenario.between == "another scope"
-        return OTHER_IDENTITY if is_other and self._scenario.scope_from == "identity" else IDENTITY
+        return OTHER_IDENTITY if self._is_elsewhere and self._scenario.scope_from == "identity" else IDENTITY
+
+    # The neighbour.
+
+    @property
+    def _others(self) -> list[str]:
+        """What the core shows the other model. The oracle then holds what both conversations stored."""
+        if not self._scenario.has_neighbour:
+            return []
+        outcomes = self._expected(scope=self._first_scope if self._is_neighbour else self._elsewhere)
+        return [str(each) for outcome in outcomes if isinstance(outcome, Offloaded) for each in outcome.references]
+
+    def _run_neighbour(self) -> None:
+        """Run the neighbour's whole conversation, on a thread of its own: this one may belong to an event loop."""
+        if not self._scenario.has_neighbour or self._is_neighbour:
+            return
+        neighbour = Trial(
+            self._harness,
+            self._scenario,
+            is_async=self._is_async,
+            open_storage=self._open_storage,
+            adapter=self._adapter,
+        )
+        with ThreadPoolExecutor(1) as pool:
+            self._neighbour_checked = pool.submit(neighbour.check)
+
+    def _check_neighbour(self) -> None:
+        if self._neighbour_checked is not None:
+            self._neighbour_checked.result()
+            with pointing_at(SHARING):
+                assert self._adapter.runs == 2, (  # noqa: PLR2004 - this one and its neighbour
+                    "the harness makes an adapter for each conversation, or two in one: make it through Run.share"
+                )
 
     # What else must hold.
 
@@ -298,7 +371,7 @@ class Trial:
 
     def _outcomes(self) -> list[Outcome]:
         """Return what the core makes of each result for the model, if that is what the scenario says."""
-        expected = iter(self._expected())
+        expected = iter(self._expected(scope=self._stored_in))
         outcomes: list[Outcome] = []
         for number, call in enumerate(self._scenario.for_model):
             is_for_core = call in self._scenario.for_core
@@ -346,7 +419,7 @@ class Trial:
         if self._scenario.answer is not None:
             check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
 
-    def _expected(self) -> list[Outcome]:
+    def _expected(self, *, scope: Scope) -> list[Outcome]:
         """Return what the core makes of each result, step by step; it does not see results that are not for it."""
         numbers = iter(range(len(self._scenario.calls)))
         steps = [
@@ -366,7 +439,7 @@ class Trial:
             outcome
             for step in steps
             for outcome in self._oracle.offload_step(
-                step, scope=self._stored_in, policies=[policies.get(result.tool_name) for result in step]
+                step, scope=scope, policies=[policies.get(result.tool_name) for result in step]
             )
         ]
 
@@ -435,7 +508,7 @@ class Trial:
 
     def _check_answers(self, read: Read, answers: Sequence[Received], results: Sequence[Received]) -> None:
         assert answers, f"the model got no answer to {read}"
-        references = self._shown(results)
+        references = [*self._shown(results), *self._others]
         for answer in answers:
             self._check_budget(answer.text)
         reference = reference_of(read, references)
