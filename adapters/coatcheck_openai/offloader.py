@@ -96,10 +96,10 @@ class ToolOffloader:
 
 
 def _require_tools(tools: Iterable[Tool]) -> list[Tool]:
-    """Return tools as a list, if that is what they are.
+    """Return ``tools`` as a list.
 
     Raises:
-        InvalidRequest: they are a single tool, or one of them is none.
+        InvalidRequest: ``tools`` is a single tool, or holds something that is not a tool of the SDK.
 
     """
     try:
@@ -110,6 +110,6 @@ def _require_tools(tools: Iterable[Tool]) -> list[Tool]:
     for tool in listed:
         if not hasattr(tool, "name"):
             name = getattr(tool, "__name__", type(tool).__name__)
-            msg = f"offload.tools takes tools of the SDK, and {name!r} is none: put @function_tool above your function"
+            msg = f"offload.tools takes tools of the SDK, not {name!r}: put @function_tool above your function"
             raise InvalidRequest(msg)
     return listed

@@ -150,7 +150,7 @@ def test_get_shows_a_line_of_content_as_it_is_if_it_reads_like_advice(folder: Pa
 @pytest.mark.parametrize(
     ("data", "options", "said"),
     [
-        (LINES + b"caf\xe9\n", (), f"Its byte {len(LINES) + 3:,} is not UTF-8. "),
+        (LINES + b"k\xe4se\n", (), f"Its byte {len(LINES) + 1:,} is not UTF-8. "),
         (b"a\0b", (), "Its byte 1 is NUL. "),
         (PICTURE, ("--type", "image/png"), ""),
     ],
@@ -165,20 +165,20 @@ def test_put_says_which_byte_is_not_text_and_how_to_store_text_all_the_same(
 
 def test_content_declared_as_text_is_taken_for_text(folder: Path) -> None:
     assert run("put", "--type", "text/plain", given=b"a\0b").stdout.endswith("\n\na\0b\n")
-    assert run("put", "--type", "text/csv", given=b"caf\xe9;\xff").stdout.endswith("\n\ncaf\ufffd;\ufffd\n")
+    assert run("put", "--type", "text/csv", given=b"k\xe4se;\xff").stdout.endswith("\n\nk\ufffdse;\ufffd\n")
 
 
 def test_content_declared_as_text_is_previewed_and_searched_whatever_its_bytes(folder: Path) -> None:
-    data = b"first caf\xe9\n" + LINES + b"last caf\xe9\n"
+    data = b"first k\xe4se\n" + LINES + b"last k\xe4se\n"
 
     stdout = run("put", "--type", "text/plain", given=data).stdout
 
     reference = stdout.split()[2]
     assert f"{reference} (text/plain, {len(data):,} bytes)" in stdout
     assert "\nOnly a preview follows. " in stdout
-    assert "\n\nfirst caf\ufffd\nline 1\n" in stdout
-    assert stdout.rstrip().endswith("\nlast caf\ufffd")
-    assert "| last caf\ufffd\n" in run("get", reference, "--pattern", "^last").stdout
+    assert "\n\nfirst k\ufffdse\nline 1\n" in stdout
+    assert stdout.rstrip().endswith("\nlast k\ufffdse")
+    assert "| last k\ufffdse\n" in run("get", reference, "--pattern", "^last").stdout
     assert run("cat", reference).stdout_bytes == data
 
 

@@ -64,7 +64,7 @@ def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
     """Return strategies under keys that are ``str``: a tuple of names becomes a JSON list.
 
     Raises:
-        SerializationError: a strategy has no ``to_dict`` and is none of the core's five policies.
+        SerializationError: a strategy has no ``to_dict`` and is not one of the core's five policies.
 
     """
     written: dict[str, Any] = {}
