@@ -161,7 +161,7 @@ def test_a_function_that_is_not_yet_a_tool_is_refused() -> None:
     def read_log() -> str:
         return BIG
 
-    with pytest.raises(InvalidRequest, match="'read_log' is none: put @function_tool above"):
+    with pytest.raises(InvalidRequest, match="not 'read_log': put @function_tool above"):
         ToolOffloader().tools([read_log])  # type: ignore[list-item]
 
 
