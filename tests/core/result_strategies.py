@@ -111,7 +111,12 @@ def results_of_every_kind() -> st.SearchStrategy[str]:
     kinds = st.one_of(
         values.map(json.dumps),
         st.builds(lambda value, indent: json.dumps(value, indent=indent), values, st.sampled_from([1, 4])),
-        st.builds(lambda value, times: f"{json.dumps(value)}\n" * times, values, st.integers(0, 40)),
+        st.builds(
+            lambda value, indent, times: f"{json.dumps(value, indent=indent)}\n" * times,
+            values,
+            st.sampled_from([None, 2]),
+            st.integers(0, 40),
+        ),
         values.map(repr),
         values.map(lambda value: repr((value, {"set": value}, ()))),
         values.map(_as_xml),

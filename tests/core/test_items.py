@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +160,19 @@ def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
     assert '\n"customer 47"\n' in one.text
     assert "each item queried by itself, 60 of 60 gave a result" in each.text
     assert '60| "customer 59"' in each.text
+
+
+def test_the_preview_of_items_that_are_objects_is_a_table_and_its_gaps_are_lines_to_read() -> None:
+    offloader, outcome = offloaded(
+        InMemoryStorage(), [json.dumps({"id": n, "b": "x" * 40}, indent=2) for n in range(900)]
+    )
+    first = re.search(r"\[… lines (\d+)-[\d,]+ of 3,600 not shown", shown(outcome))
+
+    assert "\n900 JSON objects, one a line: id (each row shown has b: " in shown(outcome)
+    assert first is not None
+    start = int(first[1])
+    read = offloader.retrieve(outcome.references[0], scope="s", line_range=f"{start}-{start + 1}").text
+    assert read.endswith(f'{start}| {{\n  {start + 1}|   "id": {(start - 1) // 4},')
 
 
 def test_items_that_are_not_json_are_queried_by_line() -> None:

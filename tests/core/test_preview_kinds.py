@@ -140,6 +140,46 @@ def test_records_of_json_lines_are_whole(budget: int) -> None:
     assert "1999|customer 1999|false|499.75" in shown
 
 
+def _spread(objects: list[object], ending: str = "") -> str:
+    """Return each object on several lines, as MCP servers send the items of a list."""
+    return "\n".join(json.dumps(one, indent=2) for one in objects) + ending
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
+@pytest.mark.parametrize("budget", [150, 333, 1_000])
+def test_objects_of_several_lines_are_rows_and_gaps_name_their_lines(budget: int, ending: str) -> None:
+    objects = [{"id": n, "name": f"customer {n}", "at": {"city": "Oslo"}, "tags": [n, "}{"]} for n in range(2_000)]
+    text = _spread([*objects], ending)
+    lines = text.splitlines()
+    shown = preview(Previewed.of(text), TIKTOKEN, budget=budget).splitlines()
+    [gap] = (index for index, line in enumerate(shown) if line.startswith("[… lines"))
+    numbers = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown …\]", shown[gap])
+
+    assert shown[0] == "2,000 JSON objects, one a line: id|name|tags (each row shown has at.city: Oslo)"
+    assert numbers is not None
+    first, last, total = (int(number.replace(",", "")) for number in numbers.groups())
+    assert total == len(lines)
+    rows = [f'{n}|customer {n}|[{n}, "}}{{"]' for n in range(2_000)]
+    assert shown[1:gap] == rows[: gap - 1]
+    assert lines[first - 1 : first + 1] == ["{", f'  "id": {gap - 1},']
+    after = [line for line in shown[gap + 1 :] if not line.startswith("[… more")]
+    assert after == rows[2_000 - len(after) :]
+    assert lines[last : last + 2] == ["{", f'  "id": {2_000 - len(after)},']
+
+
+@pytest.mark.parametrize("other", ["3", '"a"', "[]", "{", '{"id": 1}, {"id": 2}', "]", "words"])
+def test_objects_of_several_lines_with_anything_else_among_them_are_text(other: str) -> None:
+    objects = _spread([{"id": n, "name": f"customer {n}"} for n in range(400)])
+
+    assert "JSON objects" not in preview(Previewed.of(f"{objects}\n{other}\n{objects}"), TIKTOKEN, budget=300)
+
+
+def test_braces_of_code_are_no_objects() -> None:
+    code = "".join(f"{{\n  int step{n} = {n};\n}}\n" for n in range(400))
+
+    assert preview(Previewed.of(code), TIKTOKEN, budget=300).startswith("{\n  int step0")
+
+
 @pytest.mark.parametrize("budget", [120, 333, 1_000])
 def test_rows_of_a_python_literal_are_whole(budget: int) -> None:
     shown = _shown("rows", budget)

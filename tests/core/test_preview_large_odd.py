@@ -66,6 +66,14 @@ def _json_lines(needle: int, written: str) -> str:
     return "\n".join(_with(needle, written))
 
 
+def _spread(needle: int, written: str) -> str:
+    """Return each record on lines of its own, as ``json.dumps`` writes it with an indent."""
+    lines = (
+        record.replace('{"', '{\n"').replace(', "', ',\n"').replace("}", "\n}") for record in _with(needle, written)
+    )
+    return "\n".join(lines)
+
+
 def _csv(needle: int, written: str) -> str:
     rows = (",".join(json.loads(record).values()) for record in (RECORDS[0], written))
     usual, odd_one = rows
@@ -78,6 +86,7 @@ KINDS: dict[str, tuple[Callable[[int, str], str], str]] = {
     "JSON": (_json, "|lost"),
     "JSON in objects": (_nested, "|lost"),
     "JSON Lines": (_json_lines, "|lost"),
+    "JSON objects": (_spread, "|lost"),
     "CSV": (_csv, ",lost"),
 }
 
@@ -93,7 +102,7 @@ def test_the_odd_one_of_8_mb_is_counted_and_shown_wherever_it_is(kind: str) -> N
     assert [needle for needle, text in shown.items() if f"name {needle:06}{expected}" not in text] == []
 
 
-@pytest.mark.parametrize("make", [_json, _nested, _json_lines])
+@pytest.mark.parametrize("make", [_json, _nested, _json_lines, _spread])
 def test_a_rare_field_in_8_mb_is_counted_and_shown(make: Callable[[int, str], str]) -> None:
     shown = _shown(make(9_000, json.dumps(_record(9_000, failure="timed out"))))
 
@@ -128,7 +137,7 @@ def test_an_integer_beyond_64_bits_in_an_odd_record_is_exact() -> None:
     assert str(number) in _shown(_json(9_000, json.dumps(_record(9_000, total=number))))
 
 
-@pytest.mark.parametrize("make", [_json, _nested, _json_lines])
+@pytest.mark.parametrize("make", [_json, _nested, _json_lines, _spread])
 def test_no_more_than_a_piece_is_parsed_at_once(
     make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

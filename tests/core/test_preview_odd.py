@@ -53,6 +53,10 @@ KINDS: dict[str, tuple[Callable[[int, int], str], str]] = {
     "JSON": (lambda count, needle: json.dumps(_records(count, needle)), "|lost"),
     "JSON in an object": (lambda count, needle: json.dumps({"n": 1, "items": _records(count, needle)}), "|lost"),
     "JSON Lines": (_json_lines, "|lost"),
+    "JSON objects": (
+        lambda count, needle: "\n".join(json.dumps(one, indent=2) for one in _records(count, needle)),
+        "|lost",
+    ),
     "CSV": (_csv, ",lost"),
 }
 

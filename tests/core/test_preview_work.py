@@ -57,6 +57,8 @@ HOSTILE = {
     "json: long texts": json.dumps([{"text": "two words " * 900}] * 100),
     "json: lists in members": json.dumps({f"k{number}": [1] * 1_990 for number in range(245)}),
     "json lines: wide": f"{json.dumps(_RECORD)}\n" * 400,
+    "json lines: objects of several lines": f"{json.dumps(_RECORD, indent=2)}\n" * 400,
+    "json lines: empty objects": "{\n}\n" * 400_000,
     "python: rows": repr([(number, "name", None, 3.5, ("a", number)) for number in range(25_000)]),
     "python: calls": f"[{'f(1),' * 180_000}1]",
     "python: calls in calls": f"[{('f(' * 40 + ')' * 40 + ',') * 8_000}1]",

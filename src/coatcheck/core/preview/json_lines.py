@@ -2,6 +2,9 @@
 
 A few lines may be something else, such as what a program prints before it logs, or a last line that was cut off. They
 are shown as they are, among the rows.
+
+Objects that take several lines each, one after the other, are shown in the same way: the items of an MCP server, or
+what ``jq`` prints. All must be objects, and the text no longer than what is searched for odd records.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from coatcheck.core.preview.json import parse_json
 from coatcheck.core.preview.names import ESCAPE, next_to_names, without_notation
 from coatcheck.core.preview.notation import Verbatim, count_of
 from coatcheck.core.preview.odd import find_odd
-from coatcheck.core.preview.pieces import found_in, line_pieces, search_pieces, split_lines, unsearched_lines
+from coatcheck.core.preview.pieces import PIECE, found_in, line_pieces, search_pieces, split_lines, unsearched_lines
 from coatcheck.core.preview.source import LARGE_CHARACTERS, lines_of, shortened
 from coatcheck.core.preview.table import Records, Rows, ends, table
 from coatcheck.core.preview.work import spend
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("MAX_OTHER_LINES", "preview_json_lines", "search_json_lines")
+__all__ = ("MAX_OTHER_LINES", "are_spread", "preview_json_lines", "search_json_lines")
 
 MAX_OTHER_LINES = 0.2
 """The share of the lines that may be something else."""
@@ -38,16 +41,30 @@ _MAX_CHARACTERS_OF_A_TOKEN = 8
 _SHARE_OF_OTHERS = 0.25
 """The share of the budget for those lines."""
 
+_PARTING = "}\n{"
+"""Between two objects. JSON has it nowhere else: a line end in a text is escaped, and members are parted by a comma."""
+
+
+def are_spread(text: str) -> bool:
+    """Return whether ``text`` may be objects of several lines each, one after the other."""
+    return text.startswith("{\n") and text.find(f"\n{_PARTING}\n", 0, PIECE) >= 0
+
 
 def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
     """Search the records of a long text for odd ones; yield after each piece."""
     text = content.text
-    if len(text) > LARGE_CHARACTERS:
+    if are_spread(text):
+        yield from search_pieces(found, text, partial(_read_objects, text), partial(_split_objects, text))
+        if found.end < len(text):  # not all are objects: it is shown, and searched, as another kind
+            found.end = 0
+    elif len(text) > LARGE_CHARACTERS:
         yield from search_pieces(found, text, partial(_read, text), partial(split_lines, text))
 
 
 def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
+    if are_spread(content.text):
+        return _preview_objects(content, budget, counter)
     lines = lines_of(content)
     spend(counter, sum(map(len, lines.values())) // 16)
     values: dict[int, JsonValue] = {}
@@ -77,16 +94,57 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
         gap=partial(_gap, content.lines),
         as_they_are=as_they_are,
     )
+    shown = _next_to_names(records, content, budget, counter, or_alone=bool(odd.positions or unseen))
+    return shown or text_below(count, odd, content, budget, counter)
+
+
+def _preview_objects(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Do what ``preview_json_lines`` does for objects of several lines each."""
+    text, found = content.text, found_in(content, search_json_lines)
+    if not found.end:
+        return None
+    head, tail = _split_objects(text, 0, _end_of_piece(text, 0)), _split_objects(text, found.tail, len(text))
+    places = dict(enumerate(head)) | found.places | dict(enumerate(tail, found.total - len(tail)))
+    lines: dict[int, tuple[int, int]] = {}
+    first = at = 0
+    for position, (start, end) in sorted(places.items()):
+        first += text.count("\n", at, start)
+        lines[position] = first, first + text.count("\n", start, end - 1)  # the last may end with a line end
+        at = start
+
+    def gap(first: int, last: int) -> str:
+        start = lines[first][0] if first in lines else lines[first - 1][1] + 1
+        end = lines[last][1] if last in lines else lines[last + 1][0] - 1
+        return _gap(content.lines, start, end)
+
+    wanted = [position for position in (*found.odd.positions, *ends(found.total)) if position in places]
+    count = count_of(found.total, "JSON object")
+    records = Records(
+        what=", ".join(filter(None, (count, found.odd.what))),
+        items={position: parse_json(text[slice(*places[position])]) for position in wanted},
+        total=found.total,
+        odd=found.odd.positions,
+        gap=gap,
+    )
+    shown = _next_to_names(records, content, budget, counter, or_alone=bool(found.odd.positions))
+    return shown or text_below(count, found.odd, content, budget, counter)
+
+
+def _next_to_names(
+    records: Records, content: Previewed, budget: int, counter: TokenCounter, *, or_alone: bool
+) -> str | None:
+    """Return the records as rows with names of what is not shown, or None if they are no table or none fits."""
     rows = Rows.of(records, counter)
-    shown = rows and next_to_names(
+    if rows is None:
+        return None
+    return next_to_names(
         partial(_fitted, rows, counter),
         without_notation(content.text, ESCAPE),
         budget,
         counter,
         may_fit=len(content.text) <= budget * _MAX_CHARACTERS_OF_A_TOKEN,
-        or_alone=bool(odd.positions or unseen),
+        or_alone=or_alone,
     )
-    return shown or text_below(count, odd, content, budget, counter)
 
 
 def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None, bool]:
@@ -139,6 +197,38 @@ def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
         if not search.add(items):
             return
         yield start, end
+
+
+def _read_objects(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
+    """Add the objects of each piece to ``search``; yield where it begins and ends. Stop at what is no object."""
+    start = 0
+    while start < len(text):
+        end = _end_of_piece(text, start)
+        try:
+            items = parse_json(f"[{text[start:end].replace(_PARTING, '},{')}]")
+        except (RecursionError, ValueError):
+            return
+        if not isinstance(items, list) or len(items) != text.count(_PARTING, start, end) + 1 or not search.add(items):
+            return
+        yield start, end
+        start = end
+
+
+def _end_of_piece(text: str, start: int) -> int:
+    """Return where a piece of whole objects ends; ``start`` if the first is too long for one."""
+    if len(text) - start <= PIECE:
+        return len(text)
+    return max(start, text.rfind(_PARTING, start, start + PIECE) + len(_PARTING) - 1)
+
+
+def _split_objects(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return where each object of a piece begins and ends."""
+    places: list[tuple[int, int]] = []
+    while start < end:
+        stop = text.find(_PARTING, start, end) + 1 or end
+        places.append((start, stop))
+        start = stop + 1
+    return places
 
 
 def _read_line(line: str) -> JsonValue:

@@ -16,7 +16,7 @@ from coatcheck.core.preview.envelope import json_in, output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
-from coatcheck.core.preview.json_lines import MAX_OTHER_LINES, preview_json_lines, search_json_lines
+from coatcheck.core.preview.json_lines import MAX_OTHER_LINES, are_spread, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
@@ -240,7 +240,8 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_command_output: first == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
-        preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines)),
+        preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
+        or (first == "{" and are_spread(content.text)),
         preview_json_in_words: opens_a_bracket and any(json_in(content.text)),
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
