@@ -170,7 +170,10 @@ def transcript_of(
     results = [item for message in response.messages for item in message.contents if item.type == "function_result"]
     return replace(
         transcript,
-        received=tuple(map(without_the_frameworks_words, transcript.received)),
+        received=tuple(
+            replace(without_the_frameworks_words(one), is_error=item.exception is not None)
+            for one, item in zip(transcript.received, results, strict=False)  # the model does not see a final answer
+        ),
         answer=str(results[-1].result) if case.final_tools else None,
         was_interrupted=was_interrupted,
     )

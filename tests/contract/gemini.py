@@ -62,7 +62,8 @@ def received(response: dict[str, Any]) -> Received:
     """Return one tool result: its texts joined by line ends, and the whole without its id."""
     content = {name: value for name, value in response.items() if name != "id"}
     texts = texts_in(*response["response"].values()) if len(response["response"]) == 1 else ()
-    return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
+    is_error = "error" in response["response"]  # by ADK's convention
+    return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False), is_error=is_error)
 
 
 def texts_in(content: object) -> Iterator[str]:

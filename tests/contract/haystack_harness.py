@@ -139,7 +139,7 @@ class HaystackHarness:
                 ended = agent.run(messages=[ChatMessage.from_user("Find out.")], hook_context=context_of(case))
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
-            return replace(conversation.transcript(), answer=_answer(ended))
+            return _transcript_of(conversation, ended)
 
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
@@ -150,7 +150,7 @@ class HaystackHarness:
                 ended = await agent.run_async(messages=question, hook_context=context_of(case))
             except ValueError as error:
                 return _seen_by(listener, conversation, error)
-            return replace(conversation.transcript(), answer=_answer(ended))
+            return _transcript_of(conversation, ended)
 
 
 def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
@@ -233,6 +233,17 @@ def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) 
     return Transcript(received=received, offered=conversation.transcript().offered)
 
 
+def _transcript_of(conversation: Conversation, ended: Mapping[str, Any]) -> Transcript:
+    """Return the transcript with what a tool gave to the user, and with the marks of errors, which are not sent."""
+    transcript = conversation.transcript()
+    results = [result for message in ended["messages"] for result in message.tool_call_results]
+    received = [
+        replace(one, is_error=result.error)
+        for one, result in zip(transcript.received, results, strict=False)  # the model does not see a final answer
+    ]
+    return replace(transcript, received=tuple(received), answer=_answer(ended))
+
+
 def _answer(ended: Mapping[str, Any]) -> str | None:
     """Return what a tool gave to the user."""
     result = ended["last_message"].tool_call_result
@@ -243,4 +254,4 @@ def _received(result: ToolCallResult) -> Received:
     content = result.result
     texts = [content] if isinstance(content, str) else [part.text for part in content if isinstance(part, TextContent)]
     raw = content if isinstance(content, str) else [asdict(part) for part in content]
-    return Received(text="\n".join(texts), raw=json.dumps(raw, ensure_ascii=False))
+    return Received(text="\n".join(texts), raw=json.dumps(raw, ensure_ascii=False), is_error=result.error)

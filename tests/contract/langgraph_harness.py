@@ -203,10 +203,16 @@ def checkpointer_of(case: Run) -> InMemorySaver | None:
 def transcript_of(
     conversation: Conversation, state: Mapping[str, Any], case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript with what a tool gave to the user."""
+    """Return the transcript with what a tool gave to the user, and with the marks of errors, which are not sent."""
+    results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    transcript = conversation.transcript()
+    received = [
+        replace(one, is_error=message.status == "error")
+        for one, message in zip(transcript.received, results, strict=False)  # the model does not see a final answer
+    ]
     last = state["messages"][-1]
     answer = str(last.content) if isinstance(last, ToolMessage) and last.name in case.final_tools else None
-    return replace(conversation.transcript(), answer=answer, was_interrupted=was_interrupted)
+    return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 
 
 def config_of(case: Run) -> RunnableConfig:

@@ -140,7 +140,7 @@ async def transcript(client: Client, results: list[dict[str, Any]], *, answer: s
 def received(result: dict[str, Any]) -> Received:
     """Return what a client gives to its model: the content, but not ``_meta``."""
     texts = [part["text"] for part in result["content"] if part["type"] == "text"]
-    return Received(text="\n".join(texts), raw=json.dumps(result["content"]))
+    return Received(text="\n".join(texts), raw=json.dumps(result["content"]), is_error=result.get("isError"))
 
 
 def part_of(block: Block) -> dict[str, Any]:

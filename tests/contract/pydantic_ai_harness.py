@@ -29,6 +29,7 @@ from pydantic_ai import (
 )
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_ai.messages import ToolReturnPart
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -199,7 +200,11 @@ def transcript_of(
     transcript = conversation.transcript()
     told = [message for message in json.loads(conversation.sent[-1]).get("messages", ()) if message["role"] == "user"]
     files = json.dumps(told[1:]) if told[1:] else ""
-    received = [without_frame(replace(one, raw=one.raw + files)) for one in transcript.received]
+    parts = [part for message in result.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)]
+    received = [
+        without_frame(replace(one, raw=one.raw + files, is_error=part.outcome == "failed"))
+        for one, part in zip(transcript.received, parts, strict=False)  # the model does not see a final answer
+    ]
     answer = result.output if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 

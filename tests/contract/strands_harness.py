@@ -167,13 +167,16 @@ def native_block(block: Block) -> dict[str, Any]:
 def transcript_of(
     conversation: Conversation, agent: Agent, result: AgentResult, case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript with the blocks that the client does not send, as the conversation holds them."""
+    """Return the transcript with the blocks and marks that the client does not send, as the conversation holds them."""
     transcript = conversation.transcript()
     results = [
         block["toolResult"] for message in agent.messages for block in message["content"] if "toolResult" in block
     ]
     sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
-    received = [whole(one, result["content"]) for one, result in zip(transcript.received, sent, strict=True)]
+    received = [
+        replace(whole(one, each["content"]), is_error=each["status"] == "error")
+        for one, each in zip(transcript.received, sent, strict=True)
+    ]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
 

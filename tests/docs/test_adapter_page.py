@@ -120,7 +120,8 @@ def received(message: Message) -> Received:
     """Return a message as the model receives it."""
     content = message["content"]
     parts: Sequence[Any] = [{"text": content}] if isinstance(content, str) else content
-    return Received(text="\n".join(part["text"] for part in parts if "text" in part), raw=json.dumps(parts))
+    text = "\n".join(part["text"] for part in parts if "text" in part)
+    return Received(text=text, raw=json.dumps(parts), is_error=message.get("is_error", False))
 
 
 def transcript(messages: Sequence[Message], plugin: Any, tools: Mapping[str, Tool]) -> Transcript:  # noqa: ANN401 - as above
@@ -163,6 +164,7 @@ BROKEN = {
         "just above the threshold",
         "put_back",
     ),
+    "        return {**self.raw, ": ('        return {**self.raw, "is_error": False, ', "huge error", "put_back"),
     '{"scope": resolve_scope(self.scope, call), ': ('{"scope": "mine", ', "just above the threshold", "the scope"),
     'tool_name=self.call["tool"],': ('tool_name="tool",', "just above the threshold", "Arrival.tool_name"),
     '            tool_args=self.call["arguments"],': (

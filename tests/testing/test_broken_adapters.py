@@ -67,7 +67,7 @@ class MarksWhatItGot(ToyHarness):
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
-        for block in delivery.raw:
+        for block in delivery.raw.blocks:
             if isinstance(block, JsonBlock) and isinstance(block.value, dict):
                 block.value["offloaded"] = True
         return message
@@ -85,7 +85,8 @@ class ForgetsUnknownBlocks(ToyHarness):
     """Puts back only what it knows."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
-        return tuple(block for block in super().settle(delivery) if not isinstance(block, OpaqueBlock))
+        message = super().settle(delivery)
+        return replace(message, blocks=tuple(one for one in message.blocks if not isinstance(one, OpaqueBlock)))
 
 
 class JoinsBlocks(ToyHarness):
@@ -101,7 +102,7 @@ class OffloadsTwice(ToyHarness):
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
-        again = tuple(TextBlock(f" {block.text}") for block in message if isinstance(block, TextBlock))
+        again = tuple(TextBlock(f" {block.text}") for block in message.blocks if isinstance(block, TextBlock))
         (batch,) = delivery.look()
         scope = batch.common_arguments()["scope"]
         batch.offloader.offload(again, tool_name="again", scope=scope, policy=lambda _: True)
@@ -113,6 +114,22 @@ class OffloadsErrors(ToyHarness):
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return super().deliver(call, replace(result, is_error=False), case, offloader)
+
+
+class ClearsTheMarkOfErrors(ToyHarness):
+    """Makes a new message, and forgets that it is an error."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        message = super().settle(delivery)
+        return message if message is delivery.raw else replace(message, is_error=False)
+
+
+class MarksAllAsErrors(ToyHarness):
+    """Tells the framework that a tool failed whose result was only large."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        message = super().settle(delivery)
+        return message if message is delivery.raw else replace(message, is_error=True)
 
 
 class ForgetsTheScope(ToyHarness):
@@ -141,7 +158,8 @@ class MakesItsOwnWords(ToyHarness):
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
-        return message if message is delivery.raw else (*message, TextBlock("Enjoy!"))
+        added = (*message.blocks, TextBlock("Enjoy!"))
+        return message if message is delivery.raw else replace(message, blocks=added)
 
 
 class OffloadsWhatItReadsBack(ToyHarness):
@@ -149,10 +167,11 @@ class OffloadsWhatItReadsBack(ToyHarness):
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         assert case.offloader is not None
-        text = "\n".join(block.text for block in super().retrieve(call, case) if isinstance(block, TextBlock))
-        return case.offloader.offload(
+        text = "\n".join(block.text for block in super().retrieve(call, case).blocks if isinstance(block, TextBlock))
+        outcome = case.offloader.offload(
             (TextBlock(text),), tool_name=call.tool, scope=case.scope, policy=lambda _: True, retrieval_tool=None
-        ).blocks
+        )
+        return Message(outcome.blocks)
 
 
 class DropsArguments(ToyHarness):
@@ -175,7 +194,7 @@ class RaisesAtAMiss(ToyHarness):
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         found = super().retrieve(call, case)
-        if any("reference not found" in block.text for block in found if isinstance(block, TextBlock)):
+        if any("reference not found" in block.text for block in found.blocks if isinstance(block, TextBlock)):
             raise LookupError(call.arguments["reference"])
         return found
 
@@ -185,7 +204,8 @@ class ReturnsEverything(ToyHarness):
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         assert case.offloader is not None
-        return (TextBlock(case.offloader.load(str(call.arguments["reference"]), scope=case.scope).text),)
+        text = case.offloader.load(str(call.arguments["reference"]), scope=case.scope).text
+        return Message((TextBlock(text),))
 
 
 class OffersNoRetrievalTool(ToyHarness):
@@ -245,7 +265,7 @@ class SwallowsInterrupts(ToyHarness):
         try:
             return super().answer(call, case, tools)
         except Interrupt:
-            return (TextBlock("the tool failed"),)
+            return Message((TextBlock("the tool failed"),))
 
 
 class WrapsInterrupts(ToyHarness):
@@ -301,6 +321,16 @@ BROKEN = {
     JoinsBlocks: ("several texts", NOT_THE_CORES, "the two conversions"),
     OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1", "the two conversions"),
     OffloadsErrors: ("error", "result 0 should stay as it is without offloading", "Arrival.is_error"),
+    ClearsTheMarkOfErrors: (
+        "huge error",
+        "result 0 became no error",
+        "put_back: the new message",
+    ),
+    MarksAllAsErrors: (
+        "just above the threshold",
+        "result 0 became an error",
+        "put_back: the new message",
+    ),
     ForgetsTheScope: ("just above the threshold", NOT_THE_CORES, "the scope: Batch.scope and Batch.identity"),
     CallsEveryToolTheSame: ("just above the threshold", NOT_THE_CORES, "Arrival.tool_name, which look passes"),
     TakesTheFirstToolName: ("policy by exact name", "result 1 is not what the core makes of it", "Arrival.tool_name"),

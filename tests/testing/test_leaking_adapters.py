@@ -215,7 +215,8 @@ def cut(message: Message, delivery: Delivery[Message]) -> Message:
     """Cut a result that was not offloaded."""
     if message is not delivery.raw:
         return message
-    return tuple(TextBlock(block.text[:1_000]) for block in message if isinstance(block, TextBlock))
+    texts = (block.text[:1_000] for block in message.blocks if isinstance(block, TextBlock))
+    return replace(message, blocks=tuple(map(TextBlock, texts)))
 
 
 class HasNoGuardForReads(ToyHarness):
@@ -223,12 +224,13 @@ class HasNoGuardForReads(ToyHarness):
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         assert case.offloader is not None
-        return case.offloader.retrieve(**call.arguments, scope=case.scope, identity=case.identity).blocks  # type: ignore[arg-type]
+        found = case.offloader.retrieve(**call.arguments, scope=case.scope, identity=case.identity)  # type: ignore[arg-type]
+        return Message(found.blocks)
 
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
         assert case.offloader is not None
         found = await case.offloader.aretrieve(**call.arguments, scope=case.scope, identity=case.identity)  # type: ignore[arg-type]
-        return found.blocks
+        return Message(found.blocks)
 
 
 class ReadsOnTheLoop(ToyHarness):
@@ -274,7 +276,7 @@ class TakesAnyName(ToyHarness):
         """Refuse nothing."""
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
-        return (TextBlock("reference is missing"),)
+        return Message((TextBlock("reference is missing"),))
 
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
         return self.retrieve(call, case)

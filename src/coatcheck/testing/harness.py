@@ -48,6 +48,10 @@ class Received:
     raw: str
     """The whole of its content, other parts included, as JSON text."""
 
+    is_error: bool | None = None
+    """Whether the framework's message of it is marked as an error. None: the framework has no such mark. Only
+    ``Transcript.received`` needs it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:

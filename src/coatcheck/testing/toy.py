@@ -1,8 +1,8 @@
 """An agent framework of a hundred lines, its adapter and its harness: what an author of another adapter may copy.
 
 ``ToyResult``, ``adopt``, ``deliver``, ``retrieve`` and ``aretrieve`` are the adapter, built on ``coatcheck.adapting``.
-The rest is the framework, and the harness that runs it for the contract. Messages are tuples of content blocks here, so
-nothing has to be converted.
+The rest is the framework, and the harness that runs it for the contract. Messages hold content blocks here, so nothing
+has to be converted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from coatcheck import RETRIEVAL_TOOL, Block, JsonBlock, MediaBlock, Never, OpaqueBlock, TextBlock
 from coatcheck.adapting import (
@@ -37,7 +37,13 @@ __all__ = ("Interrupt", "Message", "ToyHarness", "ToyResult", "ToyTool")
 
 logger = logging.getLogger("toy_adapter")
 
-Message: TypeAlias = "tuple[Block, ...]"
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A tool result in a conversation."""
+
+    blocks: tuple[Block, ...]
+    is_error: bool = False
 
 
 class Interrupt(Exception):
@@ -65,7 +71,6 @@ class ToyResult(Delivery[Message]):
 
     raw: Message
     call: ModelCall
-    is_error: bool
     offloader: Offloader
     scope: Scope | None
     identity: str | None
@@ -74,12 +79,12 @@ class ToyResult(Delivery[Message]):
     def look(self) -> Sequence[Batch]:
         """Return what the core must know about the result, and the scope it belongs to."""
         arrival = Arrival(
-            content=self.raw,
+            content=self.raw.blocks,
             convert=tuple,
             convert_plainly=tuple,  # the parts are content blocks already: none may end up inside another
             tool_name=self.call.tool,
             tool_args=self.call.arguments,
-            is_error=self.is_error,
+            is_error=self.raw.is_error,
             policy=Never() if self.is_kept else None,
         )
         batch = Batch(arrivals=[arrival], offloader=self.offloader, scope=self.scope, identity=self.identity)
@@ -88,7 +93,7 @@ class ToyResult(Delivery[Message]):
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Message:
         """Return the message for the conversation."""
         ((_, outcome),) = changed
-        return outcome.blocks
+        return replace(self.raw, blocks=outcome.blocks)
 
 
 class ToyHarness:
@@ -142,7 +147,7 @@ class ToyHarness:
         result = returned(call, case, tools)
         offloader = case.offloader
         if offloader is None or call.tool in case.cancelled_tools | case.code_tools:
-            return result.blocks
+            return Message(result.blocks, is_error=result.is_error)
         return self.settle(self.deliver(call, result, case, offloader))
 
     async def aanswer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
@@ -152,7 +157,7 @@ class ToyHarness:
         result = returned(call, case, tools)
         offloader = case.offloader
         if offloader is None or call.tool in case.cancelled_tools | case.code_tools:
-            return result.blocks
+            return Message(result.blocks, is_error=result.is_error)
         return await self.asettle(self.deliver(call, result, case, offloader))
 
     # The adapter.
@@ -164,9 +169,8 @@ class ToyHarness:
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         """Return what a tool returned, with what is known of its call."""
         return ToyResult(
-            raw=result.blocks,
+            raw=Message(result.blocks, is_error=result.is_error),
             call=call,
-            is_error=result.is_error,
             offloader=offloader,
             scope=case.scope,
             identity=case.identity,
@@ -201,10 +205,11 @@ def find(case: Run) -> tuple[Offloader, dict[str, Any]]:
     return offloader_of(case), {"scope": case.scope, "identity": case.identity}
 
 
-def said(answered: str | Message | Failure) -> Message:
+def said(answered: str | tuple[Block, ...] | Failure) -> Message:
     """Return an answer as a message."""
-    text = answered.text if isinstance(answered, Failure) else answered
-    return (TextBlock(text),) if isinstance(text, str) else text
+    is_error = isinstance(answered, Failure)
+    content = answered.text if isinstance(answered, Failure) else answered
+    return Message((TextBlock(content),) if isinstance(content, str) else content, is_error=is_error)
 
 
 def offloader_of(case: Run) -> Offloader:
@@ -225,13 +230,14 @@ def returned(call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Return
 def final_answer(calls: Sequence[ModelCall], case: Run, tools: Mapping[str, ToyTool]) -> str | None:
     """Return what goes to the user instead of the model."""
     answers = [returned(call, case, tools) for call in calls if call.tool in case.final_tools]
-    return received(answers[0].blocks).text if answers else None
+    return received(Message(answers[0].blocks)).text if answers else None
 
 
 def received(message: Message) -> Received:
     """Return a message as the model receives it."""
-    texts = [block.text for block in message if isinstance(block, TextBlock)]
-    return Received(text="\n".join(texts), raw=json.dumps([part(block) for block in message]))
+    texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
+    raw = json.dumps([part(block) for block in message.blocks])
+    return Received(text="\n".join(texts), raw=raw, is_error=message.is_error)
 
 
 def part(block: Block) -> object:

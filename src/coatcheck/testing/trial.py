@@ -32,6 +32,7 @@ from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingR
 from coatcheck.testing.harness import NamesScopes, Returned, Run
 from coatcheck.testing.places import (
     IN_PLACE,
+    MARKS_OF_ERRORS,
     OFF_THE_LOOP,
     RETRIEVAL,
     SHARING,
@@ -148,6 +149,7 @@ class Trial:
         outcomes = self._outcomes()
         with pointing_at(place):
             self._check_results(results, outcomes)
+            self._check_marks_of_errors(results)
             self._check_warnings([*map(_words, warnings)])
             self._check_answer_to_the_user(transcript)
         self._check_what_the_core_says(outcomes)
@@ -397,6 +399,14 @@ class Trial:
                 place = place_of_references(shown_references(received.text), shown_references(expected))
                 with pointing_at(place):
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
+
+    def _check_marks_of_errors(self, results: Sequence[Received]) -> None:
+        """Check that to the framework each result of a tool is an error, or none, as it was before."""
+        for number, (call, received) in enumerate(zip(self._scenario.for_model, results, strict=True)):
+            if received.is_error is not None and call in self._scenario.for_core:
+                found = "an error" if received.is_error else "no error"
+                with pointing_at(MARKS_OF_ERRORS):
+                    assert received.is_error == call.is_error, f"result {number} became {found}"
 
     def _check_what_the_core_says(self, outcomes: Sequence[Outcome]) -> None:
         """Check what the scenario says about the core alone: no adapter can mend what fails here."""
