@@ -30,7 +30,7 @@ from haystack.utils import Secret
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
-from coatcheck_haystack import SCOPE_CONTEXT_KEY, RetrievalTool, ToolResultOffloadHook
+from coatcheck_haystack import SCOPE_CONTEXT_KEY, RetrievalTool, ToolResultOffloadHook, offloaded_references
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -234,12 +234,12 @@ def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) 
 
 
 def _transcript_of(conversation: Conversation, ended: Mapping[str, Any]) -> Transcript:
-    """Return the transcript with what a tool gave to the user, and with the marks of errors, which are not sent."""
+    """Return the transcript with what a tool gave to the user, and with the marks that are not sent."""
     transcript = conversation.transcript()
-    results = [result for message in ended["messages"] for result in message.tool_call_results]
+    results = [message for message in ended["messages"] if message.tool_call_result is not None]
     received = [
-        replace(one, is_error=result.error)
-        for one, result in zip(transcript.received, results, strict=False)  # the model does not see a final answer
+        replace(one, is_error=message.tool_call_result.error, references=offloaded_references(message))
+        for one, message in zip(transcript.received, results, strict=False)  # the model does not see a final answer
     ]
     return replace(transcript, received=tuple(received), answer=_answer(ended))
 

@@ -23,7 +23,13 @@ from langgraph.prebuilt import ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, Send, interrupt
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck_langchain import OffloadMiddleware, offload_tool_calls, offload_tool_node, retrieval_tool
+from coatcheck_langchain import (
+    OffloadMiddleware,
+    offload_tool_calls,
+    offload_tool_node,
+    offloaded_references,
+    retrieval_tool,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,11 +209,11 @@ def checkpointer_of(case: Run) -> InMemorySaver | None:
 def transcript_of(
     conversation: Conversation, state: Mapping[str, Any], case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript with what a tool gave to the user, and with the marks of errors, which are not sent."""
+    """Return the transcript with what a tool gave to the user, and with the marks that are not sent."""
     results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     transcript = conversation.transcript()
     received = [
-        replace(one, is_error=message.status == "error")
+        replace(one, is_error=message.status == "error", references=offloaded_references(message))
         for one, message in zip(transcript.received, results, strict=False)  # the model does not see a final answer
     ]
     last = state["messages"][-1]

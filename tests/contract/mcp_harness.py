@@ -25,7 +25,7 @@ from pydantic import TypeAdapter
 
 from coatcheck import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
-from coatcheck_mcp import OffloadMiddleware, Proxy, Upstream
+from coatcheck_mcp import OffloadMiddleware, Proxy, Upstream, offloaded_references
 from coatcheck_mcp.scope import folder_scope, working_folder
 
 if TYPE_CHECKING:
@@ -140,7 +140,12 @@ async def transcript(client: Client, results: list[dict[str, Any]], *, answer: s
 def received(result: dict[str, Any]) -> Received:
     """Return what a client gives to its model: the content, but not ``_meta``."""
     texts = [part["text"] for part in result["content"] if part["type"] == "text"]
-    return Received(text="\n".join(texts), raw=json.dumps(result["content"]), is_error=result.get("isError"))
+    return Received(
+        text="\n".join(texts),
+        raw=json.dumps(result["content"]),
+        is_error=result.get("isError"),
+        references=offloaded_references(result),
+    )
 
 
 def part_of(block: Block) -> dict[str, Any]:

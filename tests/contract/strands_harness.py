@@ -19,7 +19,7 @@ from strands.models.openai import OpenAIModel
 from strands.session import FileSessionManager
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck_strands import ContextOffloader
+from coatcheck_strands import ContextOffloader, offloaded_references
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -174,7 +174,7 @@ def transcript_of(
     ]
     sent = results[: len(results) - len(case.final_tools)]  # the model does not see the answer to the user
     received = [
-        replace(whole(one, each["content"]), is_error=each["status"] == "error")
+        replace(whole(one, each["content"]), is_error=each["status"] == "error", references=offloaded_references(each))
         for one, each in zip(transcript.received, sent, strict=True)
     ]
     answer = "\n".join(block["text"] for block in result.message["content"]) if case.final_tools else None

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from coatcheck import JsonBlock, MediaBlock, TextBlock
-from coatcheck.adapting import encode_base64
+from coatcheck.adapting import MARK, encode_base64, references_in
 from coatcheck.testing import SCENARIOS, AdapterContract, Received, Run, Transcript
 from tests.docs.pages import blocks_of
 from tests.meta.source_tree import ROOT
@@ -121,7 +121,8 @@ def received(message: Message) -> Received:
     content = message["content"]
     parts: Sequence[Any] = [{"text": content}] if isinstance(content, str) else content
     text = "\n".join(part["text"] for part in parts if "text" in part)
-    return Received(text=text, raw=json.dumps(parts), is_error=message.get("is_error", False))
+    references = references_in(message.get(MARK))
+    return Received(text=text, raw=json.dumps(parts), is_error=message.get("is_error", False), references=references)
 
 
 def transcript(messages: Sequence[Message], plugin: Any, tools: Mapping[str, Tool]) -> Transcript:  # noqa: ANN401 - as above
@@ -165,6 +166,7 @@ BROKEN = {
         "put_back",
     ),
     "        return {**self.raw, ": ('        return {**self.raw, "is_error": False, ', "huge error", "put_back"),
+    ", MARK: outcome.mark}": ("}", "just above the threshold", "put_back: MARK"),
     '{"scope": resolve_scope(self.scope, call), ': ('{"scope": "mine", ', "just above the threshold", "the scope"),
     'tool_name=self.call["tool"],': ('tool_name="tool",', "just above the threshold", "Arrival.tool_name"),
     '            tool_args=self.call["arguments"],': (

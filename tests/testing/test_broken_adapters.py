@@ -124,6 +124,13 @@ class ClearsTheMarkOfErrors(ToyHarness):
         return message if message is delivery.raw else replace(message, is_error=False)
 
 
+class ForgetsTheMark(ToyHarness):
+    """Leaves nothing that a user interface could find."""
+
+    def settle(self, delivery: Delivery[Message]) -> Message:
+        return replace(super().settle(delivery), mark=None)
+
+
 class MarksAllAsErrors(ToyHarness):
     """Tells the framework that a tool failed whose result was only large."""
 
@@ -326,6 +333,7 @@ BROKEN = {
         "result 0 became no error",
         "put_back: the new message",
     ),
+    ForgetsTheMark: ("just above the threshold", "result 0 is marked with () instead of (", "put_back: MARK"),
     MarksAllAsErrors: (
         "just above the threshold",
         "result 0 became an error",

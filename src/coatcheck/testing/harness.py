@@ -52,6 +52,10 @@ class Received:
     """Whether the framework's message of it is marked as an error. None: the framework has no such mark. Only
     ``Transcript.received`` needs it."""
 
+    references: tuple[str, ...] | None = None
+    """What the adapter's ``offloaded_references`` finds in the framework's message. None: it reads the text, not a mark
+    of its own. Only ``Transcript.received`` needs it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:

@@ -22,6 +22,7 @@ from coatcheck.adapting import (
     aanswer,
     answer,
     asettle,
+    references_in,
     refuse_name_clash,
     settle,
 )
@@ -44,6 +45,7 @@ class Message:
 
     blocks: tuple[Block, ...]
     is_error: bool = False
+    mark: Mapping[str, object] | None = None
 
 
 class Interrupt(Exception):
@@ -93,7 +95,7 @@ class ToyResult(Delivery[Message]):
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Message:
         """Return the message for the conversation."""
         ((_, outcome),) = changed
-        return replace(self.raw, blocks=outcome.blocks)
+        return replace(self.raw, blocks=outcome.blocks, mark=outcome.mark)
 
 
 class ToyHarness:
@@ -205,6 +207,11 @@ def find(case: Run) -> tuple[Offloader, dict[str, Any]]:
     return offloader_of(case), {"scope": case.scope, "identity": case.identity}
 
 
+def offloaded_references(message: Message) -> tuple[str, ...]:
+    """Return the references in the message of an offloaded result, for user interfaces."""
+    return references_in(message.mark)
+
+
 def said(answered: str | tuple[Block, ...] | Failure) -> Message:
     """Return an answer as a message."""
     is_error = isinstance(answered, Failure)
@@ -237,7 +244,8 @@ def received(message: Message) -> Received:
     """Return a message as the model receives it."""
     texts = [block.text for block in message.blocks if isinstance(block, TextBlock)]
     raw = json.dumps([part(block) for block in message.blocks])
-    return Received(text="\n".join(texts), raw=raw, is_error=message.is_error)
+    references = offloaded_references(message)
+    return Received(text="\n".join(texts), raw=raw, is_error=message.is_error, references=references)
 
 
 def part(block: Block) -> object:

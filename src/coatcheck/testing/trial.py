@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from coatcheck.adapting import references_in
 from coatcheck.core.blocks import Kept, Offloaded, OpaqueBlock, TextBlock, ToolResult, Truncated, to_valid_unicode
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.policy import Never
@@ -32,7 +33,8 @@ from coatcheck.testing.faults import BrokenOnPurpose, FailingOffloader, FailingR
 from coatcheck.testing.harness import NamesScopes, Returned, Run
 from coatcheck.testing.places import (
     IN_PLACE,
-    MARKS_OF_ERRORS,
+    MARK_OF_ERRORS,
+    MARK_OF_REFERENCES,
     OFF_THE_LOOP,
     RETRIEVAL,
     SHARING,
@@ -149,7 +151,7 @@ class Trial:
         outcomes = self._outcomes()
         with pointing_at(place):
             self._check_results(results, outcomes)
-            self._check_marks_of_errors(results)
+            self._check_marks(results, outcomes)
             self._check_warnings([*map(_words, warnings)])
             self._check_answer_to_the_user(transcript)
         self._check_what_the_core_says(outcomes)
@@ -400,13 +402,19 @@ class Trial:
                 with pointing_at(place):
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
 
-    def _check_marks_of_errors(self, results: Sequence[Received]) -> None:
-        """Check that to the framework each result of a tool is an error, or none, as it was before."""
+    def _check_marks(self, results: Sequence[Received], outcomes: Sequence[Outcome]) -> None:
+        """Check what the framework's messages hold next to the content, as far as the harness reports it."""
         for number, (call, received) in enumerate(zip(self._scenario.for_model, results, strict=True)):
             if received.is_error is not None and call in self._scenario.for_core:
                 found = "an error" if received.is_error else "no error"
-                with pointing_at(MARKS_OF_ERRORS):
+                with pointing_at(MARK_OF_ERRORS):
                     assert received.is_error == call.is_error, f"result {number} became {found}"
+            if received.references is not None:
+                expected = references_in(getattr(outcomes[number], "mark", None))
+                with pointing_at(MARK_OF_REFERENCES):
+                    assert received.references == expected, (
+                        f"result {number} is marked with {received.references} instead of {expected}"
+                    )
 
     def _check_what_the_core_says(self, outcomes: Sequence[Outcome]) -> None:
         """Check what the scenario says about the core alone: no adapter can mend what fails here."""
