@@ -172,7 +172,7 @@ async def test_a_wrapped_server_keeps_everything_else_of_its_server(server: Scri
         require_approval="always",
     )
     (wrapped,) = offload.mcp_servers([inner])
-    with playing(server, Script(call("mcp_rows__fetch", count=60))) as model:
+    with playing(server, Script(call("mcp_rows__fetch", count=600))) as model:
         async with wrapped:  # type: ignore[attr-defined] # like all servers of the SDK
             agent = Agent(
                 name="a",
@@ -193,7 +193,7 @@ async def test_a_wrapped_server_keeps_everything_else_of_its_server(server: Scri
     (placeholder,) = text_outputs(result.to_input_list())
     assert "Tool result offloaded." in placeholder
     assert "mcp_rows_fetch-" in placeholder
-    assert "customer 30" not in placeholder
+    assert "customer 300" not in placeholder
 
 
 async def test_an_agent_with_servers_but_without_the_retrieval_tool_logs_a_warning(

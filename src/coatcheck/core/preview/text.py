@@ -66,10 +66,15 @@ def _with_short_rules(content: Previewed, budget: int) -> Previewed:
     text, reach = content.text, budget * _READ_FOR_A_TOKEN
     head = text.rfind("\n", 0, reach) + 1
     tail = text.find("\n", max(0, head - 1, len(text) - reach)) + 1 or len(text)
-    above, below = (_RULE.sub(r"\1…", part) for part in (text[:head], text[tail:]))
+    above, below = (_RULE.sub(_shortened, part) for part in (text[:head], text[tail:]))
     if len(above) + len(below) == head + len(text) - tail:
         return content
     return replace(content, text=f"{above}{text[head:tail]}{below}")
+
+
+def _shortened(rule: re.Match[str]) -> str:
+    # A template such as "\\1…" would be parsed by a module that Python no longer imports while it ends.
+    return f"{rule[1]}…"
 
 
 def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines: bool = False) -> str | None:
