@@ -95,13 +95,14 @@ TRANSPARENT = {
     "langgraph-prebuilt": ("langgraph", "1.1.3"),
     "langchain": ("langgraph", "1.5.2"),
     "openai-agents": ("openai-agents", "0.24.0"),
+    "strands-agents": ("strands", "1.62.0"),
 }
 """Packages whose own tests run with coatcheck in each agent: our extra, and the version."""
 
 TESTED_WITH = (
     *("blockbuster", "inline-snapshot", "langchain-openai", "langchain-tests", "langgraph-checkpoint-postgres"),
-    *("langgraph-checkpoint-sqlite", "pip", "psycopg[binary]", "pytest-asyncio", "pytest-mock", "pytest-socket"),
-    *("pytest-xdist", "syrupy"),
+    *("langgraph-checkpoint-sqlite", "moto", "pip", "psycopg[binary]", "pytest-asyncio", "pytest-mock"),
+    *("pytest-socket", "pytest-xdist", "syrupy"),
 )
 """What those tests need."""
 

@@ -31,6 +31,12 @@ SUITES: Mapping[str, tuple[str, ...]] = {
         *(f"tests/test_{name}*.py" for name in ("handoff", "hitl", "max_turns", "run_hooks", "run_step", "start_hook")),
         *(f"tests/test_{name}*.py" for name in ("stream", "tool")),
     ),
+    "strands-agents": (
+        *(f"tests/strands/{folder}/**/test_*.py" for folder in ("agent", "event_loop", "hooks", "interventions")),
+        *(f"tests/strands/{folder}/**/test_*.py" for folder in ("middleware", "plugins", "session", "tools")),
+        "tests/strands/multiagent/test_*.py",
+        "tests/strands/vended_plugins/**/test_*.py",
+    ),
 }
 """For each package, the files of its source distribution that run agents with tools."""
 

@@ -91,10 +91,43 @@ def into_tools_of_openai(note: Callable[[], None], *, ours: bool) -> None:
     Agent.__post_init__ = begin_with_hook  # type: ignore[method-assign]
 
 
+def into_agents_of_strands(note: Callable[[], None], *, ours: bool) -> None:
+    """Add a plugin to each ``Agent`` of Strands that has no plugin of this name."""
+    from strands import Agent  # noqa: PLC0415 - where it is installed
+    from strands.hooks import AfterToolCallEvent, MessageAddedEvent  # noqa: PLC0415 - as above
+    from strands.plugins import Plugin  # noqa: PLC0415 - as above
+
+    from coatcheck_strands import ContextOffloader  # noqa: PLC0415 - as above
+
+    class Nothing(Plugin):
+        name = ContextOffloader.name
+
+        def init_agent(self, agent: Any) -> None:  # noqa: ANN401 - Strands'
+            agent.add_hook(self.look_on, AfterToolCallEvent)
+            agent.add_hook(self.look_on, MessageAddedEvent)
+
+        async def look_on(self, event: object) -> None:
+            pass
+
+    # One test returns 6,000 tokens, for Strands' own context manager to cut.
+    large, make = 20_000, Agent.__init__
+
+    def make_with_hook(self: Any, *arguments: Any, plugins: Any = None, **options: Any) -> None:  # noqa: ANN401 - Strands'
+        given = [*(plugins or ())]
+        if all(plugin.name != Nothing.name for plugin in given):
+            note()
+            plugin = ContextOffloader(InMemoryStorage(), large, include_retrieval_tool=False) if ours else Nothing()
+            given.append(plugin)
+        make(self, *arguments, plugins=given, **options)
+
+    Agent.__init__ = make_with_hook  # type: ignore[method-assign]
+
+
 HOOKS = {
     "langgraph-prebuilt": into_tool_nodes,
     "langchain": into_create_agent,
     "openai-agents": into_tools_of_openai,
+    "strands-agents": into_agents_of_strands,
 }
 
 
