@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from claude_agent_sdk import SdkMcpTool, create_sdk_mcp_server
+from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool, create_sdk_mcp_server
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, TextBlock, retrieval_schema
 from coatcheck.adapting import Failure, aanswer, encode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from claude_agent_sdk import McpSdkServerConfig
 
     from coatcheck import Block, Offloader, Scope
 
@@ -47,7 +45,16 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
         return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found}
 
     tool = SdkMcpTool(RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), read)
-    return create_sdk_mcp_server(SERVER, tools=[tool])
+    return _Loaded(**create_sdk_mcp_server(SERVER, tools=[tool]), alwaysLoad=True)
+
+
+class _Loaded(McpSdkServerConfig):
+    """A server whose tools are in every request. Otherwise Claude Code shows their names only.
+
+    The model would have to search for the definition before it could read anything.
+    """
+
+    alwaysLoad: bool  # noqa: N815 - the client's own key, which the SDK passes on
 
 
 def _content_of(blocks: Sequence[Block]) -> list[dict[str, Any]]:

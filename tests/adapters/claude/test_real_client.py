@@ -137,6 +137,8 @@ def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: P
 
 
 async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_back(tmp_path: Path, files: Path) -> None:
+    """The definition of the tool is in every request: a client that searches for tools would hide it from the model."""
+
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         match len(results):
             case 0:
@@ -147,7 +149,8 @@ async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_bac
                 return None
 
     offloader = Offloader(FileStorage(tmp_path / "artifacts"))
-    with scripted_api(script) as (url, seen):
+    bodies: list[dict[str, Any]] = []
+    with scripted_api(script, bodies=bodies) as (url, seen):
         options = ClaudeAgentOptions(
             hooks=hooks(offloader, scope="user-7"),
             mcp_servers={SERVER: server(offloader, scope="user-7")},
@@ -169,3 +172,4 @@ async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_bac
     assert placeholder.startswith(OPENING)
     assert f"To read more: {READ_BACK}(" in placeholder
     assert "4000| 4000\n" in back
+    assert all(READ_BACK in {tool["name"] for tool in body["tools"]} for body in bodies)
