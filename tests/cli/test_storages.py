@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -18,7 +20,6 @@ from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from coatcheck import Scope
     from coatcheck.engine.cleanup import SweepLimits
@@ -282,6 +283,27 @@ def test_a_folder_without_a_storage_is_an_error(
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"coatcheck: there is no coatcheck storage in {tmp_path}: the first save makes one.")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", [("stats",), ("verify",), ("sweep", "--max-age=30d")], ids=lambda it: it[0])
+def test_a_storage_that_this_user_may_not_read_is_not_called_missing(
+    command: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(folder, "words")
+
+    real = os.lstat
+
+    def refusing(path: str | Path, **options: Any) -> os.stat_result:  # noqa: ANN401 - those of ``os.lstat``
+        if folder in Path(path).parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, **options)
+
+    monkeypatch.setattr(os, "lstat", refusing)  # root, who may run the tests, may read everything
+
+    ran = run(*command)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr == f"coatcheck: {folder}: {os.strerror(errno.EACCES)}\n"
 
 
 def test_a_storage_that_was_swept_empty_is_still_a_storage(folder: Path) -> None:

@@ -130,9 +130,14 @@ def _path(location: str) -> str:
 def _require_made(storage: FileStorage) -> None:
     from coatcheck.storage.file import VERSION  # noqa: PLC0415 - see below
 
-    if not os.path.lexists(storage.root / VERSION):
+    try:
+        os.lstat(storage.root / VERSION)
+    except FileNotFoundError:
         msg = f"there is no coatcheck storage in {storage.root}: the first save makes one. {_USE_ANOTHER}"
-        raise CannotRun(msg)
+        raise CannotRun(msg) from None
+    except OSError as error:
+        msg = f"{storage.root}: {error.strerror}"
+        raise CannotRun(msg) from None
 
 
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> FileStorage:
