@@ -433,6 +433,7 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
         (("--retrieval-tokens", "300"), "an answer of at most 300 tokens"),
         ((), "images, audio, video and documents"),
         ((), "o200k_base"),
+        ((), "Whether anything after the last answer was sent; assumed: it was not"),
     ],
 )
 def test_the_report_says_what_a_recording_cannot_tell(arguments: tuple[str, ...], sentence: str, big: Path) -> None:
