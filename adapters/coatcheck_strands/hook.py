@@ -154,13 +154,16 @@ class ContextOffloader(StorageHooks):
         Args:
             result: as it is in a message of the conversation, or of a session. Its content stays as it is.
             agent: gives the storage and the session; None for the plugin's own storage.
-            scope: as it was when the result was stored; else the ambient one, else the session's id.
+            scope: as it was when the result was stored. Else the plugin's own, unless that is a callable; else the
+                ambient one, else the session's id.
 
         Raises:
             ReferenceNotFound: the scope is another, or the content is gone.
             StorageError: the storage failed.
 
         """
+        if scope is None and not callable(self.scope):
+            scope = self.scope
         return put_back_copies(result, partial(self.offloader_of(agent).load, scope=scope, identity=identity_of(agent)))
 
     @hook

@@ -207,6 +207,15 @@ def test_a_result_saved_before_taken_out_was_noted_comes_back() -> None:
     assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
 
 
+@pytest.mark.parametrize("scope", ["a", ("tenant-7", "a")])
+def test_a_result_comes_back_from_the_scope_that_the_plugin_was_given(scope: coatcheck.Scope) -> None:
+    result, plugin, subject = asked(Server("small", structuredContent=DATA), scope=scope)
+
+    assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
+    with coatcheck.scope("b"):  # as where it was stored, the plugin's own goes first
+        assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
+
+
 def test_another_scope_gets_nothing_back() -> None:
     result, plugin, subject = asked(Server("small", structuredContent=DATA), scope="a")
 
