@@ -7,6 +7,7 @@ import os
 import shlex
 import subprocess
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +25,8 @@ CURSOR = """{ // mine
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Be a user with Cursor, in a project without files of its own."""
+    """Be a user with Cursor and the extra, in a project without files of its own."""
+    monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", ModuleType("coatcheck_mcp.link"))
     (tmp_path / "home/.cursor").mkdir(parents=True)
     (tmp_path / "home/.cursor/mcp.json").write_text(CURSOR)
     (tmp_path / "project").mkdir()
@@ -63,6 +65,17 @@ def test_uninstall_says_where_stored_content_stays(file: Path) -> None:
     uninstalled = run("mcp", "uninstall", "cursor", "issues")
 
     assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
+
+
+def test_install_refuses_where_the_proxy_could_not_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", None)  # as without the extra
+
+    ran = run("mcp", "install", "cursor", "issues")
+
+    assert (ran.exit_code, ran.stdout, file.read_text()) == (2, "", CURSOR)
+    assert ran.stderr.startswith("coatcheck: `coatcheck mcp` needs its extra (")
+    assert ran.stderr.endswith('[cli,mcp]"\n')
+    assert run("mcp", "install", "cursor", "issues", "--dry-run").exit_code == 0
 
 
 def test_install_says_not_to_share_the_file_of_a_project(file: Path) -> None:

@@ -22,10 +22,10 @@ from typer.core import TyperGroup
 from coatcheck.cli.background_log import BackgroundLog
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
+from coatcheck.cli.mcp_config_commands import missing_extra
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, make_plain, refuse_empty, scope_of
 from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
-from coatcheck.core.errors import install_command
 from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
@@ -190,12 +190,10 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
         CannotRun: the extra is not installed.
 
     """
-    try:
-        import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
-        from coatcheck_mcp import load  # noqa: PLC0415 - as above
-    except ImportError as error:
-        msg = f"`coatcheck mcp` needs its extra ({error}): {install_command('coatcheck[cli,mcp]')}"
-        raise CannotRun(msg) from error
+    if missing := missing_extra():
+        raise CannotRun(missing)
+    from coatcheck_mcp import load  # noqa: PLC0415 - needs the extra
+
     return load(path, variables=os.environ if fill_in else None)
 
 

@@ -1,7 +1,7 @@
 """``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``: settings, and the files of MCP clients.
 
 Only the commands belong here. ``coatcheck_mcp.config`` reads settings, ``coatcheck_mcp.install`` edits files; both
-are loaded when a command runs, and neither needs the extra ``mcp``.
+are loaded when a command runs, and neither needs the extra ``mcp``. What ``install`` writes does.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, rep
 from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_json
+from coatcheck.core.errors import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from coatcheck_mcp.config import Config, ToolRule
     from coatcheck_mcp.install import Change, Found
 
-__all__ = ("register",)
+__all__ = ("missing_extra", "register")
 
 _NAME_COLUMNS = 22
 _DAY = 86_400
@@ -41,6 +42,15 @@ _File = Annotated[
 ]
 _Config = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A coatcheck.toml.")]
 _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+
+
+def missing_extra() -> str | None:
+    """Say what to install, if this Python cannot run the proxy."""
+    try:
+        import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
+    except ImportError as error:
+        return f"`coatcheck mcp` needs its extra ({error}): {install_command('coatcheck[cli,mcp]')}"
+    return None
 
 
 @reported
@@ -160,6 +170,8 @@ def install(
     for part in scope or ():
         options += ["--scope", part]
     change = plan(client, server, Machine(), options=options, file=_absolute(file))
+    if change.is_needed and not dry_run and (missing := missing_extra()):  # the client would only say that it failed
+        raise CannotRun(missing)
     already = "already goes through coatcheck"
     _carry_out(change, client, dry_run=dry_run, already=already, done="goes through coatcheck now")
     if options and not change.is_needed:
