@@ -180,9 +180,13 @@ def test_the_settings_of_a_project_are_those_of_its_folder(
     project.mkdir()
     monkeypatch.chdir(project)
 
-    assert call("install", "--project").exit_code == 0
+    shown = call("install", "--project", "--dry-run")
+    ran = call("install", "--project")
 
-    assert (project / ".claude/settings.json").exists()
+    path = project / ".claude/settings.json"
+    assert (ran.exit_code, path.exists()) == (0, True)
+    assert shown.stderr == ran.stderr == f"Do not share {path}: other people do not have {sys.executable}.\n"
+    assert call("install", "--project").stderr == ""
     assert not (home / ".claude").exists()
 
 

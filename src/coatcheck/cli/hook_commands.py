@@ -17,7 +17,7 @@ import typer
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import leftovers
 from coatcheck.cli.options import PlainCommand
-from coatcheck.cli.printing import show
+from coatcheck.cli.printing import complain, show
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.hook.command import list_command, program
 
@@ -97,9 +97,11 @@ def install(
         new: str = with_hook(text, entries={event: {"matcher": at, "hooks": hooks} for event, at in MATCHERS.items()})
         return new
 
-    _edit(path, add, dry_run=dry_run, done="has the hook")
+    changed = _edit(path, add, dry_run=dry_run, done="has the hook")
     for note in notes:
         show(note)
+    if changed and project:
+        complain(f"Do not share {path}: other people do not have {sys.executable}.")
 
 
 def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
