@@ -531,7 +531,24 @@ class BlockingStorage(AsyncDictStorage):
         self._released.wait(PATIENCE)
 
 
-@pytest.mark.parametrize("storage", [CancelledStorage(), StoppingStorage()], ids=["cancelled", "StopIteration"])
+class CancelledSyncStorage(DictStorage):
+    """Runs an async client on a loop of its own, and ends as the client's task did."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise asyncio.CancelledError
+
+
+class CancelledLocalStorage(CancelledSyncStorage):
+    """The same, called on the threads for local work."""
+
+    is_local = True
+
+
+@pytest.mark.parametrize(
+    "storage",
+    [CancelledStorage(), CancelledSyncStorage(), CancelledLocalStorage(), StoppingStorage()],
+    ids=["cancelled", "cancelled, sync", "cancelled, local", "StopIteration"],
+)
 async def test_an_exception_that_no_future_can_carry_is_a_storage_failure_too(storage: Any) -> None:  # noqa: ANN401
     offloader = _offloader(storage)
     [outcome] = await _in_patience(offloader)
@@ -550,6 +567,15 @@ async def test_a_call_that_resists_cancellation_is_left_alone(
 
     assert was_left
     assert isinstance(outcome, Kept)
+
+
+def test_a_storage_that_is_interrupted_ends_the_agent() -> None:
+    class Interrupted(DictStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _offloader(Interrupted()).offload([BIG], tool_name="t")
 
 
 async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> None:

@@ -31,7 +31,7 @@ from coatcheck.core.forks import in_forked_child, loading
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
 from coatcheck.engine.failures import log_failure, logger
-from coatcheck.engine.loops import BackgroundLoop, in_time, is_loop_running
+from coatcheck.engine.loops import BackendCancelled, BackgroundLoop, in_time, is_loop_running
 from coatcheck.engine.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
@@ -436,6 +436,20 @@ def answer_of(effect: Effect, call: Callable[[], object]) -> object:
         return error
     except Exception as error:  # noqa: BLE001 - backends raise what they like
         return _failure_of(effect, error)
+    except BaseException as error:
+        if not _is_cancellation(error):
+            raise
+        cancelled = BackendCancelled()  # a sync client that awaits an async one; the agent's task cannot be meant here
+        cancelled.__cause__ = error
+        return _failure_of(effect, cancelled)
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Return whether this is how asyncio's tasks end when they are cancelled."""
+    with loading:
+        import asyncio  # noqa: PLC0415 - see the module docstring
+
+    return isinstance(error, asyncio.CancelledError)
 
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
