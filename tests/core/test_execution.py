@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import gc
 import inspect
 import os
@@ -576,6 +577,13 @@ def test_a_storage_that_is_interrupted_ends_the_agent() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         _offloader(Interrupted()).offload([BIG], tool_name="t")
+
+
+async def test_a_call_that_its_loop_left_behind_ends_without_an_error(released: threading.Event) -> None:
+    call = _offloader(SilentStorage(released)).aoffload([BIG], tool_name="t")
+    contextvars.copy_context().run(call.send, None)
+
+    call.close()  # as the interpreter does with the task of a loop that was stopped, in another context
 
 
 async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> None:

@@ -291,7 +291,8 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
             reached = await _on(threads, partial(_advance, operation, answer, threads))
         return reached.value
     finally:
-        _queued.reset(queued)
+        with suppress(ValueError):  # closed in another context, as the interpreter closes what a stopped loop left
+            _queued.reset(queued)
 
 
 def queued_milliseconds() -> float:
