@@ -19,6 +19,7 @@ from coatcheck import (
     Offloaded,
     Offloader,
     ReferenceNotFound,
+    Stats,
     StorageError,
     TextBlock,
     log_failure,
@@ -362,3 +363,15 @@ def test_an_event_made_outside_the_library_reports_no_wait_for_its_threads() -> 
         assert Event(kind="kept", scope="s").queued_milliseconds == 0
     finally:
         execution._queued.reset(token)
+
+
+def test_a_signal_handler_may_ask_for_the_counts_while_its_thread_counts() -> None:
+    offloader = Offloader()
+    offloader.offload([SMALL], tool_name="t")
+    asked: list[Stats] = []
+    handler = threading.Thread(target=lambda: asked.append(offloader.stats()), daemon=True)
+    with offloader._recorder._lock.held:
+        handler.start()
+        handler.join(2)
+
+    assert [stats.results for stats in asked] == [1]

@@ -199,8 +199,7 @@ class Recorder:
     @property
     def stats(self) -> Stats:
         """The counts so far."""
-        with self._lock.held:
-            return Stats(**self._counts)
+        return Stats(**self._counts)  # no lock: a signal handler may ask while its own thread holds it
 
     @property
     def listening(self) -> bool:
@@ -254,9 +253,8 @@ class Recorder:
 
         It is logged at DEBUG, or at ERROR if content was lost. An event that nobody wants is not made.
         """
-        with self._lock.held:
-            for name, number in counts.items():
-                self._counts[name] += number
+        with self._lock.held:  # all at once, for whoever asks meanwhile
+            self._counts = self._counts | {name: self._counts[name] + number for name, number in counts.items()}
         logs = logger.isEnabledFor(logging.DEBUG)
         if not (logs or self._listeners or kind == "truncated"):
             return
