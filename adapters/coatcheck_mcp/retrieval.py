@@ -44,6 +44,9 @@ def definition(name: str) -> dict[str, Any]:
         "inputSchema": retrieval_schema(),
         # Clients ask their users before they call a tool that changes something.
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
+        # Claude Code tells the model the names of tools only, and lets it search for definitions. A search would be one
+        # more turn before anything is read.
+        "_meta": {"anthropic/alwaysLoad": True},
     }
 
 

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -202,6 +202,19 @@ CLIENTS = {
 }
 
 
+def run(client: Client, url: str, home: Path, *, shared: Path) -> subprocess.CompletedProcess[str]:
+    """Run a client with the model at ``url`` and a server that shares a folder, which the proxy is in front of."""
+    env = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", **client.env(url)}
+    for file, text in client.files(url, ["node", str(FILES_SERVER), str(shared)]).items():
+        (home / file).parent.mkdir(exist_ok=True)
+        (home / file).write_text(text, encoding="utf-8")
+    if client.installs is not None:
+        install = [sys.executable, "-m", "coatcheck", "mcp", "install", client.installs, "files"]
+        subprocess.run(install, cwd=home, env=env, check=True, capture_output=True)
+    program, *arguments = client.command
+    return run_client([PROGRAMS / ".bin" / program, *arguments], home, env)
+
+
 @pytest.mark.parametrize("name", CLIENTS)
 def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_path: Path) -> None:
     client = CLIENTS[name]
@@ -225,17 +238,8 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
             case _:
                 return None
 
-    server = ["node", str(FILES_SERVER), str(notes)]
     with client.serve(script) as (url, seen):
-        env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NO_COLOR": "1", **client.env(url)}
-        for file, text in client.files(url, server).items():
-            (tmp_path / file).parent.mkdir(exist_ok=True)
-            (tmp_path / file).write_text(text, encoding="utf-8")
-        if client.installs is not None:
-            install = [sys.executable, "-m", "coatcheck", "mcp", "install", client.installs, "files"]
-            subprocess.run(install, cwd=tmp_path, env=env, check=True, capture_output=True)
-        program, *arguments = client.command
-        ended = run_client([PROGRAMS / ".bin" / program, *arguments], tmp_path, env)
+        ended = run(client, url, tmp_path, shared=notes)
 
     assert (ended.returncode, "done" in ended.stdout) == (0, True), ended.stderr
     assert len(seen[-1]) == 3, seen[-1]
@@ -252,3 +256,17 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
         assert not left_out
         assert ["read_text_file" in result.tool_name for result in results] == [True, True, False]
         assert sum(isinstance(part, Turn) for part in conversation.parts) == len(results) + 1
+
+
+def test_claude_code_always_shows_its_model_the_definition_of_the_retrieval_tool(tmp_path: Path) -> None:
+    """Where its model searches for the definitions of all other tools, as newer versions let it by default."""
+    bodies: list[dict[str, Any]] = []
+    client = CLIENTS["Claude Code"]
+    searching = replace(client, env=lambda url: {**client.env(url), "ENABLE_TOOL_SEARCH": "true"})
+
+    with scripted_api(lambda _: None, bodies=bodies) as (url, _):
+        run(searching, url, tmp_path, shared=tmp_path)
+
+    shown = {tool["name"] for tool in bodies[0]["tools"]}
+    assert client.tool.format(RETRIEVAL_TOOL) in shown
+    assert client.tool.format("read_text_file") not in shown  # it would have to be searched for
