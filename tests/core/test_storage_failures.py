@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -14,10 +16,34 @@ from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from coatcheck import Outcome, Stored
 
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
+
+NO_DESCRIPTORS_LEFT = """
+import resource, sys
+from coatcheck import FileStorage, Offloader, StorageError, TextBlock
+
+offloader = Offloader(FileStorage(sys.argv[1]), max_inline_tokens=20_000)
+results = [[TextBlock("word " * words)] for words in (8_000, 9_000, 30_000)]
+kept, *later = results
+print(type(offloader.offload(kept, tool_name="t", scope="s")).__name__)
+resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
+held = []
+try:
+    while True:
+        held.append(open("/dev/null"))
+except OSError:
+    pass
+for result in later:
+    print(type(offloader.offload(result, tool_name="t", scope="s")).__name__)
+try:
+    offloader.delete_scope("s")
+except StorageError as error:
+    print(error)
+"""
 
 
 class Raising(DictStorage):
@@ -263,3 +289,13 @@ async def test_what_a_storage_says_is_what_is_logged_where_a_save_fails(caplog: 
 
     assert f"saving {len(BIG.text):,} bytes (Full) failed: ValueError, its own words" in caplog.text
     assert "row 17" not in caplog.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
+def test_a_program_without_an_event_loop_goes_on_where_no_file_descriptor_is_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", NO_DESCRIPTORS_LEFT, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    *outcomes, failure = done.stdout.splitlines() or [done.stderr]
+    assert outcomes == ["Offloaded", "Kept", "Truncated"], done.stderr
+    assert failure.startswith("listing (FileStorage) failed: OSError: [Errno 24] Too many open files")

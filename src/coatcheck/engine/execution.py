@@ -16,6 +16,7 @@ import atexit
 import contextvars
 import inspect
 import os
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator
@@ -27,7 +28,7 @@ from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar, 
 from weakref import WeakKeyDictionary
 
 from coatcheck.core.errors import CoatcheckError, InvalidRequest, StorageError, describe_error, is_of_the_system
-from coatcheck.core.forks import in_forked_child, loading
+from coatcheck.core.forks import in_forked_child
 from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
 from coatcheck.engine.failures import log_failure, logger
@@ -455,18 +456,21 @@ def _is_cancellation(error: BaseException) -> bool:
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
     """Turn a backend's own error into the one that the engine gets, with the original as its ``__cause__``."""
-    with loading:
-        import asyncio  # noqa: PLC0415 - see the module docstring
-
     if isinstance(error, NoThreadFree):
         reason = str(error)
-    elif isinstance(error, asyncio.TimeoutError | FutureTimeoutError) and not is_of_the_system(error):
+    elif _is_timeout(error) and not is_of_the_system(error):
         reason = "no answer in time"  # our limit; the system's own error says more, such as that a folder stays locked
     else:
         reason = effect.describe(error)
     failure = effect.failure(f"{effect.what} failed: {reason}")
     failure.__cause__ = error
     return failure
+
+
+def _is_timeout(error: Exception) -> bool:
+    """Return whether a time limit of ours raised this error. Imports nothing: perhaps no file can be opened."""
+    asyncio = sys.modules.get("asyncio")
+    return isinstance(error, FutureTimeoutError) or (asyncio is not None and isinstance(error, asyncio.TimeoutError))
 
 
 def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
