@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from boto3.session import Session
 from botocore.config import Config
 from botocore.exceptions import ClientError, EndpointConnectionError
 
@@ -281,6 +282,28 @@ def test_large_content_goes_in_parts_and_comes_back(storage: S3Storage) -> None:
     middle = storage.load_range(entry.key, start=s3.MULTIPART_BYTES - 5, length=6)
     assert middle is not None
     assert middle.content == entry.content[-6:]
+
+
+@pytest.mark.parametrize("size", [10, s3.MULTIPART_BYTES + 1])
+def test_a_session_adds_to_each_save_what_the_page_says(server: Server, prefix: str, size: int) -> None:
+    paragraph = (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8").partition("For a key of your own")[2]
+    code = re.findall(r"`((?:add|session)[ .][^`]+)`", paragraph.partition("\n\n")[0])
+    own = Session("any", "any", region_name="us-east-1")  # others share the one of the other tests
+    named: dict[str, Any] = {"session": own}
+    exec("\n".join(code), named)  # noqa: S102 - it is the page's
+    own.events.register("provide-client-params.s3.CreateMultipartUpload", named["add"])
+    storage, sent = S3Storage(BUCKET, prefix, boto_session=own, endpoint_url=server.endpoint), []
+
+    def note(model: OperationModel, params: dict[str, Any], **_: object) -> None:
+        # The server knows no KMS: note what would go there, and go on without it.
+        header = params["headers"].pop("x-amz-server-side-encryption", None)
+        sent.append((model.name, header, params["headers"].pop("x-amz-server-side-encryption-aws-kms-key-id", None)))
+
+    storage._client().meta.events.register("before-call.s3", note)
+    save(storage, make_entry(noise(size)))
+
+    begins = [each for each in sent if each[0] in {"PutObject", "CreateMultipartUpload"}]
+    assert [each[1:] for each in begins] == [("aws:kms", "alias/agents")]
 
 
 def test_other_large_content_under_the_same_key_is_refused(storage: S3Storage) -> None:
