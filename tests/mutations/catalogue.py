@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/plan.py",
-        "share = min(preview, left // (len(offloaded) - position))",
+        "share = min(decision.preview_tokens, left // (len(offloaded) - position))",
         "share = left // len(offloaded)",
         _PLAN,
     ),

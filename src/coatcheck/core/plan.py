@@ -8,7 +8,7 @@ policy of a tool is a callable, the engine calls it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.core.blocks import (
     Block,
@@ -279,13 +279,12 @@ def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
     """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
-    offloaded = sorted(
-        (decision.preview_tokens, number) for number, decision in enumerate(decisions) if isinstance(decision, Offload)
-    )
-    left = max(0, sum(preview for preview, _ in offloaded) - over)
-    for position, (preview, number) in enumerate(offloaded):
-        share = min(preview, left // (len(offloaded) - position))
-        decisions[number] = replace(cast("Offload", decisions[number]), preview_tokens=share)
+    offloaded = [(number, decision) for number, decision in enumerate(decisions) if isinstance(decision, Offload)]
+    offloaded.sort(key=lambda numbered: numbered[1].preview_tokens)
+    left = max(0, sum(decision.preview_tokens for _, decision in offloaded) - over)
+    for position, (number, decision) in enumerate(offloaded):
+        share = min(decision.preview_tokens, left // (len(offloaded) - position))
+        decisions[number] = replace(decision, preview_tokens=share)
         left -= share
 
 
