@@ -59,14 +59,12 @@ class _Loaded(McpSdkServerConfig):
 
 def _content_of(blocks: Sequence[Block]) -> list[dict[str, Any]]:
     """Return MCP content; a medium that is not an image is named, since the SDK passes text and images only."""
-    return [content for block in blocks for content in [_converted(block)] if content is not None]
+    return [_item_of(block) for block in blocks if isinstance(block, TextBlock | MediaBlock)]
 
 
-def _converted(block: Block) -> dict[str, Any] | None:
+def _item_of(block: TextBlock | MediaBlock) -> dict[str, Any]:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
-    if not isinstance(block, MediaBlock):
-        return None
     if not block.media_type.startswith("image/"):
         return {"type": "text", "text": f"[{block.media_type}, {len(block.data):,} bytes]"}
     return {"type": "image", "data": encode_base64(block.data), "mimeType": block.media_type}
