@@ -69,9 +69,9 @@ def retrieval_toolset(
     return FunctionToolset([tool], id=_TOOLSET, metadata={_KEY: mark})
 
 
-def is_retrieval(definition: ToolDefinition | None) -> bool:
+def is_retrieval(definition: ToolDefinition) -> bool:
     """Return whether this is a retrieval tool, whatever it reads from."""
-    return definition is not None and (definition.metadata or {}).get(_KEY) == _VALUE
+    return (definition.metadata or {}).get(_KEY) == _VALUE
 
 
 def reads_back(definition: ToolDefinition | None, offloader: Offloader) -> bool:
