@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvironment
 
 from coatcheck import FileStorage as CoreStorage
+from coatcheck_strands.compat.cycles import FOLDER
 from coatcheck_strands.compat.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
 from coatcheck_strands.compat.sandbox import SandboxFileStorage
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing, shipped
+from coatcheck_strands.compat.storing import KnownScopes, StoresAndRetrieves, missing, shipped
 
 if TYPE_CHECKING:
     from strands.sandbox import Sandbox

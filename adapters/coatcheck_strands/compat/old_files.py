@@ -12,7 +12,7 @@ import re
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from coatcheck_strands.compat.storing import FOLDER
+from coatcheck_strands.compat.cycles import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

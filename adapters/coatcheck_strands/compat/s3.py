@@ -10,8 +10,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from coatcheck import S3Storage as CoreStorage
+from coatcheck_strands.compat.cycles import FOLDER
 from coatcheck_strands.compat.old_files import OLD_NAME
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing
+from coatcheck_strands.compat.storing import KnownScopes, StoresAndRetrieves, missing
 
 if TYPE_CHECKING:
     from boto3.session import Session

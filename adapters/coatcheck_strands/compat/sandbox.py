@@ -14,8 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import CorruptContent, FileStorage, StorageError, Stored
+from coatcheck_strands.compat.cycles import FOLDER
 from coatcheck_strands.compat.old_files import SIDECAR, UNTYPED, bare_name, old_name, types_in, within
-from coatcheck_strands.compat.storing import FOLDER, KnownScopes, StoresAndRetrieves, missing
+from coatcheck_strands.compat.storing import KnownScopes, StoresAndRetrieves, missing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

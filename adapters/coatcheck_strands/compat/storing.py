@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Scope, Storage, Stored
 
-__all__ = ("FOLDER", "KnownScopes", "StoresAndRetrieves", "missing", "shipped")
+__all__ = ("KnownScopes", "StoresAndRetrieves", "missing", "shipped")
 
 MAX_SCOPES = 256
 """Scopes that one storage object remembers. Each costs one check of a reference, and no access to the storage."""
