@@ -43,8 +43,8 @@ def front_door(
     load, list_names = lazily(package, modules)
 
     def load_public(name: str) -> object:
-        if name in (more or {}):
-            module, install_with = (more or {})[name]
+        if more is not None and name in more:
+            module, install_with = more[name]
             _require(module, by=name, install=install_with)
         return load(name)
 
