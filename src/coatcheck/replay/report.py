@@ -202,9 +202,13 @@ class Row:
     amounts: tuple[Amount, ...]
     """One for each threshold, ascending."""
 
+    def least(self, price: Price) -> Amount:
+        """Return what costs least, even if it costs more than without offloading."""
+        return min(self.amounts, key=lambda amount: price.of(amount.billed))
+
     def best(self, assumptions: Assumptions) -> Amount | None:
         """Return what costs least, or None where nothing costs less than without offloading."""
-        least = min(self.amounts, key=lambda amount: assumptions.weight(amount.billed))
+        least = self.least(assumptions.deciding)
         return least if assumptions.weight(least.billed) < assumptions.weight(self.without) else None
 
     def at(self, threshold: int) -> Amount:
@@ -319,8 +323,7 @@ class ReplayReport:
     @property
     def shown(self) -> int:
         """The threshold that details are shown for: the one that costs least, even if none saves anything."""
-        weight = self.assumptions.weight
-        return min(self.total.amounts, key=lambda amount: weight(amount.billed)).threshold
+        return self.total.least(self.assumptions.deciding).threshold
 
     @property
     def by_preview(self) -> tuple[ReplayReport, ...]:

@@ -158,7 +158,7 @@ def _bounds(report: ReplayReport, price: Price) -> str:
 def _with_a_cache(report: ReplayReport) -> str:
     """Say which threshold pays with a prompt cache, where none does at the price that decides."""
     given, total = report.assumptions, report.total
-    least = min(total.amounts, key=lambda amount: given.cached.of(amount.billed))
+    least = total.least(given.cached)
     saved = total.saved(least.billed, given.cached)
     if saved <= 0:
         return ""
