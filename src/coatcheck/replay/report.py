@@ -302,7 +302,7 @@ class ReplayReport:
 
     @cached_property
     def tools(self) -> tuple[Row, ...]:
-        """One row for each tool and one for everything else, the most billed first; they add up to ``total``."""
+        """One row for each tool, the definition and everything else, the most billed first; together, ``total``."""
         by_name: dict[str, list[Row]] = {}
         for each in self.conversations:
             for row in each.tools:
