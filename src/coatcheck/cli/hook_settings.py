@@ -59,7 +59,7 @@ def options_for(options: Options, tool: str) -> Options:
         "max_bytes": config.max_bytes,
         "max_scope_bytes": config.max_scope_bytes,
         "preview_tokens": config.settings.preview_tokens,
-        **_storage(config),
+        **({"storage": config.storage} if "storage" in config.given else {}),
     }
     found = replace(options, **{name: value for name, value in said.items() if name not in options.given})
     if "max_result_tokens" in options.given:
@@ -75,13 +75,6 @@ def folder_for(options: Options) -> str:
 
     """
     return (options_for(options, "") if options.config else options).folder
-
-
-def _storage(config: Config) -> dict[str, str]:
-    """Return the storage that the file names; nothing where it names none."""
-    from coatcheck_mcp.config import DEFAULT_STORAGE  # noqa: PLC0415 - of an adapter
-
-    return {} if config.storage == DEFAULT_STORAGE else {"storage": config.storage}
 
 
 def _names(tool: str) -> Iterator[str]:
