@@ -97,8 +97,9 @@ def _needed_by(block: Block) -> Iterator[Capability]:
         case OpaqueBlock():
             yield "unknown blocks"
         case MediaBlock():
-            yield _MEDIA.get(block.media_type.partition("/")[0], "documents")
-            if not block.media_type.startswith(("image/", "audio/", "video/")):
+            media = _MEDIA.get(block.media_type.partition("/")[0], "documents")
+            yield media
+            if media == "documents":
                 yield "documents without names" if block.name is None else "document names"
         case TextBlock():
             pass
