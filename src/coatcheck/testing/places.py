@@ -134,7 +134,6 @@ def pointing_at(place: str | None) -> Iterator[None]:
 
 
 def _places(scenario: Scenario) -> Iterator[tuple[bool, str]]:
-    offloading_fails = scenario.fault in {"every offload", "every offload and save"}
     ids = [call.call_id for call in scenario.calls if call.call_id is not None]
     yield scenario.claims_our_name, NAME_CLASH
     yield scenario.code_tool is not None, FOR_CODE
@@ -142,8 +141,8 @@ def _places(scenario: Scenario) -> Iterator[tuple[bool, str]]:
     yield scenario.final_tool is not None, FINAL
     yield scenario.cancelled_tool is not None, CANCELLED
     yield scenario.interrupting_tool is not None, INTERRUPTS
-    yield offloading_fails and "max_inline_tokens" in scenario.knobs, LAST_RESORT
-    yield offloading_fails, GUARD
+    yield scenario.fails_offloading and "max_inline_tokens" in scenario.knobs, LAST_RESORT
+    yield scenario.fails_offloading, GUARD
     yield scenario.scope_from != "argument", SCOPE
     yield scenario.knobs.get("max_step_tokens") is not None, STEPS
     yield any(call.is_error for call in scenario.calls), ERRORS

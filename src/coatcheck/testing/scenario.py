@@ -244,6 +244,11 @@ class Scenario:
         return decides and not self.needs
 
     @property
+    def fails_offloading(self) -> bool:
+        """Whether the offloader itself fails at every result."""
+        return self.fault in {"every offload", "every offload and save"}
+
+    @property
     def claims_our_name(self) -> bool:
         """Whether a tool of the user's own has the retrieval tool's name."""
         return any(call.tool == RETRIEVAL_TOOL for call in self.calls)

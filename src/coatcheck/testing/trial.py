@@ -67,7 +67,6 @@ SURVIVING = 200
 OTHER_IDENTITY = "thread-2"
 NO_ERRORS = (pytest.exit.Exception, unittest.SkipTest)
 """What a harness may raise to end or skip a test. Pytest's other outcomes are no ``Exception``."""
-FAULTS_OF_THE_OFFLOADER = ("every offload", "every offload and save")
 _BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
 
 
@@ -213,7 +212,7 @@ class Trial:
     def _offloader(self, storage: Storage) -> Offloader:
         """Return what the adapter gets."""
         kind = Offloader
-        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER:
+        if self._scenario.fails_offloading:
             kind = FailingOffloader
         if self._scenario.fault == "every retrieve":
             kind = FailingReader
@@ -325,7 +324,7 @@ class Trial:
 
     def _check_warnings(self, warnings: Sequence[str]) -> None:
         """Check that warnings name what failed in the offloader, and not too often."""
-        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER:
+        if self._scenario.fails_offloading:
             told = sum(BrokenOnPurpose.__name__ in words for words in warnings)
             most = len(self._scenario.for_core) + len(self._scenario.reads)  # an answer read back is a result too
             assert 1 <= told <= most, (
@@ -450,7 +449,7 @@ class Trial:
             ]
             for step in self._scenario.steps
         ]
-        if self._scenario.fault in FAULTS_OF_THE_OFFLOADER or self._scope_is_missing:
+        if self._scenario.fails_offloading or self._scope_is_missing:
             return [self._limited(result) for step in steps for result in step]
         policies = {self._scenario.kept_tool: Never()}
         return [
