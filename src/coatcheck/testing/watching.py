@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 from collections import deque
 from contextlib import contextmanager, suppress
 from types import ModuleType
@@ -225,7 +226,7 @@ def _is_same(one: object, other: object) -> bool:
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(one[key] is other[key] for key in one)
     if type(one) is list and isinstance(other, list):
-        return len(one) == len(other) and all(map(_is, one, other))
+        return len(one) == len(other) and all(map(operator.is_, one, other))
     return one == other if isinstance(one, set) else one is other
 
 
@@ -243,7 +244,3 @@ def _is_equal(one: object, other: object) -> bool:
     with suppress(Exception):
         return one is other or bool(one == other)
     return True  # what cannot be compared is left out
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other
