@@ -540,7 +540,7 @@ class Trial:
             check_equal(pages, to_valid_unicode(whole), "the pages together are not the stored text")
 
     def _check_budget(self, text: str) -> None:
-        knobs = {**KNOBS, **self._scenario.knobs}
+        knobs = self._knobs
         budget = knobs.get("max_retrieval_tokens") or knobs["max_result_tokens"]
         took = knobs["token_counter"].count(text)
         assert took <= budget, f"an answer of the retrieval tool has {took} tokens; the budget is {budget}"
