@@ -1,8 +1,8 @@
 """An agent framework of a hundred lines, its adapter and its harness: what an author of another adapter may copy.
 
-``ToyResult``, ``adopt``, ``deliver``, ``retrieve`` and ``aretrieve`` are the adapter, built on ``coatcheck.adapting``.
-The rest is the framework, and the harness that runs it for the contract. Messages hold content blocks here, so nothing
-has to be converted.
+``ToyResult``, the methods of ``ToyHarness`` from ``adopt`` to ``aretrieve``, ``find`` and ``offloaded_references`` are
+the adapter, built on ``coatcheck.adapting``. The rest is the framework, and the harness that runs it for the contract.
+Messages hold content blocks here, so nothing has to be converted.
 """
 
 from __future__ import annotations
