@@ -58,6 +58,48 @@ def test_a_pattern_that_is_not_a_regular_expression_is_searched_literally(patter
     assert row == f"> 2| here: {pattern} and on"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  total = sum(prices[0])",
+        "Name(id='s', ctx=Load()),",
+        "git log [--oneline] {a,b} x+1",
+        r"see C:\temp\data",
+        "cost is $12?",
+    ],
+)
+def test_text_that_is_copied_without_escapes_is_found(line: str) -> None:
+    answer = stored(f"one\n{line}\nthree\n").ask(pattern=line.strip(), context_lines=0)
+    header, note, _, row = answer.text.split("\n")
+
+    assert header == f"[1 match for /{line.strip()}/]"
+    assert note == "[as a regular expression it matches no line: searched as literal text]"
+    assert row == f"> 2| {line}"
+
+
+@pytest.mark.parametrize("row", ["| a | 1 |", "a | b |", "| a", "a||b"])
+def test_a_copied_row_of_a_table_is_found_and_not_every_line(row: str) -> None:
+    answer = stored(f"one\n{row}\nthree\n").ask(pattern=row, context_lines=0)
+
+    assert answer.matches == 1
+    assert "it matches every line, being empty next to a |: searched as literal text]" in answer.text
+    assert answer.text.endswith(f"\n> 2| {row}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"), [("a(b|)", 1), ("b|", 3), ("[|]", 0), (r"\|", 0), ("f(x)", 0), ("^$|", 3)]
+)
+def test_a_pattern_whose_text_is_not_in_the_content_stays_a_regular_expression(pattern: str, matches: int) -> None:
+    answer = stored("ab\nc\nd\n").ask(pattern=pattern, context_lines=0)
+
+    assert answer.matches == matches
+    assert "literal text" not in answer.text
+
+
+def test_a_regular_expression_that_matches_is_not_searched_as_text() -> None:
+    assert stored("f(x)\nfx\n").ask(pattern="f(x)", context_lines=0).text.endswith("]\n\n> 2| fx")
+
+
 def test_the_note_is_in_an_answer_without_matches_too() -> None:
     assert "(missing ]: [): searched as literal text]" in stored("a").ask(pattern="[").text
 

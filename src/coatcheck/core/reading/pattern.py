@@ -2,8 +2,9 @@ r"""The search engine: RE2 in one small typed class, and how to treat patterns t
 
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
 back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
-regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. No other module imports ``re2``, which
-has no type stubs.
+regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. So is text that a model copies without
+escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. No other module imports ``re2``,
+which has no type stubs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ import re2
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
-__all__ = ("Matcher", "asks_for_carriage_return", "compile_pattern", "needs_more_than_ascii")
+__all__ = (
+    "Matcher",
+    "as_plain_text",
+    "asks_for_carriage_return",
+    "compile_pattern",
+    "matches_every_line",
+    "needs_more_than_ascii",
+)
 
 MAX_REPEAT = 1_000
 """RE2's own limit for counted repeats, nested ones multiplied."""
@@ -39,6 +47,11 @@ _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
 r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
 
 _ASCII_ONLY = re.compile(r"\\[bwW]")
+_SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
+"""What may keep a regular expression from matching its own text. A dot does not."""
+
+_NOT_AN_ALTERNATIVE = re.compile(r"\\.|\[\^?\]?[^\]]*\]|\([^()]*\)", re.DOTALL)
+_EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
@@ -49,7 +62,7 @@ class Matcher:
     """A compiled pattern that finds its matches in bytes, one at a time. No match ever contains a line end."""
 
     def __init__(self, pattern: str, *, literal: str | None = None) -> None:
-        """Compile ``pattern``; as plain text if ``literal`` says why it is not a regular expression.
+        """Compile ``pattern``; as plain text if ``literal`` tells the model why.
 
         Raises:
             ValueError: RE2 refuses the pattern. The message is RE2's.
@@ -86,11 +99,24 @@ def compile_pattern(pattern: str) -> Matcher:
     except ValueError as error:
         reason = str(error)
         _refuse(reason, rewritten)
-        return Matcher(pattern, literal=reason)
+        return Matcher(pattern, literal=wording.searched_literally(reason))
     try:
         return Matcher(_without_surroundings(rewritten))
     except ValueError:
         return matcher  # ".*(?i)+" is fine, "(?i)+" is not
+
+
+def matches_every_line(pattern: str) -> bool:
+    """Return whether one of the alternatives in ``pattern`` is empty, as in a copied row of a table: ``| a | b |``."""
+    return _EMPTY_ALTERNATIVE.search(_NOT_AN_ALTERNATIVE.sub(".", pattern)) is not None
+
+
+def as_plain_text(pattern: str) -> Matcher | None:
+    """Return a matcher for the text of a regular expression, or None if that matches its own text anyway."""
+    if _SIGNS.search(pattern) is None:
+        return None
+    reason = wording.MATCHES_EVERY_LINE if matches_every_line(pattern) else wording.MATCHES_NO_LINE
+    return Matcher(pattern, literal=reason)
 
 
 def asks_for_carriage_return(pattern: str) -> bool:

@@ -17,15 +17,17 @@ from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import (
     Matcher,
+    as_plain_text,
     asks_for_carriage_return,
     compile_pattern,
+    matches_every_line,
     needs_more_than_ascii,
 )
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from coatcheck.core.arguments import Request
     from coatcheck.core.reading.index import LineIndex
@@ -92,13 +94,35 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         walk = Walk(place, source.size - place.byte)
         yield from walk.to_character(character)
         origin = walk.place
-    found = yield from _find(matcher, index, start, stop, origin, lines=lines)
+    find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
+    matcher, found = yield from _find_either(matcher, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
         reasons = () if matcher.literal else _reasons(pattern, found)
         text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal, reasons=reasons)
         return Answer(text=text, matches=0)
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
+
+
+def _find_either(
+    matcher: Matcher, pattern: str, find: Callable[[Matcher], Steps[_Found]]
+) -> Steps[tuple[Matcher, _Found]]:
+    """Search for a regular expression, or for its text if that is in the content and the expression tells nothing.
+
+    Models copy text from the content without escaping it.
+    """
+    text = None if matcher.literal else as_plain_text(pattern)
+    if text is not None and matches_every_line(pattern):
+        found = yield from find(text)
+        if found.count:
+            return text, found
+        text = None
+    found = yield from find(matcher)
+    if not found.count and text is not None:
+        as_text = yield from find(text)
+        if as_text.count:
+            return text, as_text
+    return matcher, found
 
 
 def _reasons(pattern: str, found: _Found) -> Iterator[str]:
@@ -117,7 +141,7 @@ def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
 
 
 def _find(
-    matcher: Matcher, index: LineIndex, start: Place, stop: int, origin: Place, *, lines: tuple[int, int] | None
+    matcher: Matcher, *, index: LineIndex, start: Place, stop: int, origin: Place, lines: tuple[int, int] | None
 ) -> Steps[_Found]:
     excerpts, to_end = Excerpts(origin.byte), stop == index.size
     scanner = scan.Scanner(matcher, start, index=index, excerpts=excerpts, to_end=to_end)
@@ -402,7 +426,7 @@ class _Report:
         elif shown and (found.before or shown < len(found.hits) or found.next_character is not None):
             part = found.before + 1, found.before + shown
         head = wording.matches_header(count, pattern, lines=found.lines, shown=part)
-        return f"{head}\n{wording.searched_literally(self.matcher.literal)}" if self.matcher.literal else head
+        return f"{head}\n{self.matcher.literal}" if self.matcher.literal else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
         """Return the arguments of the call that shows the matches after the first ``shown`` ones."""

@@ -224,6 +224,15 @@ def searched_literally(reason: str) -> str:
     return f"[not a valid regular expression ({reason}): searched as literal text]"
 
 
+MATCHES_NO_LINE = "[as a regular expression it matches no line: searched as literal text]"
+"""Says that a pattern was taken as plain text, since only that is in the content."""
+
+MATCHES_EVERY_LINE = (
+    "[as a regular expression it matches every line, being empty next to a |: searched as literal text]"
+)
+"""The same of a pattern that begins or ends with ``|``."""
+
+
 def no_matches(
     pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None, reasons: Iterable[str] = ()
 ) -> str:
@@ -234,7 +243,7 @@ def no_matches(
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
     lines_searched = f"{searched} line{'' if searched == 1 else 's'}"
     found = f"No matches found for pattern '{pattern}'{where} (searched {lines_searched})."
-    taken = f"\n{searched_literally(literal)}" if literal else ""
+    taken = f"\n{literal}" if literal else ""
     general = "A match lies within one line and case counts. Try (?i), a shorter pattern, or line_range."
     return "\n".join((f"{found}{taken}", " ".join((*reasons, general))))
 
