@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -56,6 +57,33 @@ def test_what_else_an_envelope_says_is_shown() -> None:
     assert shown.startswith(
         f'{INSIDE}\n[{{"status": "failed", "text": "…"}}]\n[lines alike but for their numbers: 900 like line 1]\n'
     )
+
+
+def test_an_image_does_not_hide_what_is_around_it() -> None:
+    image = base64.encodebytes(bytes(range(256)) * 120).decode()
+    cells: list[object] = [{"source": [f"plot_{number}()"], "outputs": []} for number in range(9)]
+    cells.append({"outputs": [{"data": {"image/png": image}}]})
+
+    shown = _shown(json.dumps({"cells": cells, "metadata": {"language": "python"}}), 500)
+
+    assert "plot_8()" in shown
+    assert "metadata: {language: python}" in shown
+
+
+def test_what_is_around_an_image_is_shown_with_it_if_it_is_short() -> None:
+    text = json.dumps(
+        {"path": "a.png", "data": base64.encodebytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 90).decode()}
+    )
+
+    assert _shown(text).startswith(
+        f'{INSIDE}\n[{{"path": "a.png", "data": "…"}}]\nbase64 data, a PNG image, 31,137 characters'
+    )
+
+
+def test_a_cut_is_marked_in_what_else_an_envelope_says() -> None:
+    text = json.dumps({"command": "x" * 300, "text": LINES})
+
+    assert f"\n[{text[:199]}…]\n" in _shown(text, 500)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,6 @@ _KNOWN = re.compile(
 )
 """The parts of an envelope that carry no information."""
 
-_LONGEST_REST = 200
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _BACKSLASH = "\x00"
@@ -109,7 +108,7 @@ def unwrapped(text: str) -> tuple[str, str] | None:
         around = f"{inside[:start]}…{inside[end:]}"
         rest = rest or (around if _KNOWN.sub("", around) != "…" else "")
         inside = unescaped_text(inside[start:end])
-    return None if inside is text else (inside, rest[:_LONGEST_REST])
+    return None if inside is text else (inside, rest)
 
 
 def unescaped_text(written: str) -> str:

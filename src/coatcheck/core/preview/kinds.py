@@ -76,10 +76,16 @@ _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
 _MIN_SHARE_INSIDE = 0.5
 """The share of the budget that words before and after JSON must leave for it."""
 
+_LONGEST_REST = 200
+"""Characters of what else an envelope says that are shown above the text inside."""
+
 _FEW_TOKENS = 160
 """With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
 
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
+
+_NOISY = frozenset({preview_noise})
+"""Nobody reads it, so it does not hide what is around it."""
 
 _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
 """They show rare errors themselves, or have none."""
@@ -278,7 +284,10 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
     if budget < _FEW_TOKENS:
         return preview_text(content, budget, counter)
     text, rest = found
-    return _preview_inside(text, f"{_INSIDE}\n[{rest}]" if rest else _INSIDE, budget, counter)
+    is_cut = len(rest) > _LONGEST_REST
+    around = f"{rest[: _LONGEST_REST - 1]}…" if is_cut else rest
+    heading = f"{_INSIDE}\n[{around}]" if rest else _INSIDE
+    return _preview_inside(text, heading, budget, counter, unless=_NOISY if is_cut else ())
 
 
 def preview_command_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
