@@ -60,3 +60,17 @@ def test_a_closing_tag_is_not_a_name() -> None:
 
     assert any(name.startswith("Team") for name in names)
     assert not any("/" in name for name in names)
+
+
+@pytest.mark.parametrize("digest", ["a{:039x}", "C{:031X}", "a0:b1:c2:d3:e4:f5:a6:b7:{:02x}"])
+def test_of_many_digests_one_is_named_and_the_rest_leave_room_for_words(digest: str) -> None:
+    log = "".join(
+        f"commit {digest.format(n * 7919 % 256)}\nAuthor: Team{n}\n\n    mend topic_{n * 31} in a few quiet words\n\n"
+        for n in range(40, 240)
+    )
+
+    shown = checked_preview(Previewed.of(log), 250)
+    gap = shown[shown.index(" not shown, in them: ") :].partition("\n")[0]
+
+    assert len(re.findall(r"(?:[0-9a-fA-F]:?){16,}", gap)) == 1
+    assert gap.count("topic_") > 10

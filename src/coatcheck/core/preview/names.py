@@ -66,6 +66,10 @@ _NAMES = re.compile(
 """What each line begins with: an identifier, a path or a capitalised word; or a figure that is the whole line; or
 nothing. There is only one way to reach the first sign that words do not have, so this takes linear time."""
 
+_DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORECASE)
+"""A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
+each would take as many tokens as ten names."""
+
 _ROW = (1, 2, 3)
 """A figure continues a row if the figures that are less by these are known."""
 
@@ -202,7 +206,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     Each term is looked at once, however often it occurs: a match for every name in the text takes ten times as long.
     """
     known = set(_terms_of(shown).split())
-    said = " ".join(known)
+    said, has_digest = " ".join(known), False
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
@@ -214,7 +218,9 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and name not in _BEGINS_A_SENTENCE
                 and not (numbered and name[0].isdecimal())
             ):
-                is_next = name.isdecimal() and _goes_on(name, known)
+                is_digest = _DIGEST.fullmatch(name) is not None
+                is_next = has_digest if is_digest else name.isdecimal() and _goes_on(name, known)
+                has_digest |= is_digest
                 known.add(name)
                 if not is_next:
                     yield number and number[1], name
