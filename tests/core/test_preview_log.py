@@ -20,6 +20,12 @@ PLACED = {
         "crit: Disk.Writer[0]",
         "2024/01/01 10:00:00 http: panic serving 10.0.0.7:1234: disk full",
         "Jan  1 10:00:00 host kernel: [12.3] Out of memory: Killed process 123 (java)",
+        "thread 'main' panicked at src/main.rs:3:4:",
+        "thread 'worker-7' (123) panicked at src/main.rs:3:4:",
+        "fatal error: all goroutines are asleep - deadlock!",
+        "PHP Fatal error:  Uncaught disk full in /srv/disk.php:7",
+        "run.sh: line 7: 123 Aborted (core dumped) ./write",
+        "terminate called after throwing an instance of 'disk::full'",
     ],
     "ERROR": [
         f"{TIME} error: disk full",
@@ -43,6 +49,23 @@ PLACED = {
         "Jan  1 10:00:00 host disk[7]: Error: full",
         "│ Error: disk full",
         "writing 5%\rerror: disk full",
+        "   3:15  error    'disk' is assigned a value but never used  no-unused-vars",
+        "/src/disk.js: line 3, col 15, Error - 'disk' is full (no-full)",
+        '  /src/disk.py:3:15 - error: Import "disk" could not be resolved',
+        "::error file=disk.js,line=3::disk full",
+        "e: file:///src/Disk.kt:3:15 Unresolved reference: full",
+        "** (RuntimeError) disk full",
+        "CMake Error at CMakeLists.txt:3 (disk):",
+        "E: Unable to locate package disk",
+        "CONFLICT (content): Merge conflict in src/disk.py",
+        "AssertionError [ERR_ASSERTION]: the disk is full",
+        "error Command failed with exit code 1.",
+        "curl: (7) no route to the disk",
+        "disk.rb:3:in `full': no room (Disk::Full)",
+        "/usr/bin/ld: disk.o: undefined reference to `full'",
+        "Tests run: 5, Failures: 1, Errors: 0, Skipped: 0",
+        "Tests: 3, Assertions: 3, Errors: 2.",
+        "run.sh: line 7: disk: command not found",
     ],
     "WARN": [
         f"{TIME} warn: disk full",
@@ -52,9 +75,18 @@ PLACED = {
         "01-01 10:00:00.000  1234  5678 W Disk: full",
         "warn: Disk.Writer[0]",
         "│ Warning: disk full",
+        "   3:15  warning  Unexpected var  no-var",
+        "  /src/disk.py:3:15 - warning: disk is deprecated",
+        "CMake Deprecation Warning at CMakeLists.txt:3 (disk):",
     ],
 }
 NO_TROUBLE = [
+    "[ERROR] ",
+    "Tests run: 5, Failures: 0, Errors: 0, Skipped: 0",
+    "   3:15  errors are counted",
+    "E: north, then east",
+    "a fatal error: the disk is full",
+    "If a command is not found, the command not found handler runs",
     "0 errors",
     "10:00:00 0 errors, 0 failed",
     "10:00:00 no error",
@@ -154,3 +186,13 @@ def test_the_first_and_the_last_of_many_errors_of_one_sort_are_shown_in_little_r
     assert shown.startswith("[400 ERROR lines]\n")
     assert f"{lines[errors[0]]} (400 alike)\n" in shown
     assert f"{lines[errors[-1]]}\n" in shown
+
+
+def test_a_blank_line_of_an_error_does_not_stand_for_those_around_it() -> None:
+    lines = [f"[INFO] copied {number} of 400 files" for number in range(400)]
+    lines[200:200] = ["[ERROR] no POM in this directory", "[ERROR] ", "[ERROR] ", "[ERROR] [Help 1] http://help"]
+
+    shown = _shown(lines, 200)
+
+    assert shown.startswith("[2 ERROR lines]\n")
+    assert "[ERROR] no POM in this directory" in shown

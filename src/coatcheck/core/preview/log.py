@@ -61,14 +61,30 @@ def _placed(small: str, capitals: str, letter: str) -> str:
 _COUNTED = r"[1-9][\d,]* (?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
 """How many errors there are. A name such as ``errors.html`` after a year does not match."""
 
+_TOOLS_FATAL = (
+    rf"\bthread '[^'\n]*'(?: \(\d+\))? panicked at |{_START}(?:fatal error: |(?:PHP )?Fatal error: )"
+    r"|\(core dumped\)|\bterminate called after throwing an instance of '"
+)
+"""What else tells of a program's end: Rust, Go, PHP, a shell, C++."""
+
+_TOOLS = (
+    rf"{_START}(?:[ \t]+\d+:\d+[ \t]+error[ \t]|::error[ :]|e: [^\n]*\.kts?:|[ \t]*\*\* \([A-Z][\w.]*\) |CMake Error"
+    r"|E: (?:Unable to|Failed to|Could not|Couldn't|Sub-process|Package '|Version '|The repository|Unmet )[^\n]"
+    r"|CONFLICT \(|[A-Z]\w*Error \[[A-Z_]+\]: |error Command failed |curl: \(\d+\) )"
+    r"|:\d+:\d+ - error: |: line \d+, col \d+, Error - |:in [`'][^'\n]*': [^\n]*\([A-Z][\w:]*\)"
+    r"|: undefined reference to [`']|\b(?:Failures|Errors): [1-9]|: command not found\r?$"
+)
+"""How tools tell of an error without a level: ESLint, GitHub Actions, Kotlin, Elixir, CMake, APT, Git, Node, Yarn,
+curl, Pyright, Ruby, linkers, test runners with counts, shells."""
+
 _FATAL = (
-    rf"\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
+    rf"{_TOOLS_FATAL}|\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
     r"|[Ss]egmentation fault|Killed\r?$|\| panic:|\bhttp: panic serving [\d\[]|\bOut of memory: Kill|\bKernel panic\b"
     r"|\b(?:level|severity)=(?:fatal|panic|critical)\b|\[(?:\w+:)?(?:crit|alert|emerg)\]"
     rf"|{_placed('fatal|critical|crit|panic|emerg', 'FATA|FTL|CRIT|PNC|EMERG', 'F')}"
 )
 _ERROR = (
-    rf"{_START}(?:Traceback \(most recent call last\)"
+    rf"{_TOOLS}|{_START}(?:Traceback \(most recent call last\)"
     r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::[^:\n]|:?\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
     r"|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]|[ \t]*(?:not ok|✕|✗|✘) )"
     r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|\[\d+\]: Error:|[: \t]error [A-Z]+\d+:"
@@ -85,7 +101,8 @@ _LIKE_ERROR = (
 
 _WARN = (
     rf"\bWARN(?:ING)?\b|{_START}(?:(?:│ +)?(?:\w+\.)*\w*Warning\b:|warn: [A-Z])|: warning:"
-    r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]"
+    r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]|:\d+:\d+ - warning: "
+    rf"|{_START}(?:[ \t]+\d+:\d+[ \t]+warning[ \t]|::warning[ :]|CMake (?:\w+ )?Warning)"
     rf"|{_placed('warning|warn', 'WRN', 'W')}"
 )
 _LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=True))
@@ -120,6 +137,9 @@ class _Signs:
 
 _signs = _Signs()
 in_forked_child(_signs.renew)
+
+_SAY_NOTHING = frozenset({b"[FATAL]", b"[ERROR]", b"[WARNING]", b"[WARN]"})
+"""Maven's blank lines: they would stand for the errors around them."""
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
 
@@ -211,7 +231,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
             is_cut = sign - begin >= LONGEST_LINE  # the sign would be cut off
             line = ("…".encode() + line[sign - begin - _AROUND[0] :] if is_cut else line)[: LONGEST_LINE * 4]
-            if rare is not None and _only_mentions(line, mentions):
+            if line.strip() in _SAY_NOTHING or (rare is not None and _only_mentions(line, mentions)):
                 continue
             level = _WORDS.get(data[before : before + 4]) or next(
                 (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
