@@ -35,6 +35,7 @@ MENTIONS = [
     "    if level in (DEBUG, INFO, WARN, ERROR, FATAL):",
     "Write a line with severity 'ERROR' into the log.",
     "Use the levels WARNING, ERROR and CRITICAL, or your own",
+    "                              ERROR, and CRITICAL logging levels).",
     "const FAILED: number;",
     '    give_up (file, line, "FATAL", message);',
     "*** ERROR, $needle exists",

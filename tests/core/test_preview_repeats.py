@@ -67,6 +67,18 @@ def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatc
     assert not any("alike" in line for line in _shown(_chunks(3_000)))
 
 
+def test_the_lines_that_the_heading_names_are_shown_before_other_sorts() -> None:
+    words = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"]
+    sorts = [f"{one} is next to {other} in row {{}}" for one in words for other in words]
+    lines = [sorts[place].format(number) for place in range(100) for number in range(4 + place // 10)]
+
+    heading, *shown = _shown(lines, 250)
+
+    named = re.findall(r"like line ([\d,]+)", heading)
+    assert len(named) == 4
+    assert {lines[int(number.replace(",", "")) - 1] for number in named} <= {*shown}
+
+
 def test_the_budget_that_the_sorts_leave_goes_to_both_ends() -> None:
     lines = _chunks(3_000)
     shown = _shown(lines, 400)

@@ -40,6 +40,7 @@ _IN_CODE = (
 )
 _IN_PROSE = (
     rf"\b{_LEVEL}(?:[\"'`]?(?:[,|/] ?| and | or )[\"'`]?{_LEVEL}\b){{2,}}|\b(?:severity|level) '{_WORD}'",
+    rf"\b{_LEVEL}, (?:and|or) {_LEVEL}\b",
     rf"\bneither [\"'`]?{_WORD}\b|\bnor [\"'`]?{_WORD}\b|\b{_WORD}[\"'`]? nor |\bas `{_WORD}`",
     rf"^\W*(?:If|When) [^.|>\n]* (?:is|are) {_WORD}, [a-z]",
     r"[\"'`]Segmentation fault[\"'`]|\b(?:the|for|[Ff]ix) [45]\d\d errors?\b",

@@ -83,14 +83,15 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
     if sum(alike.values()) < _MIN_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
-    heading = _heading(alike)
+    most = _most(alike)
+    heading = _heading(alike, most)
     cost = counter.count(heading)
 
     def line(number: int) -> str:
         return plain(firsts[number][0] if number in firsts else raw[number])
 
     def lines_within(budget: int) -> str:
-        wanted = chain([1, content.lines], alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
+        wanted = chain([1, content.lines], most, alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
         chosen = pick(wanted, line, content.lines, budget - cost, counter)
         return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else ""
 
@@ -102,12 +103,16 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
     return made if made.startswith(heading) and not counter.exceeds(made, budget) else None
 
 
-def _heading(alike: Mapping[int, int]) -> str:
+def _most(alike: Mapping[int, int]) -> list[int]:
+    """Return the first lines of the largest groups."""
+    return sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
+
+
+def _heading(alike: Mapping[int, int], most: Iterable[int]) -> str:
     """Return the line that says how many lines are like the first of their group, by its number.
 
     That is not said after the line itself, where it would read as part of what the tool returned.
     """
-    most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
     named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)
     return f"[lines alike but for their numbers: {named}]\n"
 
