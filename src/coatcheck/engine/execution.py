@@ -439,26 +439,19 @@ def answer_of(effect: Effect, call: Callable[[], object]) -> object:
     except Exception as error:  # noqa: BLE001 - backends raise what they like
         return _failure_of(effect, error)
     except BaseException as error:
-        if not _is_cancellation(error):
+        if not _is_of_asyncio(error, "CancelledError"):
             raise
         cancelled = BackendCancelled()  # a sync client that awaits an async one; the agent's task cannot be meant here
         cancelled.__cause__ = error
         return _failure_of(effect, cancelled)
 
 
-def _is_cancellation(error: BaseException) -> bool:
-    """Return whether this is how asyncio's tasks end when they are cancelled."""
-    with loading:
-        import asyncio  # noqa: PLC0415 - see the module docstring
-
-    return isinstance(error, asyncio.CancelledError)
-
-
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
     """Turn a backend's own error into the one that the engine gets, with the original as its ``__cause__``."""
+    is_late = isinstance(error, FutureTimeoutError) or _is_of_asyncio(error, "TimeoutError")
     if isinstance(error, NoThreadFree):
         reason = str(error)
-    elif _is_timeout(error) and not is_of_the_system(error):
+    elif is_late and not is_of_the_system(error):
         reason = "no answer in time"  # our limit; the system's own error says more, such as that a folder stays locked
     else:
         reason = effect.describe(error)
@@ -467,10 +460,10 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
     return failure
 
 
-def _is_timeout(error: Exception) -> bool:
-    """Return whether a time limit of ours raised this error. Imports nothing: perhaps no file can be opened."""
-    asyncio = sys.modules.get("asyncio")
-    return isinstance(error, FutureTimeoutError) or (asyncio is not None and isinstance(error, asyncio.TimeoutError))
+def _is_of_asyncio(error: BaseException, name: str) -> bool:
+    """Return whether this is an error of asyncio. Imports nothing: perhaps no file can be opened."""
+    kind = getattr(sys.modules.get("asyncio.exceptions"), name, None)
+    return kind is not None and isinstance(error, kind)
 
 
 def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
