@@ -462,15 +462,16 @@ def test_the_help_of_each_fits_a_screen(command: str) -> None:
     assert "<" not in ran.output
 
 
-def test_none_of_them_needs_the_protocols_library(file: Path) -> None:
+@pytest.mark.parametrize("command", ["check", "status", "uninstall cursor issues", "install cursor issues --dry-run"])
+@pytest.mark.usefixtures("file")
+def test_nothing_but_an_entry_for_the_proxy_needs_the_protocols_library(command: str) -> None:
     code = (
         "import sys\n"
         "for name in ('fastmcp', 'mcp', 'mcp_types'): sys.modules[name] = None\n"
-        f"sys.argv = ['coatcheck', 'mcp', 'install', 'cursor', 'issues', '--file', {str(file)!r}]\n"
+        f"sys.argv = ['coatcheck', 'mcp', *{command.split()!r}]\n"
         "from coatcheck.cli import main; main()"
     )
 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
 
     assert ran.returncode == 0, ran.stderr
-    assert "goes through coatcheck now" in ran.stdout
