@@ -365,12 +365,18 @@ def test_a_column_that_repeats_only_some_keys_is_shown() -> None:
     assert shown[:2] == ["object with 300 keys, one a line: key|id|age", "u0|u0|0"]
 
 
-def test_a_small_budget_shows_an_object_from_its_beginning_and_says_that_there_is_more() -> None:
+def test_a_small_budget_shows_an_object_from_its_beginning_and_what_else_it_has() -> None:
     order = {"id": 7, "lines": [{"sku": f"s{n}", "at": {"x": n}} for n in range(90)], "note": "n", "paid": True}
     shown = _preview(json.dumps(order), 70)
 
     assert shown.startswith("id: 7\nlines: [{sku: s0, at: {x: 0}}, ")
-    assert shown.endswith("…\n[… of 4 keys]")
+    assert shown.endswith("…\nnote: n\npaid: true")
+
+
+def test_a_small_budget_says_how_many_members_there_are_where_it_cannot_name_them() -> None:
+    wide = {f"member {number}": [number] * 90 for number in range(90)}
+
+    assert _preview(json.dumps(wide), 70).endswith("…\n[… of 90 keys]")
 
 
 @pytest.mark.parametrize("text", ["[(1025, 'John', 12), (1101, 'Haley', 10), (1247, 'Alexis', 11), (1304, 'Jo', 12)]"])

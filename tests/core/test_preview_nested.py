@@ -71,3 +71,14 @@ def test_records_with_a_list_in_each_are_rows_where_all_of_them_can_be_named() -
     )
 
     assert shown.startswith("list of 300 objects, one a line: name|price|tags\n")
+
+
+@pytest.mark.parametrize("budget", [60, 100, 250])
+def test_every_member_is_named_where_the_first_one_of_a_few_takes_all_the_room(budget: int) -> None:
+    lines = {"executed": [*range(9)], "summary": {"covered": 1.5, "missing": 2, "functions": {"f": {"lines": [1, 2]}}}}
+    report = {"meta": {"format": 3, "version": "7.1"}, "files": {f"src/module_{n}.py": lines for n in range(30)}}
+
+    shown = _shown({**report, "totals": {"covered": 30.8, "statements": 659}, "ok": False}, budget)
+
+    assert re.search(r"^totals: \{.*\}$", shown, re.MULTILINE)
+    assert re.search(r"^ok: false$", shown, re.MULTILINE)

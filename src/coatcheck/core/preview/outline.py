@@ -81,6 +81,9 @@ _LITTLE = 0.7
 """Share of the budget. If the parts that fit use less, the next part is too large, and showing the value from its
 beginning says more."""
 
+_TRIES = 3
+"""What is shown of the first members gets shorter with each line for another, so that more of them need one."""
+
 _FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
 """Up to this many records can all be opened, if showing how much is in each takes a smaller share of the budget."""
 
@@ -236,10 +239,23 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
     text = "\n".join(lines)
     if room > 0 and not counter.exceeds(text, budget):
         return text
-    gap = f"[… of {count_of(len(value), 'key' if isinstance(value, dict) else 'item')}]"
-    kept = counter.head(text, budget - counter.count(f"…\n{gap}") - 1)
-    shown = f"{kept}…\n{gap}"
+    kind = "key" if isinstance(value, dict) else "item"
+    rest = f"[… of {count_of(len(value), kind)}]"
+    for _ in range(_TRIES):
+        kept = counter.head(text, budget - counter.count(f"…\n{rest}") - 1)
+        shown = f"{kept}…\n{rest}"
+        begun = kept.count("\n") + (": " in kept[kept.rfind("\n") + 1 :])
+        stubs = "" if isinstance(value, list) else "\n".join(_stubs(value, begun))
+        if not stubs or stubs == rest or counter.exceeds(stubs, int(budget * _SHARE_OF_STUBS)):
+            break
+        rest = stubs
     return shown if kept and counter.count(shown) <= budget else None
+
+
+def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
+    """Yield a line for each member from the one at ``start`` on, by its size if it is a container."""
+    for key in [*value][start:]:
+        yield f"{key_of(key[:_LONGEST_KEY])}: {brief(value[key], 0)}"
 
 
 def _dense(value: JsonValue, most: int) -> str:
