@@ -433,7 +433,7 @@ def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_rep
         (("--retrieval-tokens", "300"), "an answer of at most 300 tokens"),
         ((), "images, audio, video and documents"),
         ((), "o200k_base"),
-        ((), "Whether anything after the last answer was sent; assumed: it was not"),
+        ((), "Whether what follows the last answer in a list of messages was sent; assumed: it was not"),
     ],
 )
 def test_the_report_says_what_a_recording_cannot_tell(arguments: tuple[str, ...], sentence: str, big: Path) -> None:
@@ -465,6 +465,18 @@ def test_a_log_of_requests_is_paid_for_once(tmp_path: Path) -> None:
     assert logged["total"] == once["total"]
     assert once["beginnings_left_out"] == 0
     assert f"3 conversations ({len(messages) - 1} beginnings of them left out), 6 turns" in run("replay", log).output
+
+
+def test_the_last_request_of_a_log_was_sent_to_its_end(tmp_path: Path) -> None:
+    messages = openai(BIG)
+    last = max(number for number, message in enumerate(messages) if message["role"] == "tool") + 1
+    request = {"model": "gpt-4.1", "tools": [], "messages": messages[:last]}
+    log = saved(tmp_path / "log.json", [{**request, "messages": messages[: last - 1]}, request])
+    answered = saved(tmp_path / "answered.json", [{**request, "messages": messages[: last + 1]}])
+
+    assert facts(log)["turns"] == facts(answered)["turns"]
+    assert facts(log)["total"]["without"] == facts(answered)["total"]["without"]
+    assert facts(saved(tmp_path / "list.json", [messages[:last]]))["turns"] == facts(log)["turns"] - 1
 
 
 def test_a_transcript_that_is_named_twice_is_paid_for_once(big: Path) -> None:

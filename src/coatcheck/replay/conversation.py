@@ -95,6 +95,9 @@ class Conversation:
     counted: frozenset[str] = frozenset()
     """Which of the things that every request sends before the conversation ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
 
+    was_sent: bool = False
+    """Whether it is a request to a model's API, so that the model was sent all of it."""
+
 
 def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON value
     """Return the content of a message as content blocks, in order; nothing for an empty one."""

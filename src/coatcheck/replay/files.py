@@ -11,12 +11,13 @@ import json
 import re
 from codecs import BOM_UTF8
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import JsonBlock
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.replay.conversation import SYSTEM, TOOLS, Conversation, Words, blocks_of
+from coatcheck.replay.conversation import SYSTEM, TOOLS, Conversation, Turn, Words, blocks_of
 from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 from coatcheck.replay.sessions import sessions_in
 
@@ -89,6 +90,7 @@ def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversati
     """Return the conversations that no other one continues.
 
     A log of requests holds a conversation once for every call of the model, each time longer; it was paid for once.
+    The last of them ends before the model's answer, which gets a turn with nothing in it.
     """
     begun: set[bytes] = set()
     wholes: list[bytes] = []
@@ -98,7 +100,12 @@ def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversati
             begun.add(digest.digest())
             digest.update(repr(part).encode("utf-8", "surrogatepass"))
         wholes.append(digest.digest())
-    return [each for each, whole in zip(conversations, wholes, strict=True) if whole not in begun]
+    last = (each for each, whole in zip(conversations, wholes, strict=True) if whole not in begun)
+    return [replace(each, parts=(*each.parts, Turn(()))) if _lacks_answer(each) else each for each in last]
+
+
+def _lacks_answer(conversation: Conversation) -> bool:
+    return conversation.was_sent and not isinstance(conversation.parts[-1], Turn)
 
 
 def _of_folder(folder: Path, left_out: list[str]) -> list[Conversation]:
@@ -257,6 +264,7 @@ def _conversation(
         parts=parts,
         # Coding agents record no more than their own additions to it.
         counted=frozenset() if in_pieces else frozenset(counted),
+        was_sent=not isinstance(value, list) and {"model", "tools"} <= value.keys(),
     )
 
 

@@ -157,8 +157,8 @@ class Assumptions:
             (
                 "What was sent besides the messages, unless it was recorded; assumed:"
                 f" {self.prefix_tokens:,} tokens of system prompt and other tools (--prefix-tokens). What a framework"
-                " trimmed or summarized; assumed: every turn sends the whole recorded conversation. Whether anything"
-                " after the last answer was sent; assumed: it was not, so record the last answer too."
+                " trimmed or summarized; assumed: every turn sends the whole recorded conversation. Whether what"
+                " follows the last answer in a list of messages was sent; assumed: it was not."
             ),
             "What images, audio, video and documents cost; estimated by their type, 1,600 tokens each or more.",
             "How your model counts; counted with o200k_base. Only input tokens are billed here, no output.",
