@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import InvalidRequest, Offloader, TextBlock
+from coatcheck import RETRIEVAL_TOOL, InvalidRequest, Offloader, TextBlock
 from coatcheck.replay import measure
 from coatcheck.replay.billing import DEFINITION
 from coatcheck.replay.files import ACCEPTED
@@ -508,6 +508,15 @@ def test_results_that_were_already_offloaded_are_counted(tmp_path: Path) -> None
 
     assert facts(path)["already_offloaded"] == 1
     assert "1 tool result, 1 of them offloaded already" in run("replay", path).output
+
+
+def test_a_recording_that_has_the_tool_pays_for_no_second_definition(tmp_path: Path) -> None:
+    tools = [{"type": "function", "function": {"name": RETRIEVAL_TOOL}}]
+    offering = saved(tmp_path / "offering.json", {"tools": tools, "messages": openai("short")})
+    using = saved(tmp_path / "using.json", strands("short", coatcheck={}))
+
+    saved_tokens = [row["tokens_saved"] for path in (offering, using) for row in facts(path)["total"]["thresholds"]]
+    assert set(saved_tokens) == {0}
 
 
 def test_a_long_list_is_cut_on_the_screen_between_what_saves_most_and_least_and_whole_as_json(tmp_path: Path) -> None:

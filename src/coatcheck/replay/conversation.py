@@ -95,6 +95,9 @@ class Conversation:
     counted: frozenset[str] = frozenset()
     """Which of the things that every request sends before the conversation ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
 
+    has_tool: bool = False
+    """Whether the recorded tools hold one that reads back offloaded results."""
+
     was_sent: bool = False
     """Whether it is a request to a model's API, so that the model was sent all of it."""
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import JsonBlock
 from coatcheck.core.errors import InvalidRequest
+from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.replay.conversation import SYSTEM, TOOLS, Conversation, Turn, Words, blocks_of
 from coatcheck.replay.formats import FORMATS, Misfit, read_messages
 from coatcheck.replay.sessions import sessions_in
@@ -264,6 +265,7 @@ def _conversation(
         parts=parts,
         # Coding agents record no more than their own additions to it.
         counted=frozenset() if in_pieces else frozenset(counted),
+        has_tool=not isinstance(value, list) and RETRIEVAL_TOOL in json.dumps(value.get("tools")),
         was_sent=not isinstance(value, list) and {"model", "tools"} <= value.keys(),
     )
 

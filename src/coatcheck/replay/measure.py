@@ -141,7 +141,13 @@ def conversation_report(
         for threshold in assumptions.thresholds
     }
     without = bill([BilledWords(assumptions.prefix_tokens), *plain])
-    billed = [_billed(plain, left, threshold, assumptions=assumptions) for threshold, left in offloaded.items()]
+    already_offloaded = sum(isinstance(part, Result) and _is_offloaded(part) for part in parts)
+    # A recording that offloaded something, or could have, was sent with a definition.
+    definition = 0 if already_offloaded or conversation.has_tool else assumptions.definition_tokens
+    billed = [
+        _billed(plain, left, threshold, assumptions=assumptions, definition=definition)
+        for threshold, left in offloaded.items()
+    ]
     results = Counter(part.tool for part in plain if isinstance(part, BilledResult))
     return ConversationReport(
         row=_row(conversation.name, results.total(), without.total, billed=billed),
@@ -149,7 +155,7 @@ def conversation_report(
         recorded_as=conversation.recorded_as,
         counted=conversation.counted,
         turns=sum(isinstance(part, Turn) for part in parts),
-        already_offloaded=sum(isinstance(part, Result) and _is_offloaded(part) for part in parts),
+        already_offloaded=already_offloaded,
         tools=tuple(
             _row(tool, results[tool], without.shares.get(tool, Share()), billed=billed, tool=tool)
             for tool in (*results, DEFINITION, OTHER)
@@ -308,7 +314,9 @@ class _Billed:
     read_back: Counter[str]
 
 
-def _billed(plain: Sequence[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions) -> _Billed:
+def _billed(
+    plain: Sequence[BilledPart], left: dict[int, Left], threshold: int, *, assumptions: Assumptions, definition: int
+) -> _Billed:
     tokens = assumptions.answer_at(threshold)
     once = reads_of_each(left, plain, times=1, tokens=tokens)
     if assumptions.retrievals is None:
@@ -317,7 +325,7 @@ def _billed(plain: Sequence[BilledPart], left: dict[int, Left], threshold: int, 
         reads = reads_of_each(left, plain, times=assumptions.retrievals, tokens=tokens)
 
     def billed(reads: Mapping[int, Sequence[BilledReadBack]]) -> Bill:
-        made = offloaded_parts(plain, left, reads=reads, definition=assumptions.definition_tokens)
+        made = offloaded_parts(plain, left, reads=reads, definition=definition)
         return bill([BilledWords(assumptions.prefix_tokens), *made])
 
     return _Billed(

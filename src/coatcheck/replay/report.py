@@ -164,7 +164,8 @@ class Assumptions:
             "How your model counts; counted with o200k_base. Only input tokens are billed here, no output.",
             (
                 "With offloading, every turn also sends the definition of the retrieval tool:"
-                f" {self.definition_tokens} tokens. Results that the recording shows as offloaded are left alone."
+                f" {self.definition_tokens} tokens. Results that the recording shows as offloaded are left alone, and"
+                " the definition was sent with them."
             ),
         )
 
