@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import time
@@ -572,3 +573,23 @@ def test_the_gap_of_a_text_ends_at_the_line_before_the_one_that_is_shown_next(en
     assert shown[at - 1] == lines[first - 2]
     assert shown[at + 1] == lines[last]
     assert total == len(lines)
+
+
+@pytest.mark.parametrize("beginning", ["", "data:audio/wav;base64,"])
+@pytest.mark.parametrize("count", [600, 90_000, 300_000])
+def test_of_base64_in_an_object_a_few_characters_are_shown(beginning: str, count: int) -> None:
+    audio = beginning + base64.b64encode((bytes(range(256)) * 1_200)[:count]).decode()
+    said = {"type": "text", "text": "the transcript begins at 00:14"}
+
+    shown = _preview(json.dumps([{"type": "audio", "base64": audio}, said, *range(900)]), 500)
+
+    assert audio[:64] in shown
+    assert audio[:65] not in shown
+    assert f"… ({len(audio):,} characters)" in shown
+    assert "the transcript begins at 00:14" in shown
+
+
+def test_a_long_name_is_not_taken_for_base64() -> None:
+    path = "/".join(f"Folder{number}/part_of_a_long_path" for number in range(40))
+
+    assert path[:300] in _preview(json.dumps([path, *range(2_000)]), 500)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.encoded import BEGINS_DATA, MIN_CHARACTERS, SHOWN, is_base64
 from coatcheck.core.preview.source import gap_of_characters
 
 if TYPE_CHECKING:
@@ -13,19 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_noise",)
 
-_MIN_CHARACTERS = 512
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=\r\n"
 _STEP = 1_048_576
 """Characters looked at in one piece, a few milliseconds: other threads get the interpreter in between."""
 
 _SAMPLE = 4_096
-_BASE64 = re.compile(r"(?:data:[\w./+-]+;base64,)?(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
 _HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-fA-F]+\s*")
-_MIN_OF_EACH = 0.05
-"""The share that upper case, lower case and digits must each have. In base64 they have about 40%, 40% and 16%."""
-
-_BEGINS_DATA = "base64,"
-_SHOWN = 64
 _BEGINNINGS = {
     "iVBORw0KGgo": "PNG image", "/9j/": "JPEG image", "R0lGOD": "GIF image", "JVBERi": "PDF document",
     "UEsDB": "ZIP archive", "H4sI": "gzip data", "UklGR": "RIFF (WebP or WAV)",
@@ -38,14 +32,14 @@ def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str
     Also None if the text has more than base64 or hexadecimal digits, or if sampled lines are not full.
     """
     text, total = content.text, len(content.text)
-    if total < _MIN_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
+    if total < MIN_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
         return None
-    digits = text[:_SAMPLE].partition(_BEGINS_DATA)[2] or text[:_SAMPLE]
+    digits = text[:_SAMPLE].partition(BEGINS_DATA)[2] or text[:_SAMPLE]
     base64 = not (content.lines == 1 and _HEXADECIMAL.fullmatch(digits))
     held = [f", a {what}" for begins, what in _BEGINNINGS.items() if base64 and digits.startswith(begins)]
     name = f"{'base64' if base64 else 'hexadecimal'} data{''.join(held)}"
-    gap = gap_of_characters(_SHOWN, total - 1, total)
-    shown = f"{name}, {total:,} characters, beginning with:\n{text[:_SHOWN]}\n{gap}"
+    gap = gap_of_characters(SHOWN, total - 1, total)
+    shown = f"{name}, {total:,} characters, beginning with:\n{text[:SHOWN]}\n{gap}"
     return shown if counter.count(shown) <= budget else None
 
 
@@ -55,20 +49,13 @@ def _has_noisy_ends(content: Previewed) -> bool:
     if content.lines == 1 and _HEXADECIMAL.fullmatch(head) and _HEXADECIMAL.fullmatch(tail.removesuffix("\n")):
         return True
     widths = {len(line) for line in head.split("\n")[:-2]}
-    return len(widths) <= 1 and all(_is_base64(end.partition(_BEGINS_DATA)[2] or end) for end in (head, tail))
+    return len(widths) <= 1 and all(is_base64(end.partition(BEGINS_DATA)[2] or end) for end in (head, tail))
 
 
 def _is_digits(text: str) -> bool:
     """Return whether all that follows the head of a data URL is digits: other text amid noise would be lost."""
-    start = text.find(_BEGINS_DATA, 0, _SAMPLE) + len(_BEGINS_DATA) if text.startswith("data:") else 0
+    start = text.find(BEGINS_DATA, 0, _SAMPLE) + len(BEGINS_DATA) if text.startswith("data:") else 0
     end = len(text.rstrip())
     return text.isascii() and not any(
         text[at : min(at + _STEP, end)].encode("ascii").translate(None, _DIGITS) for at in range(start, end, _STEP)
     )
-
-
-def _is_base64(text: str) -> bool:
-    if not _BASE64.fullmatch(text.partition("\n")[2] if "\n" in text[:100] else text):
-        return False
-    kinds = (sum(map(str.isupper, text)), sum(map(str.islower, text)), sum(map(str.isdigit, text)))
-    return min(kinds) >= _MIN_OF_EACH * len(text)

@@ -11,6 +11,8 @@ import re
 from json.encoder import encode_basestring
 from typing import TYPE_CHECKING
 
+from coatcheck.core.preview.encoded import SHOWN, is_base64_string
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -52,10 +54,15 @@ def count_of(number: int, noun: str) -> str:
 
 
 def scalar(value: JsonValue, longest: int) -> str:
-    """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length."""
+    """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length.
+
+    Of base64 the head is always short.
+    """
     if type(value) is Verbatim and len(value) <= longest:
         return value
     if isinstance(value, str):
+        if len(value) > SHOWN + MIN_CUT and longest > SHOWN and is_base64_string(value):
+            longest = SHOWN
         if len(value) > longest + MIN_CUT:
             return f"{encode_basestring(value[:longest])}… ({len(value):,} characters)"
         return value if isinstance(value, Verbatim) or _BARE.fullmatch(value) else encode_basestring(value)
@@ -104,7 +111,7 @@ def parts_of(value: JsonValue, depth: int) -> Iterator[str]:
             yield from parts_of(child, depth + 1)
             opening = ", "
         yield "]" if value else "[]"
-    elif isinstance(value, str) and len(value) > _WIDEST:
+    elif isinstance(value, str) and len(value) > _WIDEST and not is_base64_string(value):
         yield value  # too long for any line: the length is all that counts
     else:
         yield scalar(value, _WIDEST)

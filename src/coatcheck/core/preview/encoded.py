@@ -1,0 +1,39 @@
+"""How base64 is told from text: by its digits, and by how many of them are of each kind."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ("BEGINS_DATA", "MIN_CHARACTERS", "SHOWN", "is_base64", "is_base64_string")
+
+MIN_CHARACTERS = 512
+"""Shorter data is not told from a long name or key."""
+
+SHOWN = 64
+"""Characters that tell what the data is. Nobody reads the rest."""
+
+BEGINS_DATA = "base64,"
+"""Where the data in a data URL begins."""
+
+_BASE64 = re.compile(r"(?:data:[\w./+-]+;base64,)?(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
+_MIN_OF_EACH = 0.05
+"""The share that upper case, lower case and digits must each have. In base64 they have about 40%, 40% and 16%."""
+
+_LOOKED_AT = 256
+"""Characters of a string."""
+
+
+def is_base64(text: str) -> bool:
+    """Return whether a text, or each line of it but a cut first one, has the digits of base64 and nothing else."""
+    if not _BASE64.fullmatch(text.partition("\n")[2] if "\n" in text[:100] else text):
+        return False
+    kinds = (sum(map(str.isupper, text)), sum(map(str.islower, text)), sum(map(str.isdigit, text)))
+    return min(kinds) >= _MIN_OF_EACH * len(text)
+
+
+def is_base64_string(text: str) -> bool:
+    """Return whether a long string, perhaps a data URL, begins as base64 does; the rest of it is not looked at."""
+    if len(text) < MIN_CHARACTERS:
+        return False
+    head = text[:_LOOKED_AT]
+    return is_base64(head.partition(BEGINS_DATA)[2] or head)
