@@ -95,7 +95,9 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         yield from walk.to_character(character)
         origin = walk.place
     find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
-    matcher, found = yield from _find_either(matcher, pattern, find)
+    found = yield from find(matcher)
+    if not matcher.literal and (not found.count or "|" in pattern):
+        matcher, found = yield from _or_as_text(matcher, found, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
         reasons = () if matcher.literal else _reasons(pattern, found)
@@ -104,21 +106,15 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
 
 
-def _find_either(
-    matcher: Matcher, pattern: str, find: Callable[[Matcher], Steps[_Found]]
+def _or_as_text(
+    matcher: Matcher, found: _Found, pattern: str, find: Callable[[Matcher], Steps[_Found]]
 ) -> Steps[tuple[Matcher, _Found]]:
-    """Search for a regular expression, or for its text if that is in the content and the expression tells nothing.
+    """Search for the text of a regular expression, if that found nothing or every line; return what tells more.
 
     Models copy text from the content without escaping it.
     """
-    text = None if matcher.literal else as_plain_text(pattern)
-    if text is not None and matches_every_line(pattern):
-        found = yield from find(text)
-        if found.count:
-            return text, found
-        text = None
-    found = yield from find(matcher)
-    if not found.count and text is not None:
+    text = as_plain_text(pattern)
+    if text is not None and (not found.count or matches_every_line(pattern)):
         as_text = yield from find(text)
         if as_text.count:
             return text, as_text
