@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
+        DeletesMany,
         DescribesErrors,
         Listed,
         Lists,
@@ -89,6 +90,7 @@ __all__ = (
     "Content",
     "CorruptContent",
     "Deletes",
+    "DeletesMany",
     "DescribesErrors",
     "Event",
     "FileStorage",
@@ -205,6 +207,7 @@ _MODULES = {
     "storage.memory": ("InMemoryStorage",),
     "storage.protocol": (
         "Deletes",
+        "DeletesMany",
         "DescribesErrors",
         "Listed",
         "Lists",

@@ -17,7 +17,7 @@ from coatcheck.testing.storage import LONGEST_HOLD_UP_SECONDS
 from tests.testing.dict_storages import CapableStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 __all__ = ("BROKEN",)
@@ -273,6 +273,9 @@ class LosesDeletes(CapableStorage):
         super().__init__()
         self.deletes = 0
         self.unlisted: set[str] = set()
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        return keys
 
     def delete(self, key: str) -> None:
         self.deletes += 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from coatcheck import Listed, Page, StorageError, Stored
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     Name: TypeAlias = Callable[[], tuple[str, Mapping[str, str]]]
 
@@ -73,6 +73,12 @@ class CapableStorage(DictStorage):
 
     def delete(self, key: str) -> None:
         self.held.pop(key, None)
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        *most, last = keys
+        for key in most:
+            self.held.pop(key, None)
+        return {last}  # as a backend that fails for one of them
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [

@@ -7,6 +7,7 @@ import pytest
 from coatcheck import FileStorage, Storage
 from coatcheck.testing import (
     DeletesContract,
+    DeletesManyContract,
     ListsContract,
     ListsPagesContract,
     LocalPathContract,
@@ -19,7 +20,15 @@ from tests.testing.dict_storages import CapableStorage
 from tests.testing.running import contract_tests, failures
 
 
-class Suite(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract):
+class Suite(
+    StorageContract,
+    ReadsRangesContract,
+    DeletesContract,
+    DeletesManyContract,
+    ListsContract,
+    ListsPagesContract,
+    SweepsContract,
+):
     """Run by hand, so it is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 from coatcheck.testing import (
     DeletesContract,
+    DeletesManyContract,
     ListsContract,
     ListsPagesContract,
     ReadsRangesContract,
@@ -39,7 +40,13 @@ class TestAsyncCapableStorage(StorageContract, DeletesContract, ListsContract):
 
 
 class TestCapableStorage(
-    StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract, SweepsContract
+    StorageContract,
+    ReadsRangesContract,
+    DeletesContract,
+    DeletesManyContract,
+    ListsContract,
+    ListsPagesContract,
+    SweepsContract,
 ):
     @pytest.fixture
     def storage(self) -> CapableStorage:

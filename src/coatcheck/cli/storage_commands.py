@@ -197,7 +197,7 @@ def sweep(
     What was saved or used within the last hour stays, so agents can go on working.
     """
     from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - see list_contents
-    from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, overdue, remove_unused  # noqa: PLC0415
+    from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, batches, overdue, remove_unused  # noqa: PLC0415
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     if max_age is None and max_bytes is None and max_scope_bytes is None:
@@ -214,10 +214,8 @@ def sweep(
     past = overdue(listed, limits, now=now)
     deleted = 0
     if not dry_run:
-        # A storage that sweeps by itself looks through all of itself each time, so it is asked once.
-        batches: Iterable[list[Listed]] = [past] if access.sweeps else ([entry] for entry in past)
         with progress("Sweeping", len(past)) as advance:
-            for batch in batches:
+            for batch in batches(access, past):
                 deleted += run(remove_unused(access, batch, now=now))
                 advance(len(batch))
     if as_json:

@@ -8,11 +8,11 @@ else: they are neither checked nor deleted.
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from coatcheck.core.checks import is_number
 from coatcheck.core.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
@@ -22,7 +22,7 @@ from coatcheck.engine.execution import answer_of
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from coatcheck.core.references import Scope
     from coatcheck.engine.execution import Effects, StorageAccess
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = (
     "GRACE_SECONDS",
     "SweepLimits",
+    "batches",
     "damage",
     "delete_all",
     "entries",
@@ -39,11 +40,22 @@ __all__ = (
     "sweep",
 )
 
+Item = TypeVar("Item")
+
 GRACE_SECONDS = 3_600.0
 """``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
 MAX_PASSES = 5
 """Passes of ``delete_all``. It usually takes two: one that deletes, and one that finds nothing left."""
+
+TOGETHER = 250
+"""Keys in one ``delete_many``. S3 takes 1,000, but counts each as one of the 3,500 writes a second that it allows below
+a prefix, and a request that is slowed down is repeated whole: so Hadoop's S3A client went from 1,000 to 250
+(HADOOP-16823). A server that takes its time for each key also answers in time."""
+
+CHECKED_TOGETHER = 1_000
+"""Entries of a scope that a sweep checks with one listing of the scope: as many as S3 lists in one answer. With more,
+the gap between a check and the deletion would be longer."""
 
 PART_BYTES = 8 << 20
 """Chunk size for checking an entry. It bounds memory, and is small enough for a network to deliver in time."""
@@ -258,7 +270,7 @@ def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[in
     deleted: set[str] = set()
     for _ in range(MAX_PASSES):
         listed = yield from entries(storage, prefix)
-        yield from _delete(storage, listed)
+        yield from _delete(storage, [entry.key for entry in listed])
         deleted.update(entry.key for entry in listed if Key.parse(entry.key).is_content)
         if not _count_older(listed, now):
             return len(deleted)
@@ -325,11 +337,45 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
             raise StorageError(msg)
         return answer
     deleted = 0
-    for entry in past:
-        # An entry may still be used after this check, but the gap is a moment, not the length of the whole sweep.
-        family = yield from entries(storage, str(Key.parse(entry.key).content))
-        if all(found.modified < before for found in family):
-            deleted += yield from _delete(storage, [found for found in family if found.key == entry.key])
+    for batch in batches(storage, past):
+        deleted += yield from _remove_checked(storage, batch, before=before)
+    return deleted
+
+
+def batches(storage: StorageAccess, past: Sequence[Listed]) -> Iterator[Sequence[Listed]]:
+    """Yield the entries in the portions that ``remove_unused`` handles at once."""
+    if storage.sweeps:
+        yield past  # it looks through all of itself each time, so it is asked once
+    elif not storage.deletes_many:
+        yield from _portions(past, 1)
+    else:
+        of_scope: defaultdict[str, list[Listed]] = defaultdict(list)
+        for entry in past:
+            of_scope[Key.parse(entry.key).scope].append(entry)
+        for found in of_scope.values():
+            yield from _portions(found, CHECKED_TOGETHER)
+
+
+def _remove_checked(storage: StorageAccess, batch: Sequence[Listed], *, before: float) -> Effects[int]:
+    """Delete one entry, or several of one scope, if nobody used them since ``before``; return the number.
+
+    An entry may still be used after this check, but the gap is a moment, not the length of the whole sweep.
+    """
+    key, *more = [Key.parse(entry.key) for entry in batch]
+    found = yield from entries(storage, f"{key.scope}/" if more else str(key.content))
+    used = {str(Key.parse(entry.key).content) for entry in found if entry.modified >= before}
+    unused = {entry.key for entry in found if str(Key.parse(entry.key).content) not in used}
+    going = [entry for entry in batch if entry.key in unused]
+    if not more:
+        yield from _delete(storage, [entry.key for entry in going])
+        return len(going)
+    deleted = 0
+    for portion in _portions(going, TOGETHER):
+        left = yield from _delete_together(storage, [entry.key for entry in portion])
+        deleted += len(portion) - len(left)
+        for entry in portion:
+            if entry.key in left:  # by now the check is too old for it
+                deleted += yield from _remove_checked(storage, [entry], before=before)
     return deleted
 
 
@@ -337,9 +383,40 @@ def _exceeds(value: float, limit: float | None) -> bool:
     return limit is not None and value > limit
 
 
-def _delete(storage: StorageAccess, listed: Sequence[Listed]) -> Effects[int]:
-    for entry in listed:
-        answer = yield storage.call("delete", entry.key)
-        if isinstance(answer, CoatcheckError):
-            raise answer
-    return len(listed)
+def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
+    """Delete entries, together where the storage can.
+
+    Raises:
+        StorageError: the storage failed to delete one of them; it may still hold those after it.
+
+    """
+    for portion in _portions(keys, TOGETHER if storage.deletes_many else 1):
+        for key in (yield from _delete_together(storage, portion)):
+            answer = yield storage.call("delete", key)
+            if isinstance(answer, CoatcheckError):
+                raise answer
+
+
+def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Sequence[str]]:
+    """Ask the storage to delete up to ``TOGETHER`` entries at once; return those that it left. One is always left.
+
+    Raises:
+        StorageError: the storage failed, or answered with something else.
+
+    """
+    if len(keys) <= 1:
+        return keys
+    answer = yield storage.call("delete_many", keys)
+    if isinstance(answer, CoatcheckError):
+        raise answer
+    if isinstance(answer, str | bytes) or not isinstance(answer, Collection):
+        msg = (
+            f"{type(storage.storage).__name__}.delete_many must return the keys that it left, such as [], not"
+            f" {type(answer).__name__}; fix the storage"
+        )
+        raise StorageError(msg)
+    return [key for key in keys if key in answer]
+
+
+def _portions(whole: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    return (whole[start : start + size] for start in range(0, len(whole), size))

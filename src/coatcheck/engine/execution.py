@@ -79,6 +79,7 @@ _METHODS = {
     "load": ("Storage", "loading"),
     "load_range": ("ReadsRanges", "loading a part"),
     "delete": ("Deletes", "deleting"),
+    "delete_many": ("DeletesMany", "deleting"),
     "entries": ("Lists", "listing"),
     "page": ("ListsPages", "listing"),
     "sweep": ("Sweeps", "sweeping"),
@@ -166,6 +167,7 @@ class StorageAccess:
         self.storage = cast("Storage | NamesReferences", storage)
         self.names_references = not is_storage
         self.reads_ranges = _has(storage, "load_range")
+        self.deletes_many = _has(storage, "delete_many")
         self.sweeps = _has(storage, "sweep")
         self.lists_pages = _has(storage, "page")
         self.lists = is_storage and (self.lists_pages or _has(storage, "entries"))

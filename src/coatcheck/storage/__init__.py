@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.memory import InMemoryStorage
     from coatcheck.storage.protocol import (
         Deletes,
+        DeletesMany,
         DescribesErrors,
         Listed,
         Lists,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "Deletes",
+    "DeletesMany",
     "DescribesErrors",
     "FileStorage",
     "FsspecBridge",
@@ -66,6 +68,7 @@ __getattr__, __dir__ = lazily(
         "memory": ("InMemoryStorage",),
         "protocol": (
             "Deletes",
+            "DeletesMany",
             "DescribesErrors",
             "Listed",
             "Lists",

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkabl
 from coatcheck.core.errors import InvalidRequest, StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = (
     "Deletes",
+    "DeletesMany",
     "DescribesErrors",
     "Listed",
     "Lists",
@@ -171,6 +172,20 @@ class Deletes(Protocol):
 
     def delete(self, key: str) -> MaybeAwaitable[None]:
         """Remove the entry. Removing what is not there is no error."""
+        ...
+
+
+@runtime_checkable
+class DeletesMany(Protocol):
+    """Removes many entries at the cost of one, beside ``Deletes``."""
+
+    def delete_many(self, keys: Sequence[str]) -> MaybeAwaitable[Collection[str]]:
+        """Remove the entries, up to 1,000 at once; return those of ``keys`` that are not known to be gone.
+
+        Removing what is not there is no error. The engine removes each entry that is left with ``delete``, which then
+        raises what is wrong. So nothing need be raised here for single entries, and a backend that cannot do this after
+        all may return all of them.
+        """
         ...
 
 

@@ -21,7 +21,7 @@ from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from boto3.session import Session
     from botocore.config import Config
@@ -214,6 +214,27 @@ class S3Storage:
         """
         place = self._place(key)
         self._client().delete_object(**place)
+
+    def delete_many(self, keys: Sequence[str]) -> Sequence[str]:
+        """Remove the entries in one request, 1,000 at most, as S3 takes them; return those that S3 left.
+
+        The answer is asked to name what is gone, not only what is left (``Quiet``): a server that does not name a key
+        has not said that it deleted it. One that refuses the request, such as Google's, which lacks it, leaves all.
+
+        Raises:
+            StorageError: a key is malformed.
+
+        """
+        names = {key: self._place(key)["Key"] for key in keys}
+        client = self._client()
+        try:
+            answer = client.delete_objects(
+                Bucket=self._bucket, Delete={"Objects": [{"Key": name} for name in names.values()]}
+            )
+        except client.exceptions.ClientError:
+            return keys
+        gone = {found.get("Key") for found in answer.get("Deleted", ())}
+        return [key for key, name in names.items() if name not in gone]
 
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds."""

@@ -25,6 +25,7 @@ pytest.register_assert_rewrite(
 from coatcheck.testing.adapter import AdapterContract  # noqa: E402 - see above
 from coatcheck.testing.capabilities import (  # noqa: E402
     DeletesContract,
+    DeletesManyContract,
     ListsContract,
     ListsPagesContract,
     LocalPathContract,
@@ -53,6 +54,7 @@ __all__ = (
     "Capability",
     "Conversation",
     "DeletesContract",
+    "DeletesManyContract",
     "Harness",
     "ListsContract",
     "ListsPagesContract",

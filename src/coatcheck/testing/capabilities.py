@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -21,7 +22,17 @@ from coatcheck.core.errors import CoatcheckError, ReferenceExpired, ReferenceNot
 from coatcheck.core.policy import Always
 from coatcheck.core.references import Key, resolve_reference, scope_part
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import (
+    Deletes,
+    DeletesMany,
+    Lists,
+    ListsPages,
+    LocalPath,
+    ReadsRanges,
+    Storage,
+    Stored,
+    Sweeps,
+)
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, id_of_key, make_entry, noise
 from coatcheck.testing.storage import THREADS, check_holds, save
 from coatcheck.testing.suite import Contract, require_same, wait_for
@@ -34,6 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "DeletesContract",
+    "DeletesManyContract",
     "ListsContract",
     "ListsPagesContract",
     "LocalPathContract",
@@ -52,6 +64,10 @@ class RangedStorage(Storage, ReadsRanges, Protocol):
 
 class DeletingStorage(Storage, Deletes, Protocol):
     """A storage that deletes."""
+
+
+class ManyDeletingStorage(Storage, Deletes, DeletesMany, Protocol):
+    """A storage that deletes many entries at once."""
 
 
 class ListingStorage(Storage, Lists, Protocol):
@@ -197,6 +213,80 @@ class DeletesContract(Contract):
             assert _miss(ask, f"{reference[:-4]}0000", "mine") is ReferenceNotFound, (
                 "a made-up reference is not unknown"
             )
+
+
+class DeletesManyContract(Contract):
+    """What ``delete_many`` promises: of the named entries all are gone but those that it returns, and no other."""
+
+    capability: ClassVar[type] = DeletesMany
+
+    def test_what_is_not_returned_is_gone(self, storage: ManyDeletingStorage) -> None:
+        """After ``delete_many``, ``load`` returns None for each key that it did not return. At least one is gone.
+
+        If this fails, check that every part of the backend's answer is read: one request may fail for single keys. A
+        test server that lacks such a request leaves all keys, which is right, but shows nothing here.
+        """
+        entries = [make_entry(b"one"), make_entry(b"two"), make_entry(b"one", scope="elsewhere")]
+        for entry in entries:
+            save(storage, entry)
+            check_holds(storage, entry, "before it is deleted")  # and is now in whatever cache there is
+        left = _delete_many(storage, [entry.key for entry in entries])
+        assert len(left) < len(entries), "delete_many left every entry"
+        for entry in entries:
+            found = wait_for(storage.load(entry.key))
+            assert found is None or entry.key in left, "an entry is still there, and delete_many did not return its key"
+
+    def test_a_thousand_keys_at_once_most_of_them_of_nothing(self, storage: ManyDeletingStorage) -> None:
+        """The engine gives up to 1,000 keys, and removing what is not there is no error.
+
+        If this fails, check for a limit of the backend on one request, and that its "not found" is swallowed.
+        """
+        entries = [make_entry(f"content {number}".encode()) for number in range(1_000)]
+        for entry in (entries[0], entries[-1]):
+            save(storage, entry)
+        for _ in range(2):
+            left = _delete_many(storage, [entry.key for entry in entries])
+            assert len(left) < len(entries), "delete_many left every entry"
+            for entry in (entries[0], entries[-1]):
+                found = wait_for(storage.load(entry.key))
+                assert found is None or entry.key in left, "an entry is still there after delete_many"
+
+    def test_deleting_many_leaves_the_others(self, storage: ManyDeletingStorage) -> None:
+        """What is not named stays: others of the scope, those of other scopes, and indexes.
+
+        If this fails, check for a prefix or wildcard match where whole keys are meant.
+        """
+        deleted = [make_entry(b"one"), make_entry(b"two")]
+        others = [make_entry(b"neighbour"), make_entry(b"one", scope="elsewhere")]
+        others.append(
+            Entry(str(Key.parse(deleted[0].key).line_index), b"index", "application/json", {"sha256": "1" * 64})
+        )
+        for entry in (*deleted, *others):
+            save(storage, entry)
+        _delete_many(storage, [entry.key for entry in deleted])
+        for entry in others:
+            check_holds(storage, entry, "after others were deleted")
+
+    def test_an_offloader_deletes_what_is_left_too(self, storage: ManyDeletingStorage) -> None:
+        """Whatever ``delete_many`` leaves, nothing of a scope can be read after ``delete_scope``.
+
+        If this fails, check that ``delete_many`` returns the keys as they were given, and not as the backend has them.
+        """
+        if not isinstance(storage, Lists):
+            return
+        burst = _Burst(storage, is_async=False)
+        references = burst.save()
+        burst.delete()
+        readable = burst.readable(references)
+        assert not readable, f"{len(readable)} of {len(references)} results are readable after delete_scope"
+
+
+def _delete_many(storage: ManyDeletingStorage, keys: list[str]) -> Collection[str]:
+    left = wait_for(storage.delete_many(keys))
+    assert isinstance(left, Collection), f"delete_many must return the keys that it left, such as [], not {left!r}"
+    assert not isinstance(left, str), f"delete_many must return the keys that it left, such as [], not {left!r}"
+    assert set(left) <= set(keys), f"delete_many returned keys that it was not given: {sorted(set(left) - set(keys))}"
+    return left
 
 
 class ListsContract(Contract):

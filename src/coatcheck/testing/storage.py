@@ -27,7 +27,17 @@ from coatcheck.core.blocks import JsonBlock, MediaBlock, Offloaded, TextBlock
 from coatcheck.core.errors import StorageError
 from coatcheck.core.policy import Always
 from coatcheck.offloader import Offloader
-from coatcheck.storage.protocol import Deletes, Lists, ListsPages, LocalPath, ReadsRanges, Storage, Stored, Sweeps
+from coatcheck.storage.protocol import (
+    Deletes,
+    DeletesMany,
+    Lists,
+    ListsPages,
+    LocalPath,
+    ReadsRanges,
+    Storage,
+    Stored,
+    Sweeps,
+)
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, id_of_key, make_entry, noise, numbered_lines
 from coatcheck.testing.suite import Contract, require_same, wait_for
 
@@ -48,7 +58,7 @@ LONGEST_HOLD_UP_SECONDS = 0.25
 REFUSALS = (StorageError, ValueError)
 """How a storage may refuse a key that no engine ever makes."""
 
-CAPABILITIES = (ReadsRanges, Deletes, Lists, ListsPages, Sweeps, LocalPath)
+CAPABILITIES = (ReadsRanges, Deletes, DeletesMany, Lists, ListsPages, Sweeps, LocalPath)
 
 
 class StorageContract(Contract):

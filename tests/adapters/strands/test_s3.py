@@ -10,7 +10,14 @@ from strands.vended_plugins import context_offloader as theirs
 
 import coatcheck_strands
 from coatcheck import Offloader, TextBlock, scope
-from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import (
+    DeletesContract,
+    DeletesManyContract,
+    ListsContract,
+    ListsPagesContract,
+    ReadsRangesContract,
+    StorageContract,
+)
 from coatcheck_strands import ContextOffloader, S3Storage
 from tests.adapters.strands.agents import BIG, agent, call, reading, references, results, returning, text_of
 from tests.storage.seaweed import BUCKET, Server, session
@@ -38,7 +45,9 @@ def ours(prefix: str, bucket: str = BUCKET) -> S3Storage:
     return S3Storage(bucket, prefix, session())
 
 
-class TestS3Storage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
+class TestS3Storage(
+    StorageContract, ReadsRangesContract, DeletesContract, DeletesManyContract, ListsContract, ListsPagesContract
+):
     @pytest.fixture
     def storage(self, tmp_path: Any) -> S3Storage:  # noqa: ANN401
         return ours(tmp_path.name)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,17 @@ from coatcheck import (
     StorageError,
     TextBlock,
 )
+from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, sweep
+from coatcheck.engine.execution import StorageAccess, run
 from coatcheck.storage import s3
-from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
+from coatcheck.testing import (
+    DeletesContract,
+    DeletesManyContract,
+    ListsContract,
+    ListsPagesContract,
+    ReadsRangesContract,
+    StorageContract,
+)
 from coatcheck.testing.samples import EVERY_BYTE, MALFORMED_KEYS, Entry, id_of_key, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, load, save
 from tests.storage.offloader_calls import BIG, CALLS, stored
@@ -46,6 +56,7 @@ RIGHTS = {
     "CompleteMultipartUpload": "s3:PutObject",
     "CreateMultipartUpload": "s3:PutObject",
     "DeleteObject": "s3:DeleteObject",
+    "DeleteObjects": "s3:DeleteObject",
     "GetObject": "s3:GetObject",
     "HeadObject": "s3:GetObject",
     "ListObjectsV2": "s3:ListBucket",
@@ -57,7 +68,9 @@ RIGHTS = {
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
 
-class TestS3Storage(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
+class TestS3Storage(
+    StorageContract, ReadsRangesContract, DeletesContract, DeletesManyContract, ListsContract, ListsPagesContract
+):
     """The storage comes from this folder's conftest."""
 
     @pytest.fixture
@@ -204,6 +217,7 @@ def test_a_malformed_key_is_refused_before_anything_is_sent(storage: S3Storage, 
         lambda: storage.load(key),
         lambda: storage.load_range(key, start=0, length=0),
         lambda: storage.delete(key),
+        lambda: storage.delete_many([make_entry(b"").key, key]),
     )
     for attempt in attempts:
         with pytest.raises(StorageError, match="malformed storage key"):
@@ -248,6 +262,22 @@ def test_a_page_for_the_host_takes_one_listing_and_a_look_at_each_content(storag
 
     assert len(made) == 6
     assert made.count("ListObjectsV2") == 1
+
+
+def test_many_entries_are_deleted_with_one_request(storage: S3Storage) -> None:
+    offloader = Offloader(storage, policies={"*": Always()})
+    for scope, count in (("a", 260), ("b", 20)):
+        for number in range(count):
+            offloader.offload([TextBlock(f"text {number}")], tool_name="get_issue", scope=scope)
+    limits = SweepLimits(max_age_seconds=0, max_bytes=None, max_scope_bytes=None)
+    later = time.time() + 2 * GRACE_SECONDS
+
+    deleting = requests_of(storage, lambda: offloader.delete_scope("a"))
+    sweeping = requests_of(storage, lambda: run(sweep(StorageAccess(storage), limits, now=later)))
+
+    assert deleting == ["ListObjectsV2", "DeleteObjects", "DeleteObjects", "ListObjectsV2"]
+    assert sweeping == ["ListObjectsV2", "ListObjectsV2", "DeleteObjects"]
+    assert storage.entries("") == []
 
 
 def test_saving_again_heals_and_refreshes(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
@@ -526,8 +556,8 @@ def test_the_documented_rights_are_those_of_all_requests(server: Server, prefix:
             save(storage, entry)
             load(storage, entry)
         storage.load_range(small.key, start=1, length=2)
-        for listed in storage.entries(""):
-            storage.delete(listed.key)
+        storage.delete(large.key)
+        storage.delete_many([listed.key for listed in storage.entries("")])
 
     made = requests_of(storage, everything)
 
