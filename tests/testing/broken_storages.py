@@ -288,6 +288,46 @@ class LosesDeletes(CapableStorage):
         return [listed for listed in super().entries(prefix) if listed.key not in self.unlisted]
 
 
+class DeletesAllButOne(CapableStorage):
+    """Does not read what the backend says about single keys."""
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        super().delete_many(keys)
+        return []
+
+
+class ForgetsToSayWhatIsLeft(CapableStorage):
+    """Returns nothing."""
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        super().delete_many(keys)
+        return None  # type: ignore[return-value]
+
+
+class NamesObjects(CapableStorage):
+    """Returns names of the backend in place of keys."""
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        return [f"v1/{key}" for key in super().delete_many(keys)]
+
+
+class DeletesManyThatAreThere(CapableStorage):
+    """Lets the backend's own "not found" error through."""
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        for key in keys:
+            del self.held[key]
+        return []
+
+
+class DeletesManyByPrefix(CapableStorage):
+    """Deletes every entry whose key begins with one of the given ones."""
+
+    def delete_many(self, keys: Sequence[str]) -> Collection[str]:
+        self.held = {held: found for held, found in self.held.items() if not held.startswith(tuple(keys))}
+        return []
+
+
 class DeletesByPrefix(CapableStorage):
     """Deletes every entry whose key begins with the given one."""
 
@@ -450,6 +490,11 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesBeyondTheEnd: ("test_a_range_beyond_the_end_gives_less", "416"),
     DeletesNothing: ("test_what_was_deleted_is_gone", "still there after delete"),
     DeletesByPrefix: ("test_deleting_leaves_the_others", "the entry is not there"),
+    DeletesAllButOne: ("test_what_is_not_returned_is_gone", "delete_many did not return its key"),
+    ForgetsToSayWhatIsLeft: ("test_what_is_not_returned_is_gone", "must return the keys that it left"),
+    NamesObjects: ("test_what_is_not_returned_is_gone", "returned keys that it was not given"),
+    DeletesManyThatAreThere: ("test_a_thousand_keys_at_once_most_of_them_of_nothing", "KeyError"),
+    DeletesManyByPrefix: ("test_deleting_many_leaves_the_others", "the entry is not there"),
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),

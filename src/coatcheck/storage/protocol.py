@@ -198,7 +198,8 @@ class Lists(Protocol):
 
         Other prefixes are: a scope, up to its ``/``; the first digits of scopes, a multiple of 16, for all scopes below
         the first parts of a tuple; and a whole key. A sweep asks once with ``""``, and then with the key of each
-        content that it is about to delete, or whose index it is about to delete, so a whole key should cost little.
+        content that it is about to delete, or whose index it is about to delete, so a whole key should cost little. Of
+        a storage that has ``DeletesMany`` it asks for the scope instead, once for up to 1,000 of them.
         """
         ...
 
