@@ -274,7 +274,9 @@ def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[in
         deleted.update(entry.key for entry in listed if Key.parse(entry.key).is_content)
         if not _count_older(listed, now):
             return len(deleted)
-    left = _count_older((yield from entries(storage, prefix)), now)
+    listed = yield from entries(storage, prefix)
+    # Of a storage with times in whole seconds, what is saved later in the second of ``now`` seems to be older.
+    left = _count_older([entry for entry in listed if entry.modified != math.floor(now)], now)
     if left:
         msg = (
             f"entries of this scope are left in {storage.storage!r}, and may still be readable: {left:,}, after"
