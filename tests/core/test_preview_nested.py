@@ -82,3 +82,14 @@ def test_every_member_is_named_where_the_first_one_of_a_few_takes_all_the_room(b
 
     assert re.search(r"^totals: \{.*\}$", shown, re.MULTILINE)
     assert re.search(r"^ok: false$", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("words", range(0, 16, 3))
+def test_no_member_is_left_out_silently_between_the_first_ones_and_the_names_of_the_last(words: int) -> None:
+    begun = {**{f"first_{n}": [1, 2] if n % 3 else n for n in range(4)}, "text": "word " * words}
+    value = {**begun, **{f"later_{n}": {"a": n} for n in range(4)}, "last": ["word " * 900]}
+
+    for budget in range(55, 80):
+        shown = _shown(value, budget)
+        if re.search(r"^last: ", shown, re.MULTILINE) and f"[… of {len(value)} keys]" not in shown:
+            assert re.findall(r"^\w+(?=: )", shown, re.MULTILINE) == [*value]

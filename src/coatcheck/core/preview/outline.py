@@ -241,20 +241,26 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
         return text
     kind = "key" if isinstance(value, dict) else "item"
     rest = f"[… of {count_of(len(value), kind)}]"
+    best, named_from = None, len(value)
     for _ in range(_TRIES):
         kept = counter.head(text, budget - counter.count(f"…\n{rest}") - 1)
         shown = f"{kept}…\n{rest}"
         begun = kept.count("\n") + (": " in kept[kept.rfind("\n") + 1 :])
-        stubs = "" if isinstance(value, list) else "\n".join(_stubs(value, begun))
-        if not stubs or stubs == rest or counter.exceeds(stubs, int(budget * _SHARE_OF_STUBS)):
+        names_all = begun >= named_from  # else a shorter beginning has left out members that were not named
+        if (best is None or names_all) and kept and counter.count(shown) <= budget:
+            best = shown
+        if names_all or isinstance(value, list):
             break
-        rest = stubs
-    return shown if kept and counter.count(shown) <= budget else None
+        # A line takes a token, so more lines than these are too many.
+        rest, named_from = "\n".join(islice(_stubs(value, begun), budget)), begun
+        if counter.exceeds(rest, int(budget * _SHARE_OF_STUBS)):
+            break
+    return best
 
 
 def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
     """Yield a line for each member from the one at ``start`` on, by its size if it is a container."""
-    for key in [*value][start:]:
+    for key in islice(value, start, None):
         yield f"{key_of(key[:_LONGEST_KEY])}: {brief(value[key], 0)}"
 
 
