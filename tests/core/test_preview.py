@@ -593,3 +593,17 @@ def test_a_long_name_is_not_taken_for_base64() -> None:
     path = "/".join(f"Folder{number}/part_of_a_long_path" for number in range(40))
 
     assert path[:300] in _preview(json.dumps([path, *range(2_000)]), 500)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Signed in as anna, then the page said: order 4711 was refused, data:image/png;base64,", ""),
+        ("![logo](data:image/png;base64,", ")\n# Notes\nThe port is 5433."),
+        ("data:image/png;base64,", " is shown. " + "The port is 5433. " * 20),
+    ],
+)
+def test_words_before_and_after_base64_in_a_string_are_not_cut_as_base64_is(before: str, after: str) -> None:
+    written = before + base64.b64encode(bytes(range(256)) * 2).decode() + after
+
+    assert written[:150] in _preview(json.dumps([written, *range(2_000)]), 500)
