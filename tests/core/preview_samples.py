@@ -88,12 +88,6 @@ def _matches(count: int) -> str:
     return "".join(f"src/part_{n % 7}/module.py:{n + 1}:def function_{n}(value: int) -> int:\n" for n in range(count))
 
 
-def _diagnostics(count: int) -> str:
-    return "".join(
-        f'src/part_{n % 7}.py:{n + 1}:5: error: Name "item_{n}" is not defined  [misc]\n' for n in range(count)
-    )
-
-
 def _random_bytes(count: int, *, seed: int = 1) -> bytes:
     return random.Random(seed).randbytes(count)  # noqa: S311 - reproducible, not secret
 
@@ -173,7 +167,6 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "page": ("html", _page),
     "feed": ("xml", _feed),
     "drawing": ("xml", _drawing),
-    "diagnostics": ("diagnostics", _diagnostics),
     "matches": ("matches", _matches),
     "CSV": ("delimited", _table),
     "CSV with CRLF": ("delimited", lambda count: _table(count).replace("\n", "\r\n")),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
-from coatcheck.core.preview.diagnostics import are_diagnostics, preview_diagnostics
 from coatcheck.core.preview.envelope import json_in, output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
@@ -83,12 +82,12 @@ _LONGEST_REST = 200
 _FEW_TOKENS = 160
 """With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
 
-_AS_LINES = frozenset({preview_diagnostics, preview_log, preview_repeats, preview_text})
+_AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
 _NOISY = frozenset({preview_noise})
 """Nobody reads it, so it does not hide what is around it."""
 
-_SHOW_TROUBLE = frozenset({preview_diagnostics, preview_log, preview_noise})
+_SHOW_TROUBLE = frozenset({preview_log, preview_noise})
 """They show rare errors themselves, or have none."""
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
@@ -253,7 +252,6 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
-        preview_diagnostics: are_diagnostics(lines),
         preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
         preview_log: content.lines >= _MIN_LINES_OF_A_LOG

@@ -20,7 +20,6 @@ from coatcheck.core.preview.source import (
     LEVELS,
     LONGEST_LINE,
     LineGroup,
-    Previewed,
     Trouble,
     join_lines,
     lines_of,
@@ -31,9 +30,10 @@ from coatcheck.core.preview.source import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_errors", "name_trouble", "preview_log")
+__all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_trouble", "preview_log")
 
 _TIME = r"(?:\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?|\d:\d\d[AP]M)[\])]?[ \t]*(?:[-|,][ \t]*)?"
 _STAMP = rf"(?:^|\r)[^:\n\r]*{_TIME}(?:\[\d+\]:?[ \t]+)?"
@@ -338,18 +338,8 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
     trouble = content.rare or Trouble()
     for _ in find_rare_trouble(trouble, content) if content.rare is None else ():
         pass
-    return [] if trouble.noted > content.lines // RARE else _named(trouble, content, budget, counter)
-
-
-def name_errors(text: str, budget: int, counter: TokenCounter) -> list[str]:
-    """Return a summary and lines that name the errors in ``text``, the worst first, however many there are."""
-    content, trouble = Previewed.of(text), Trouble()
-    for _ in find_trouble(trouble, text, rare=content.lines + 1):
-        pass
-    return _named(trouble, content, budget, counter)
-
-
-def _named(trouble: Trouble, content: Previewed, budget: int, counter: TokenCounter) -> list[str]:
+    if trouble.noted > content.lines // RARE:
+        return []
     summary, suspects = _summarize(trouble, content)
     lines = [summary]
     left = max(int(budget * _SHARE), min(_MIN_FOR_TROUBLE, budget // 2)) - counter.count(summary)
