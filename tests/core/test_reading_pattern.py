@@ -66,6 +66,7 @@ def test_a_pattern_that_is_not_a_regular_expression_is_searched_literally(patter
         "git log [--oneline] {a,b} x+1",
         r"see C:\temp\data",
         "cost is $12?",
+        "if (f(a)||g(b)) return",
     ],
 )
 def test_text_that_is_copied_without_escapes_is_found(line: str) -> None:

@@ -50,7 +50,8 @@ _ASCII_ONLY = re.compile(r"\\[bwW]")
 _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
 """What may keep a regular expression from matching its own text. A dot does not."""
 
-_NOT_AN_ALTERNATIVE = re.compile(r"\\.|\[\^?\]?[^\]]*\]|\([^()]*\)", re.DOTALL)
+_ONE_SIGN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
+_GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
@@ -108,7 +109,10 @@ def compile_pattern(pattern: str) -> Matcher:
 
 def matches_every_line(pattern: str) -> bool:
     """Return whether one of the alternatives in ``pattern`` is empty, as in a copied row of a table: ``| a | b |``."""
-    return _EMPTY_ALTERNATIVE.search(_NOT_AN_ALTERNATIVE.sub(".", pattern)) is not None
+    outside, groups = _ONE_SIGN.sub(".", pattern), 1
+    while groups:  # the innermost ones first
+        outside, groups = _GROUP.subn(".", outside)
+    return _EMPTY_ALTERNATIVE.search(outside) is not None
 
 
 def as_plain_text(pattern: str) -> Matcher | None:
