@@ -37,6 +37,8 @@ MENTIONS = [
     "Use the levels WARNING, ERROR and CRITICAL, or your own",
     "                              ERROR, and CRITICAL logging levels).",
     "const FAILED: number;",
+    "** (C) 2001 by the authors of the needle",
+    "CONFLICT (id) DO NOTHING;",
     '    give_up (file, line, "FATAL", message);',
     "*** ERROR, $needle exists",
     '\tfail=`grep -c "^$$hay*FAIL" $$needles`; \\',

@@ -68,9 +68,9 @@ _TOOLS_FATAL = (
 """What else tells of a program's end: Rust, Go, PHP, a shell, C++."""
 
 _TOOLS = (
-    rf"{_START}(?:[ \t]+\d+:\d+[ \t]+error[ \t]|::error[ :]|e: [^\n]*\.kts?:|[ \t]*\*\* \([A-Z][\w.]*\) |CMake Error"
+    rf"{_START}(?:[ \t]+\d+:\d+[ \t]+error[ \t]|::error[ :]|e: [^\n]*\.kts?:|[ \t]*\*\* \([A-Z]\w[\w.]+\) |CMake Error"
     r"|E: (?:Unable to|Failed to|Could not|Couldn't|Sub-process|Package '|Version '|The repository|Unmet )[^\n]"
-    r"|CONFLICT \(|[A-Z]\w*Error \[[A-Z_]+\]: |error Command failed |curl: \(\d+\) )"
+    r"|CONFLICT \([a-z/ ]+\): |[A-Z]\w*Error \[[A-Z_]+\]: |error Command failed |curl: \(\d+\) )"
     r"|:\d+:\d+ - error: |: line \d+, col \d+, Error - |:in [`'][^'\n]*': [^\n]*\([A-Z][\w:]*\)"
     r"|: undefined reference to [`']|\b(?:Failures|Errors): [1-9]|: command not found\r?$"
 )
