@@ -22,7 +22,6 @@ __all__ = (
     "as_plain_text",
     "asks_for_carriage_return",
     "compile_pattern",
-    "matches_every_line",
     "needs_more_than_ascii",
 )
 
@@ -107,20 +106,22 @@ def compile_pattern(pattern: str) -> Matcher:
         return matcher  # ".*(?i)+" is fine, "(?i)+" is not
 
 
-def matches_every_line(pattern: str) -> bool:
+def as_plain_text(pattern: str, *, found_any: bool) -> Matcher | None:
+    """Return a matcher for the text of a regular expression, or None if that can tell no more than the expression did.
+
+    ``found_any`` is whether the expression matched a line. It tells nothing where it matched none, or every one.
+    """
+    if _SIGNS.search(pattern) is None or (found_any and not _matches_every_line(pattern)):
+        return None
+    return Matcher(pattern, literal=wording.MATCHES_EVERY_LINE if found_any else wording.MATCHES_NO_LINE)
+
+
+def _matches_every_line(pattern: str) -> bool:
     """Return whether one of the alternatives in ``pattern`` is empty, as in a copied row of a table: ``| a | b |``."""
     outside, groups = _ONE_SIGN.sub(".", pattern), 1
     while groups:  # the innermost ones first
         outside, groups = _GROUP.subn(".", outside)
     return _EMPTY_ALTERNATIVE.search(outside) is not None
-
-
-def as_plain_text(pattern: str) -> Matcher | None:
-    """Return a matcher for the text of a regular expression, or None if that matches its own text anyway."""
-    if _SIGNS.search(pattern) is None:
-        return None
-    reason = wording.MATCHES_EVERY_LINE if matches_every_line(pattern) else wording.MATCHES_NO_LINE
-    return Matcher(pattern, literal=reason)
 
 
 def asks_for_carriage_return(pattern: str) -> bool:

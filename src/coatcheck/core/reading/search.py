@@ -20,7 +20,6 @@ from coatcheck.core.reading.pattern import (
     as_plain_text,
     asks_for_carriage_return,
     compile_pattern,
-    matches_every_line,
     needs_more_than_ascii,
 )
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
@@ -113,12 +112,11 @@ def _or_as_text(
 
     Models copy text from the content without escaping it.
     """
-    text = as_plain_text(pattern)
-    if text is not None and (not found.count or matches_every_line(pattern)):
-        as_text = yield from find(text)
-        if as_text.count:
-            return text, as_text
-    return matcher, found
+    text = as_plain_text(pattern, found_any=found.count > 0)
+    if text is None:
+        return matcher, found
+    as_text = yield from find(text)
+    return (text, as_text) if as_text.count else (matcher, found)
 
 
 def _reasons(pattern: str, found: _Found) -> Iterator[str]:
