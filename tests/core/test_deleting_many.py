@@ -170,6 +170,19 @@ def test_what_delete_many_raises_is_a_storage_error() -> None:
         Offloader(storage).delete_scope("mine")
 
 
+@pytest.mark.parametrize("answer", [None, "all", b"keys", 3])
+def test_an_answer_that_names_no_keys_is_refused(answer: Any) -> None:  # noqa: ANN401 - what no storage may return
+    class Answering(ManyStorage):
+        def delete_many(self, _: Sequence[str]) -> Any:  # noqa: ANN401 - as above
+            return answer
+
+    storage = Answering()
+    fill(storage, keys_of("mine", 2))
+
+    with pytest.raises(StorageError, match=r"^Answering.delete_many must return the keys that it left, such as \[\], "):
+        Offloader(storage).delete_scope("mine")
+
+
 # A sweep.
 
 
@@ -196,6 +209,21 @@ def test_a_sweep_spares_what_was_used_since_it_listed_everything() -> None:
     assert swept(storage) == 28
 
     assert set(storage.kept) == {*saved_again, index}, "an index stays with its content"
+
+
+def test_an_entry_that_a_storage_leaves_is_checked_again_before_it_is_deleted_alone() -> None:
+    used, unused, *others = keys_of("mine", 30)
+
+    def leave(_: Sequence[str]) -> Collection[str]:
+        storage.times[used] = time.time()
+        return {used, unused}
+
+    storage = ManyStorage(leave)
+    fill(storage, [used, unused, *others])
+
+    assert swept(storage) == 29
+    assert [*storage.kept] == [used]
+    assert storage.count("delete") == 1
 
 
 def test_a_sweep_counts_only_what_it_found_again() -> None:

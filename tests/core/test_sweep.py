@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, StorageError, TextBlock
+from coatcheck import ByteCounter, InMemoryStorage, InvalidRequest, Listed, Offloader, TextBlock
 from coatcheck.core.references import Key, scope_part
 from coatcheck.engine import cleanup
 from coatcheck.engine.cleanup import SweepLimits
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
 
 
 def _offloader(storage: Any = None) -> Offloader:  # noqa: ANN401 - whatever a test tries
@@ -192,99 +189,3 @@ def test_sweep_without_a_limit_is_refused() -> None:
 def test_a_wrong_limit_of_a_sweep_is_refused_by_name(limits: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=next(iter(limits))):
         _offloader().sweep(**limits)
-
-
-class Together(DictStorage):
-    """Deletes many entries at once, but leaves some. What happens meanwhile can be given."""
-
-    def __init__(self, *, left: Collection[str] = ()) -> None:
-        super().__init__()
-        self.modified: dict[str, float] = {}
-        self.left = left
-        self.meanwhile: Callable[[], object] = lambda: None
-        self.calls: list[str] = []
-
-    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        super().save(key, content, content_type=content_type, metadata=metadata)
-        self.modified[key] = time.time() - 50_000
-
-    def entries(self, prefix: str) -> list[Listed]:
-        self.calls.append("entries")
-        found = [(key, kept) for key, kept in self.kept.items() if key.startswith(prefix)]
-        return [Listed(key=key, size=kept.size, modified=self.modified[key]) for key, kept in found]
-
-    def delete(self, key: str) -> None:
-        self.calls.append("delete")
-        self.kept.pop(key, None)
-
-    def delete_many(self, keys: Sequence[str]) -> Any:  # noqa: ANN401 - also what no storage may return
-        self.calls.append(f"delete {len(keys)}")
-        for key in keys:
-            if key not in self.left:
-                self.kept.pop(key, None)
-        self.meanwhile()
-        return self.left
-
-
-def _filled(storage: Together, *scopes: str) -> Offloader:
-    offloader = _offloader(storage)
-    for scope in scopes:
-        for number in range(300):
-            offloader.offload([TextBlock(f"{number}" + "x" * 20_000)], tool_name="t", scope=scope)
-    return offloader
-
-
-def test_the_old_entries_of_a_scope_are_checked_with_one_listing_and_deleted_together() -> None:
-    storage = Together()
-    offloader = _filled(storage, "a", "b")
-    used = next(iter(storage.kept))
-    storage.calls.clear()
-    listing = storage.entries
-
-    def used_since_the_first(prefix: str) -> list[Listed]:
-        found = listing(prefix)
-        storage.modified[used] = time.time()
-        return found
-
-    storage.entries = used_since_the_first  # type: ignore[method-assign]
-
-    assert offloader.sweep(max_age_seconds=40_000) == 599
-    assert [*storage.kept] == [used]
-    assert storage.calls == [
-        "entries",
-        *["entries", "delete 250", "delete 49"],
-        *["entries", "delete 250", "delete 50"],
-    ]
-
-
-def test_an_entry_that_a_storage_leaves_is_checked_again_before_it_is_deleted_alone() -> None:
-    storage = Together()
-    offloader = _filled(storage, "a")
-    used, unused = [*storage.kept][:2]
-    storage.left = {used, unused}
-    storage.meanwhile = lambda: storage.modified.update({used: time.time()})
-
-    assert offloader.sweep(max_age_seconds=40_000) == 299
-    assert [*storage.kept] == [used]
-    assert storage.calls.count("delete") == 1
-
-
-def test_what_a_storage_leaves_is_deleted_one_by_one_with_its_scope() -> None:
-    storage = Together()
-    offloader = _filled(storage, "a")
-    storage.left = [*storage.kept][:3]
-    storage.calls.clear()
-
-    assert offloader.delete_scope("a") == 300
-    assert not storage.kept
-    assert storage.calls == ["entries", "delete 250", *["delete"] * 3, "delete 50", "entries"]
-
-
-@pytest.mark.parametrize("answer", [None, "all", b"keys", 3])
-def test_an_answer_that_names_no_keys_is_refused(answer: Any) -> None:  # noqa: ANN401 - see Together
-    storage = Together()
-    offloader = _filled(storage, "a")
-    storage.delete_many = lambda keys: answer  # type: ignore[method-assign]
-
-    with pytest.raises(StorageError, match=r"^Together.delete_many must return the keys that it left, such as \[\], "):
-        offloader.delete_scope("a")

@@ -9,7 +9,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, IncompleteReadError, ResponseStreamingError
 
-from coatcheck import Always, CorruptContent, Offloaded, Offloader, S3Storage, StorageError, TextBlock
+from coatcheck import CorruptContent, Offloaded, Offloader, S3Storage, StorageError, TextBlock
 from coatcheck.storage import s3
 from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, load, save
@@ -195,15 +195,3 @@ def test_sixty_four_offloads_through_a_bad_network_are_all_there(
     elsewhere = Offloader(S3Storage(BUCKET, prefix, **server.settings()))
     for reference, text in acknowledged:
         assert elsewhere.load(reference).text == text
-
-
-def test_where_no_request_deletes_many_entries_each_gets_its_own(behind: S3Storage, faults: Faults) -> None:
-    """As at Google, whose S3 interface lacks that request."""
-    offloader = Offloader(behind, policies={"*": Always()})
-    for number in range(3):
-        offloader.offload([TextBlock(f"text {number}")], tool_name="t", scope="s")
-    faults.choose = lambda request: "500" if request.method == "POST" else None
-
-    assert offloader.delete_scope("s") == 3
-    assert faults.done["500"] == 1
-    assert behind.entries("") == []
