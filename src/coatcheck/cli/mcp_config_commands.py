@@ -1,7 +1,7 @@
 """``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``: settings, and the files of MCP clients.
 
 Only the commands belong here. ``coatcheck_mcp.config`` reads settings, ``coatcheck_mcp.install`` edits files; both
-are loaded when a command runs, and neither needs the extra ``mcp``. What ``install`` writes does.
+are loaded when a command runs, and neither needs the extra ``mcp``. The entry that ``install`` writes needs it.
 """
 
 from __future__ import annotations

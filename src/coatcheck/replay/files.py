@@ -237,7 +237,8 @@ def _conversation(
         in_pieces: whether a message may be a part of what the model wrote in one turn.
 
     """
-    messages, opening = (value, ()) if isinstance(value, list) else (_sent(value), _opening(value))
+    request: Mapping[str, Any] = {} if isinstance(value, list) else value
+    messages, opening = value if isinstance(value, list) else _sent(value), _opening(request)
     place = f"{path}: {where}: " if where else f"{path}: "
     if not messages:
         msg = f"{place}there is no message. Accepted: {ACCEPTED}"
@@ -254,9 +255,9 @@ def _conversation(
         raise InvalidRequest(msg) from None
     parts = (*opening, *parts)
     counted = {SYSTEM for part in parts if isinstance(part, Words) and part.is_system and part.blocks}
-    if not isinstance(value, list) and value.get("tools"):
+    if request.get("tools"):
         counted.add(TOOLS)
-    own = None if isinstance(value, list) else value.get("id") or value.get("session_id")
+    own = request.get("id") or request.get("session_id")
     found = name or (str(own) if isinstance(own, str | int) else ", ".join(filter(None, (path.name, where))))
     return Conversation(
         name=found,
@@ -265,8 +266,8 @@ def _conversation(
         parts=parts,
         # Coding agents record no more than their own additions to it.
         counted=frozenset() if in_pieces else frozenset(counted),
-        has_tool=not isinstance(value, list) and RETRIEVAL_TOOL in json.dumps(value.get("tools")),
-        was_sent=not isinstance(value, list) and {"model", "tools"} <= value.keys(),
+        has_tool=RETRIEVAL_TOOL in json.dumps(request.get("tools")),
+        was_sent={"model", "tools"} <= request.keys(),
     )
 
 

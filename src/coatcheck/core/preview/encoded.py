@@ -15,12 +15,11 @@ SHOWN = 64
 BEGINS_DATA = "base64,"
 """Where the data in a data URL begins."""
 
-_BASE64 = re.compile(r"(?:data:[\w./+-]+;base64,)?(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}\r?\n)*[A-Za-z0-9+/_-]*={0,2}\s*")
 _MIN_OF_EACH = 0.05
 """The share that upper case, lower case and digits must each have. In base64 they have about 40%, 40% and 16%."""
 
-_URL = re.compile(r"data:[\w./+;=-]*;base64,")
-
+_URL = re.compile(rf"data:[\w./+;=-]*;{BEGINS_DATA}")
 _LOOKED_AT = 256
 """Characters at each end of a string."""
 
@@ -41,7 +40,7 @@ def is_base64_string(text: str) -> bool:
     if len(text) < MIN_CHARACTERS:
         return False
     url = _URL.match(text[:_LOOKED_AT])
-    start = url.end() if url is not None else 0
+    start = url.end() if url else 0
     # Data may end with zeros, so how many digits are of each kind tells nothing there.
     return is_base64(text[start : start + _LOOKED_AT]) and _has_only_digits(text[-_LOOKED_AT:])
 
