@@ -344,3 +344,19 @@ def test_many_texts_in_quotes_are_told_from_an_envelope_in_a_few_passes(cell: st
     as_json = min(seconds(lambda: json.loads(text)) for _ in range(3))
 
     assert min(seconds(lambda: unwrapped(text)) for _ in range(3)) < 10 * as_json
+
+
+def test_many_lines_before_json_leave_it_room() -> None:
+    problems = "".join(f"npm error missing: part-{n}@^{n}.0.0, required by all@11.0.0\n" for n in range(16))
+    value = json.dumps({"name": "all", "version": "11.0.0", "parts": [{"id": n} for n in range(900)]}, indent=2)
+    text = f"\nnpm error code MISSING\n{problems}{value}\nnpm error A log is in: /srv/log.txt\n"
+    shown = _shown(text, 400)
+    lines = text.split("\n")
+    gap = re.search(r"\[… lines (\d+)-(\d+) of ([\d,]+) not shown …\]\n(.*)", shown)
+
+    assert gap is not None
+    assert lines[int(gap[1]) - 2] == "npm error code MISSING"
+    assert lines[int(gap[2])] == gap[4] == "npm error missing: part-15@^15.0.0, required by all@11.0.0"
+    assert int(gap[3].replace(",", "")) == len(lines) - 1
+    assert "[JSON inside; search with pattern, not query:]\nobject with 3 keys\nname: all\n" in shown
+    assert shown.endswith("\nnpm error A log is in: /srv/log.txt")

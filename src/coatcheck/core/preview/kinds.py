@@ -22,7 +22,7 @@ from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.repeats import preview_repeats, search_repeats
-from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
+from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, gap_of_lines, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.work import Metered, TooMuchWork, count_parts
 from coatcheck.core.preview.xml import preview_xml
@@ -75,6 +75,9 @@ _INSIDE = "unescaped text inside, with its own line numbers; search with pattern
 _JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
 _MIN_SHARE_INSIDE = 0.5
 """The share of the budget that words before and after JSON must leave for it."""
+
+_FEW_LINES = 8
+"""Lines of words before or after JSON that are shown whole: what a tool writes to stderr may be more."""
 
 _LONGEST_REST = 200
 """Characters of what else an envelope says that are shown above the text inside."""
@@ -308,7 +311,7 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
     """Return a preview of the JSON that makes up most of the text, between the words before and after it."""
     text = content.text
     for start, end in json_in(text):
-        before, after = text[:start].strip(), text[end:].strip()
+        before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
         heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
         ending = f"\n{after}" if after else ""
         left = budget - count_parts(counter, heading, ending)
@@ -317,6 +320,16 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
             if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
                 return f"{heading}{shown}{ending}"
     return None
+
+
+def _few_lines(content: Previewed, start: int, end: int) -> str:
+    """Return the words between two places; of more than a few lines the first and the last, with the gap named."""
+    words = content.text[start:end].strip()
+    lines = words.split("\n")
+    if len(lines) <= _FEW_LINES:
+        return words
+    first = content.text.count("\n", 0, content.text.index(words, start)) + 1
+    return "\n".join((lines[0], gap_of_lines(first + 1, first + len(lines) - 2, content.lines), lines[-1]))
 
 
 def _preview_inside(
