@@ -66,6 +66,15 @@ PLACED = {
         "Tests run: 5, Failures: 1, Errors: 0, Skipped: 0",
         "Tests: 3, Assertions: 3, Errors: 2.",
         "run.sh: line 7: disk: command not found",
+        "ORA-00942: table or view does not exist",
+        "sqlplus: (ORA-01017: invalid username",
+        "PDO: SQLSTATE[42S02]: Base table or view not found",
+        "[ 12.345678] blk_update_request: I/O error, dev sda, sector 7",
+        "Jan  1 10:00:00 host systemd[1]: Failed to start disk.service - Disk.",
+        "Failed to start disk.service: Unit disk.service not found.",
+        "Failed to compile.",
+        '{"severity":"error","message":"disk full"}',
+        '{"time": "10:00", "level": "error", "message": "disk full"}',
     ],
     "WARN": [
         f"{TIME} warn: disk full",
@@ -196,3 +205,58 @@ def test_a_blank_line_of_an_error_does_not_stand_for_those_around_it() -> None:
 
     assert shown.startswith("[2 ERROR lines]\n")
     assert "[ERROR] no POM in this directory" in shown
+
+
+CLASS = "org.example.disk.DiskFullException"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"[DEBUG]   Imported: {CLASS} < core",
+        f"[\x1b[1;36mDEBUG\x1b[m]   Imported: {CLASS} < core",
+        f"INFO: handlers of {CLASS} are ready",
+        f"{TIME} INFO handlers of {CLASS} are ready",
+        f"2024-01-01 10:00:00,123 [main] DEBUG o.e.Disk - no handler of {CLASS}",
+        f"{TIME} debug: no handler of {CLASS} or {CLASS}",
+        f"level=info msg='no handler of {CLASS}'",
+    ],
+)
+def test_a_line_below_a_warning_is_no_error_only_because_it_names_a_class(line: str) -> None:
+    log = "".join(f"{TIME} INFO step {number}\n" for number in range(90))
+    shown = checked_preview(Previewed.of(f"{log}{line}\n{log}[ERROR] no room\n{log}", "text/log"), 250)
+
+    assert shown.startswith("[1 ERROR line]\n")
+    assert "[ERROR] no room" in shown
+    assert CLASS not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{TIME} WARN no handler of {CLASS}",
+        f"[DEBUG] {CLASS}: 3 errors",
+        f"[INFO] FAILED with {CLASS}",
+        f"\tat {CLASS}.raise(Disk.java:7)",
+        f"Caused by: {CLASS}: INFO is full",
+    ],
+)
+def test_a_class_in_another_line_or_next_to_a_sign_of_an_error_is_trouble(line: str) -> None:
+    trouble = Trouble()
+    for _ in find_trouble(trouble, line):
+        pass
+
+    assert sum(trouble.counts.values()) == 1
+
+
+def test_what_has_the_level_of_an_error_itself_comes_before_names_of_classes() -> None:
+    steps = "".join(f"{TIME} INFO step {number}\n" for number in range(90))
+    reason = " ".join(f"no room on disk {letter}" for letter in "abcdefghi")
+    traces = [
+        "".join(f"Caused by: a.b.Full{one}Error: {reason}\n" for one in some) for some in ("abcdefgh", "ijklmnop")
+    ]
+    text = f"{steps}{traces[0]}{steps}[ERROR] no room\n{steps}{traces[1]}{steps}"
+    shown = checked_preview(Previewed.of(text, "text/log"), 160)
+
+    assert shown.startswith("[17 ERROR lines]\n")
+    assert "\n[ERROR] no room\n" in shown

@@ -16,6 +16,10 @@ NAMES = [
 ]
 MENTIONS = [
     *NAMES,
+    "ORA-00942 says that there is no such hay",
+    "    if code.startswith('SQLSTATE['):",
+    "Failed to start is what it says without a needle",
+    '    "level": "error",',
     '    "CRITICAL",',
     "    'FAILED'",
     '    """ERROR."""',

@@ -73,9 +73,12 @@ _TOOLS = (
     r"|CONFLICT \([a-z/ ]+\): |[A-Z]\w*Error \[[A-Z_]+\]: |error Command failed |curl: \(\d+\) )"
     r"|:\d+:\d+ - error: |: line \d+, col \d+, Error - |:in [`'][^'\n]*': [^\n]*\([A-Z][\w:]*\)"
     r"|: undefined reference to [`']|\b(?:Failures|Errors): [1-9]|: command not found\r?$"
+    r"|(?:^|[ \t:\[(])ORA-\d{5}: |\bSQLSTATE\[\w{5}\]|\bI/O error, dev \w|\bsystemd\[\d+\]: Failed to start "
+    r"|^Failed to (?:compile\.\r?$|start [^\n]*\.service\b)|^\{[^\n]*\"(?:severity|level)\": ?\"error\""
 )
 """How tools tell of an error without a level: ESLint, GitHub Actions, Kotlin, Elixir, CMake, APT, Git, Node, Yarn,
-curl, Pyright, Ruby, linkers, test runners with counts, shells."""
+curl, Pyright, Ruby, linkers, test runners with counts, shells, Oracle, PDO, the kernel, systemd, webpack, and loggers
+that write JSON."""
 
 _FATAL = (
     rf"{_TOOLS_FATAL}|\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
@@ -93,8 +96,12 @@ _ERROR = (
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
     rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
 )
+_OWN = rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:ERROR|FATAL|SEVERE|CRITICAL)\b"
+"""A line with such a level of its own: what the program itself says is wrong, and not only a class that is named."""
+
+_CLASS = r"\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
 _LIKE_ERROR = (
-    r"Traceback \(most recent call last\)|\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
+    rf"Traceback \(most recent call last\)|{_CLASS}"
     rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)(?::[^:\n]|:$)|\bFAILURE\b|\b{_COUNTED}"
 )
 """What tells of errors in a log, but in source code or a manual only shows that it is about errors."""
@@ -105,6 +112,12 @@ _WARN = (
     rf"|{_START}(?:[ \t]+\d+:\d+[ \t]+warning[ \t]|::warning[ :]|CMake (?:\w+ )?Warning)"
     rf"|{_placed('warning|warn', 'WRN', 'W')}"
 )
+_QUIET = (
+    rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:TRACE|DEBUG|INFO)\b|\b(?:level|severity)=(?:trace|debug|info)\b"
+    rf"|{_placed('trace|debug|info', 'TRC|DBG|INF', '[VDI]')}"
+)
+"""A line with such a level of its own tells of no error only because it names a class."""
+
 _LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=True))
 """By level, the worst first: what tells of it in a line."""
 
@@ -127,6 +140,8 @@ class _Signs:
         self.errors = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
         """The signs of errors in text of any kind."""
         self.mention = re2.compile(MENTION)
+        self.own = re2.compile(_OWN)
+        self.quiet, self.named = re2.compile(_QUIET), re2.compile(_CLASS)
         self.is_level = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
 
     def renew(self) -> None:
@@ -231,11 +246,16 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
             is_cut = sign - begin >= LONGEST_LINE  # the sign would be cut off
             line = ("…".encode() + line[sign - begin - _AROUND[0] :] if is_cut else line)[: LONGEST_LINE * 4]
-            if line.strip() in _SAY_NOTHING or (rare is not None and _only_mentions(line, mentions)):
-                continue
-            level = _WORDS.get(data[before : before + 4]) or next(
-                (one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR"
+            level = _WORDS.get(data[before : before + 4])
+            is_mention = (
+                not (level or _signs.searched_for[-1].search(_signs.named.sub(b" ", line)))
+                and _signs.quiet.search(line)
+                if rare is None
+                else _only_mentions(line, mentions)
             )
+            if is_mention or line.strip() in _SAY_NOTHING:
+                continue
+            level = level or next((one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR")
             trouble.counts[level] = min(trouble.counts[level] + 1, MAX_COUNTED)
             groups = trouble.groups[level]
             group = groups.setdefault(line.translate(None, IN_NUMBERS), LineGroup())
@@ -297,9 +317,10 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tuple[str, str]]]:
     """Return a summary, which is empty if all is well, and lines of trouble by number, each with a remark.
 
-    The first and the last line of each level come first, the worst level before others. Then a line of each group comes
-    before the second of any: of each level the first group, the last, the second, and so on. The remark on the first
-    line that is shown of a group says how many lines it has, if they are not all listed.
+    The first line of each level that has the level itself, the first that tells of it, and the last come first, the
+    worst level before others. Then a line of each group comes before the second of any: of each level the first group,
+    the last, the second, and so on. The remark on the first line that is shown of a group says how many lines it has,
+    if they are not all listed.
     """
     more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
@@ -315,7 +336,9 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
         pairs = zip_longest(groups[:half], reversed(groups[half:]))
         order += ((level, group) for pair in pairs for group in pair if group)
         by_number = {number: group for group in groups for number in group.lines}
-        ends += ((level, by_number[at], at) for at in ((min(by_number), max(by_number)) if by_number else ()))
+        own = (at for at in sorted(by_number) if _signs.own.search(by_number[at].lines[at].encode()))
+        firsts = (next(own, min(by_number)), min(by_number), max(by_number)) if by_number else ()
+        ends += ((level, by_number[at], at) for at in dict.fromkeys(firsts))
     ranked: dict[int, tuple[str, str]] = {}
     turns = ((level, group, None, shown) for shown in range(_ALIKE) for level, group in order)
     for level, group, at, shown in chain(((*end, _ALIKE) for end in ends), turns):
