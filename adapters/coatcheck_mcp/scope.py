@@ -15,34 +15,33 @@ from mcp.server.auth.provider import principal_components
 from coatcheck import InvalidRequest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mcp.server.auth.provider import AccessToken
 
 __all__ = ("folder_scope", "no_scope", "subject_scope", "working_folder")
 
 
 def working_folder() -> str:
-    """Return the working directory; if it was deleted, the path that the shell left in ``PWD``, if any.
+    """Return the working directory without symbolic links; if it was deleted, what the shell left in ``PWD``, if any.
 
-    Call this once, at the start: a tool may change the directory, and the scope must not change with it.
+    Call this once, at the start: a tool may change the directory, and the scope must not change with it. It also asks
+    the file system, which would block the loop.
     """
     try:
-        return os.getcwd()  # noqa: PTH109 - as a str
+        return os.path.realpath(os.getcwd())  # noqa: PTH109 - as a str
     except OSError:
-        return os.environ.get("PWD", "")
+        left = os.environ.get("PWD", "")
+        return os.path.realpath(left) if os.path.isabs(left) else ""  # noqa: PTH117 - as a str
 
 
-def folder_scope(server: str, folder: str | Path) -> str:
+def folder_scope(server: str, folder: str) -> str:
     """Return the scope of a server that one client has started in a folder: the same after a restart.
 
     Args:
         server: the server's name.
-        folder: the absolute folder that it runs in.
+        folder: the folder that it runs in, as ``working_folder`` returns it.
 
     """
-    place = os.path.realpath(folder)
-    digest = hashlib.sha256(f"{server}\0{place}".encode("utf-8", "surrogateescape")).hexdigest()
+    digest = hashlib.sha256(f"{server}\0{folder}".encode("utf-8", "surrogateescape")).hexdigest()
     return f"mcp-{digest[:32]}"
 
 

@@ -229,7 +229,7 @@ def test_a_server_answers_the_same_through_the_proxy_except_for_offloaded_result
         (reference,) = shown["_meta"]["coatcheck"]["references"]
         assert reference.startswith(LARGE[name])
         assert len(whole["content"][0]["text"]) > 10 * len(shown["content"][0]["text"])
-        scope = folder_scope(direct[0]["serverInfo"]["name"], folder)
+        scope = folder_scope(direct[0]["serverInfo"]["name"], os.path.realpath(folder))
         stored = Offloader(FileStorage(folder / "store")).load(reference, scope=scope)
         assert stored.text == whole["content"][0]["text"]
     assert list(map(comparable, through)) == list(map(comparable, direct))
