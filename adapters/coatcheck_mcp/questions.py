@@ -66,9 +66,10 @@ class Questions:
 
     async def sampling(
         self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
-    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+    ) -> types.CreateMessageResultWithTools | types.ErrorData:
         """Let the client's model write a message."""
-        answer = types.CreateMessageResultWithTools if params.tools else types.CreateMessageResult
+        # Even without tools: the protocol allows an answer of several blocks, and the server says whether it takes one.
+        answer = types.CreateMessageResultWithTools
         return await self._ask("sampling", types.CreateMessageRequest(params=params), answer, ctx)
 
     async def elicitation(

@@ -49,12 +49,31 @@ WILLING: dict[str, Any] = {
 }
 
 
+class Generous(Everything):
+    """A server that takes several blocks for an answer, though it offered no tools."""
+
+    async def _do_sample(self, ctx: Any, _: Any) -> Any:
+        asked = types.SamplingMessage(role="user", content=types.TextContent(text="two, please"))
+        params = types.CreateMessageRequestParams(messages=[asked], max_tokens=9)
+        request = types.CreateMessageRequest(params=params)
+        answer = await ctx.session.send_request(request, types.CreateMessageResultWithTools)
+        return answer.model_dump_json(by_alias=True)
+
+
 class TestWhatAServerAsksItsClient:
     async def test_a_sampled_message_arrives_as_the_client_made_it(self) -> None:
         async with client_of(Everything(), sampling_callback=sample) as client:
             said = json.loads((await client.call_tool("sample")).content[0].text)
         assert said["content"] == {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         assert (said["model"], said["stopReason"]) == ("a-model", "endTurn")
+
+    async def test_a_sampled_message_of_several_blocks_is_for_the_server_to_accept(self) -> None:
+        async def sample_two(_: Any, __: Any) -> types.CreateMessageResultWithTools:
+            return types.CreateMessageResultWithTools(role="assistant", content=[IMAGE, IMAGE], model="a-model")
+
+        async with client_of(Generous(), sampling_callback=sample_two) as client:
+            said = json.loads((await client.call_tool("sample")).content[0].text)
+        assert [block["type"] for block in said["content"]] == ["image", "image"]
 
     async def test_what_a_person_filled_in_arrives(self) -> None:
         async with client_of(Everything(), elicitation_callback=elicit) as client:
