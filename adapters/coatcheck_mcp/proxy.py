@@ -23,6 +23,7 @@ from mcp import MCPError
 from mcp.server import Server as FrontServer
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
+from mcp_types.methods import SPEC_CLIENT_METHODS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
@@ -237,7 +238,7 @@ class Proxy:
         front.add_notification_handler(
             "notifications/roots/list_changed", types.NotificationParams, self._roots_changed
         )
-        front.middleware += [self._occupy, self._negotiate, self._answer_whole, _send_again]
+        front.middleware += [self._occupy, self._negotiate, self._answer_whole, _send_again, self._forward_extension]
         return front
 
     # Which session belongs to whom.
@@ -360,10 +361,22 @@ class Proxy:
     async def _roots_changed(self, ctx: Context, _: types.NotificationParams) -> None:
         await (await self._link(ctx)).notify(types.RootsListChangedNotification())
 
-    async def _forward(self, ctx: Context, _: types.RequestParams) -> dict[str, Any]:
+    async def _forward(self, ctx: Context, _: types.RequestParams | None) -> dict[str, Any]:
         if ctx.method == "logging/setLevel":
             self._seat(ctx).client.log_level = (ctx.params or {}).get("level")
         return await (await self._link(ctx)).forward(ctx)
+
+    async def _forward_extension(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Forward a request that the protocol itself does not have: extensions have requests of their own.
+
+        Not to several servers: nobody knows which one it is for, and it may change something in each.
+        """
+        is_known = ctx.method in SPEC_CLIENT_METHODS or self.front.get_request_handler(ctx.method) is not None
+        is_request = ctx.request_id is not None  # notifications come by here too
+        is_forwarded = is_request and not is_known and not isinstance(self._upstream, Mapping)
+        if not is_forwarded or not _connection_of(ctx).initialize_accepted:
+            return await call_next(ctx)
+        return await _complete(self._forward)(ctx, None)
 
     async def _listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
