@@ -68,9 +68,10 @@ class Questions:
         self, ctx: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResultWithTools | types.ErrorData:
         """Let the client's model write a message."""
+        request = types.CreateMessageRequest(params=params)
         # Even without tools: the protocol allows an answer of several blocks, and the server says whether it takes one.
         answer = types.CreateMessageResultWithTools
-        return await self._ask("sampling", types.CreateMessageRequest(params=params), answer, ctx)
+        return await self._ask("sampling", request, answer, ctx)
 
     async def elicitation(
         self, ctx: ClientRequestContext, params: types.ElicitRequestParams
