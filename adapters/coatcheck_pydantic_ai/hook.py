@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Offloader
 
-__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger")
+__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger", "running")
 
 logger = logging.getLogger("coatcheck_pydantic_ai")
 
 FAILURES = (ToolFailedError, ToolRetryError, ToolFailed, ModelRetry, ValidationError)
 """What Pydantic AI tells the model about; anything else that a tool raises ends the run, or is control flow."""
+
+running: ContextVar[str | None] = ContextVar("coatcheck_pydantic_ai_running", default=None)
+"""The run whose tool is running: code in that tool may call other tools of the same run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,14 +102,18 @@ def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: Tool
     """Return whether no model reads the result of a call: Pydantic AI itself does, or code that made the call.
 
     Code, such as that of a sandbox, calls tools with ids of its own, which are not in what the model answered. A
-    realtime session hears of a call before it is in an answer, and has no such code.
+    realtime session hears of a call before it is in an answer, and has no such code. ``run_stream`` adds the last
+    answer to the messages only after the calls in it: there, code is whatever runs inside another call.
     """
     kind = definition.tool_kind
     if kind is not None and "." not in kind:  # one of Pydantic AI's own tools, by whose results it finds others
         return True
     answer = next((message for message in reversed(context.messages) if isinstance(message, ModelResponse)), None)
     made = {part.tool_call_id for part in answer.parts if isinstance(part, ToolCallPart)} if answer else set()
-    return call.tool_call_id not in made and not getattr(context, "realtime", False)
+    if call.tool_call_id in made or getattr(context, "realtime", False):
+        return False
+    is_answered = isinstance(context.messages[-1], ModelResponse) if context.messages else False
+    return is_answered or running.get() == context.run_id
 
 
 def identity_of(context: RunContext[Any]) -> str | None:

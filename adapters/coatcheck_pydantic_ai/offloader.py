@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.capabilities import AbstractCapability
 
 from coatcheck.adapting import ScopeOption, asettle, check_scope, make_offloader
-from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger
+from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, logger, running
 from coatcheck_pydantic_ai.retrieval import find_tool, is_retrieval, retrieval_toolset
 
 if TYPE_CHECKING:
@@ -85,8 +85,12 @@ class ToolOffloader(AbstractCapability[Any]):
         """Run the tool, then offload what is too large in its result, or in the text of its error."""
         if is_retrieval(tool_def):
             return await handler(args)
+        token = running.set(ctx.run_id)
         try:
-            result = await handler(args)
+            try:
+                result = await handler(args)
+            finally:
+                running.reset(token)
         except FAILURES as error:
             output = Output(raw=error, call=call, definition=tool_def, context=ctx, hook=self._hook, is_error=True)
             shown = await asettle(output, logger=logger)

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from pydantic_ai.messages import ToolCallPart
@@ -31,7 +32,7 @@ def our_file(path: str) -> str | None:
 
 
 def test_a_small_result_passes_few_functions() -> None:
-    offload, few, context = ToolOffloader(), "few words " * 100, cast("RunContext[object]", None)
+    offload, few, context = ToolOffloader(), "few words " * 100, cast("RunContext[object]", SimpleNamespace(run_id="1"))
     call, definition = ToolCallPart("fetch"), ToolDefinition(name="fetch")
 
     async def give(_: object) -> str:

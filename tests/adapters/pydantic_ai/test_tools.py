@@ -11,6 +11,7 @@ import pytest
 from pydantic_ai import Agent, ImageUrl, RunContext, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Offloader
 from coatcheck.testing.scripting import shown_references
@@ -20,6 +21,8 @@ from tests.adapters.scripts import BIG, MIDDLE, Script, call
 from tests.contract.pydantic_ai_harness import model_on
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
     from coatcheck.testing import ScriptedServer
 
 IMAGE = ImageUrl("https://127.0.0.1/x.png")
@@ -126,6 +129,41 @@ async def test_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServe
 
     assert got == [BIG]
     assert script.shown[-1][0].startswith("Tool result offloaded.")
+
+
+async def test_a_call_next_to_an_answer_that_was_streamed_is_offloaded() -> None:
+    output, messages = await stream_an_answer_and_a_call("fetch", tools=[returning(BIG)])
+
+    assert output == "Here it is."
+    assert "Tool result offloaded." in messages
+    assert MIDDLE not in messages
+
+
+async def test_code_of_a_call_next_to_an_answer_that_was_streamed_gets_the_real_result() -> None:
+    got: list[object] = []
+
+    async def execute(context: RunContext[Any]) -> str:
+        assert context.tool_manager is not None
+        got.append(await context.tool_manager.handle_call(ToolCallPart("fetch", {}, tool_call_id="code__1")))
+        return BIG
+
+    _, messages = await stream_an_answer_and_a_call("execute", tools=[returning(BIG), execute])
+
+    assert got == [BIG]
+    assert "Tool result offloaded." in messages
+    assert MIDDLE not in messages
+
+
+async def stream_an_answer_and_a_call(name: str, *, tools: Sequence[Any]) -> tuple[str, str]:
+    """Let a model answer with a text and a call at once, and return the text and the messages of the run."""
+
+    async def answer(*_: object) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+        yield "Here it is."
+        yield {1: DeltaToolCall(name, "{}", tool_call_id="1")}
+
+    agent = Agent(FunctionModel(stream_function=answer), tools=tools, capabilities=[ToolOffloader()])
+    async with agent.run_stream("Go.") as streamed:
+        return await streamed.get_output(), streamed.all_messages_json().decode()
 
 
 async def test_the_result_of_a_tool_search_stays(server: ScriptedServer) -> None:
