@@ -44,7 +44,15 @@ __all__ = (
 FIRST_SHOWN = 4
 LAST_SHOWN = 2
 
-_BEGINS_JSON = re.compile(r"\ufeff?\s*[\[{]")
+_BEGINS_JSON = re.compile(
+    r"""\ufeff? (?: [\s\[]* \{ \s* ["}]
+      | \s* \[ [\s\[]* (?: ["\]] | (?: -?\d[\d.eE+-]* | true | false | null | NaN | -?Infinity ) \s* [,\]] ) )""",
+    re.VERBOSE,
+)
+"""A list or an object up to its first value or key: logs begin with brackets too, and so does what ``str`` makes."""
+
+_BEGINNING = 1_000
+"""Characters that are checked."""
 
 _ROUNDS = 3
 """How often the previews are made smaller before the placeholder does without them."""
@@ -114,9 +122,11 @@ def build_placeholder(
     """
     stored = [slot for slot in slots if slot.reference is not None]
     shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
-    # Parsing a text for this would take as long as its preview, so only its beginning is checked: a list or an object.
+    # Parsing a text for this would take as long as its preview, so only its beginning is checked.
     texts = [(slot.content.text, slot.reference) for slot in stored if slot.content is not None and slot.reference]
-    is_json = any(stored_as.size <= max_query_bytes and _BEGINS_JSON.match(text) for text, stored_as in texts)
+    is_json = any(
+        stored_as.size <= max_query_bytes and _BEGINS_JSON.match(text, 0, _BEGINNING) for text, stored_as in texts
+    )
     selectors = {name: form for name, form in PROPOSED.items() if texts and (is_json or name != "query")}
     for listed, marks in ((shown, True), (shown, False), ([], False)):
         lines = [reference_line(slot.reference, path=slot.path) for slot in listed if slot.reference is not None]
