@@ -92,6 +92,7 @@ UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai",
 """For each framework that has an offloader of its own: its package, and the version that ours is held to."""
 
 TRANSPARENT = {
+    "mcp": ("mcp", "2.3.0"),
     "langgraph-prebuilt": ("langgraph", "1.1.3"),
     "langchain": ("langgraph", "1.5.2"),
     "openai-agents": ("openai-agents", "0.24.0"),
@@ -100,9 +101,10 @@ TRANSPARENT = {
 """Packages whose own tests run with coatcheck in each agent: our extra, and the version."""
 
 TESTED_WITH = (
-    *("blockbuster", "inline-snapshot", "langchain-openai", "langchain-tests", "langgraph-checkpoint-postgres"),
-    *("langgraph-checkpoint-sqlite", "moto", "pip", "psycopg[binary]", "pytest-asyncio", "pytest-mock"),
-    *("pytest-socket", "pytest-xdist", "syrupy"),
+    *("blockbuster", "dirty-equals", "inline-snapshot", "langchain-openai", "langchain-tests"),
+    *("langgraph-checkpoint-postgres", "langgraph-checkpoint-sqlite", "logfire", "moto", "pillow", "pip"),
+    *("psycopg[binary]", "pytest-asyncio", "pytest-examples", "pytest-mock", "pytest-socket", "pytest-xdist"),
+    *("syrupy", "tomli", "trio"),
 )
 """What those tests need."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +124,47 @@ def into_agents_of_strands(note: Callable[[], None], *, ours: bool) -> None:
     Agent.__init__ = make_with_hook  # type: ignore[method-assign]
 
 
+def in_front_of_mcp_servers(note: Callable[[], None], *, ours: bool) -> None:
+    """Put a proxy between each ``Client`` and its server in the same process.
+
+    Its tools never leave, because tools whose results may leave are listed without the schema of their output.
+    """
+    import anyio.to_thread  # noqa: PLC0415 - where it is installed
+    from mcp.client import client as of_client  # noqa: PLC0415 - as above
+    from mcp.client._memory import InMemoryTransport  # noqa: PLC0415 - as above
+    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher  # noqa: PLC0415 - as above
+    from mcp.shared.memory import create_client_server_memory_streams  # noqa: PLC0415 - as above
+
+    from coatcheck import Never  # noqa: PLC0415 - as above
+    from coatcheck_mcp import Proxy, Upstream  # noqa: PLC0415 - as above
+
+    make = of_client._connect_inproc
+
+    def make_with_proxy(server: Any) -> Any:  # noqa: ANN401 - the mcp package's
+        async def connect(stack: Any, mode: Any, raise_exceptions: bool) -> Any:  # noqa: ANN401 - the mcp package's
+            await anyio.to_thread.run_sync(note)  # these tests let nothing block the loop
+            if not ours:
+                return await make(server)(stack, mode, raise_exceptions)
+            upstream = Upstream(
+                name="server", connect=lambda: InMemoryTransport(server, raise_exceptions=raise_exceptions)
+            )
+            configure = partial(Proxy, upstream, InMemoryStorage(), scope="test", offer_tool="when needed")
+            proxy = await anyio.to_thread.run_sync(partial(configure, policy_of=lambda _: Never()))
+            await stack.enter_async_context(proxy.running())
+            streams, streams_of_proxy = await stack.enter_async_context(create_client_server_memory_streams())
+            tasks = await stack.enter_async_context(anyio.create_task_group())
+            tasks.start_soon(proxy.serve_streams, *streams_of_proxy)
+            for end in (streams_of_proxy[1], streams[1]):
+                stack.push_async_callback(end.aclose)
+            return JSONRPCDispatcher(*streams)
+
+        return connect
+
+    of_client._connect_inproc = make_with_proxy
+
+
 HOOKS = {
+    "mcp": in_front_of_mcp_servers,
     "langgraph-prebuilt": into_tool_nodes,
     "langchain": into_create_agent,
     "openai-agents": into_tools_of_openai,
