@@ -196,7 +196,7 @@ def mcp_types(session: nox.Session) -> None:
     patterns = (
         "adapters/coatcheck_mcp/**/*.py",
         *(f"tests/{folder}/*.py" for folder in ("adapters/mcp", "mcp_clients", "mcp_servers")),
-        "tests/contract/*mcp*.py",
+        *(f"tests/{folder}/*mcp*.py" for folder in ("contract", "transparent")),
     )
     session.run("mypy", *(str(path) for pattern in patterns for path in sorted(Path().glob(pattern))))
 

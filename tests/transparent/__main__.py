@@ -51,8 +51,8 @@ SUITES: Mapping[str, tuple[str, ...]] = {
 """For each package, the files of its source distribution that run agents with tools."""
 
 
-PLUGINS = {"mcp": ("no:asyncio",)}
-"""Plugins of pytest for one suite: in this one, any warning is a failure, such as one of a plugin about itself."""
+PLUGINS = {"mcp": ("in_front_of_mcp_servers", "no:asyncio")}
+"""Plugins of pytest for one suite. In that of ``mcp`` any warning is a failure, and this plugin warns about itself."""
 
 
 def outcomes(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,47 +123,7 @@ def into_agents_of_strands(note: Callable[[], None], *, ours: bool) -> None:
     Agent.__init__ = make_with_hook  # type: ignore[method-assign]
 
 
-def in_front_of_mcp_servers(note: Callable[[], None], *, ours: bool) -> None:
-    """Put a proxy between each ``Client`` and its server in the same process.
-
-    Its tools never leave, because tools whose results may leave are listed without the schema of their output.
-    """
-    import anyio.to_thread  # noqa: PLC0415 - where it is installed
-    from mcp.client import client as of_client  # noqa: PLC0415 - as above
-    from mcp.client._memory import InMemoryTransport  # noqa: PLC0415 - as above
-    from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher  # noqa: PLC0415 - as above
-    from mcp.shared.memory import create_client_server_memory_streams  # noqa: PLC0415 - as above
-
-    from coatcheck import Never  # noqa: PLC0415 - as above
-    from coatcheck_mcp import Proxy, Upstream  # noqa: PLC0415 - as above
-
-    make = of_client._connect_inproc
-
-    def make_with_proxy(server: Any) -> Any:  # noqa: ANN401 - the mcp package's
-        async def connect(stack: Any, mode: Any, raise_exceptions: bool) -> Any:  # noqa: ANN401 - the mcp package's
-            await anyio.to_thread.run_sync(note)  # these tests let nothing block the loop
-            if not ours:
-                return await make(server)(stack, mode, raise_exceptions)
-            upstream = Upstream(
-                name="server", connect=lambda: InMemoryTransport(server, raise_exceptions=raise_exceptions)
-            )
-            configure = partial(Proxy, upstream, InMemoryStorage(), scope="test", offer_tool="when needed")
-            proxy = await anyio.to_thread.run_sync(partial(configure, policy_of=lambda _: Never()))
-            await stack.enter_async_context(proxy.running())
-            streams, streams_of_proxy = await stack.enter_async_context(create_client_server_memory_streams())
-            tasks = await stack.enter_async_context(anyio.create_task_group())
-            tasks.start_soon(proxy.serve_streams, *streams_of_proxy)
-            for end in (streams_of_proxy[1], streams[1]):
-                stack.push_async_callback(end.aclose)
-            return JSONRPCDispatcher(*streams)
-
-        return connect
-
-    of_client._connect_inproc = make_with_proxy
-
-
 HOOKS = {
-    "mcp": in_front_of_mcp_servers,
     "langgraph-prebuilt": into_tool_nodes,
     "langchain": into_create_agent,
     "openai-agents": into_tools_of_openai,
@@ -174,7 +133,7 @@ HOOKS = {
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add options for the package, the hook and the report. A file next to the report says that a hook was used."""
-    parser.addoption("--package", choices=HOOKS, required=True)
+    parser.addoption("--package", required=True)
     parser.addoption("--in-every-agent", choices=("coatcheck", "nothing"), required=True)
     parser.addoption("--outcomes", type=Path, required=True)
 
@@ -182,8 +141,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Put the hook in place before a test is imported."""
     report = config.getoption("--outcomes")
-    put_in_place = HOOKS[config.getoption("--package")]
-    put_in_place(report.with_suffix(".used").touch, ours=config.getoption("--in-every-agent") == "coatcheck")
+    put_in_place = HOOKS.get(config.getoption("--package"))
+    if put_in_place is not None:  # or another plugin does it
+        put_in_place(report.with_suffix(".used").touch, ours=config.getoption("--in-every-agent") == "coatcheck")
     if not hasattr(config, "workerinput"):  # the main process gathers what xdist's workers report
         config.pluginmanager.register(_Recorder(report))
 
