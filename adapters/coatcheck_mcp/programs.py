@@ -18,9 +18,20 @@ __all__ = ("missing_folder", "missing_program")
 
 def missing_folder(cwd: str | os.PathLike[str] | None) -> str | None:
     """Return what is wrong with the folder in which a program should run; None if nothing is."""
-    if cwd is None or Path(cwd).is_dir():
+    if cwd is None or os.path.isdir(cwd):  # noqa: PTH112 - raises nothing, unlike that of Path
         return None
-    return f"{os.fspath(cwd)} is not a folder" if Path(cwd).exists() else f"there is no folder {os.fspath(cwd)}"
+    return _unseen(cwd, "folder") or f"{os.fspath(cwd)} is not a folder"
+
+
+def _unseen(place: str | os.PathLike[str], what: str) -> str | None:
+    """Return why a place cannot be looked at, such as that nothing is there; None if it can."""
+    try:
+        os.stat(place)  # noqa: PTH116 - as above
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: no path has such characters
+        return f"there is no {what} {os.fspath(place)}"
+    except OSError as error:  # such as a folder above it that only others may enter
+        return f"{os.fspath(place)}: {error.strerror}"
+    return None
 
 
 def missing_program(command: str, *, cwd: str | os.PathLike[str] | None, variables: Mapping[str, str]) -> str | None:
@@ -42,6 +53,6 @@ def missing_program(command: str, *, cwd: str | os.PathLike[str] | None, variabl
         words = ", ".join(f'"{word}"' for word in arguments)
         return f'{command!r} is one word: the program is "{program}" alone, and its arguments are words too: {words}'
     if is_path:
-        return f"{place} is not executable" if place.is_file() else f"there is no program {place}"
+        return _unseen(place, "program") or f"{place} is {'not executable' if place.is_file() else 'a folder'}"
     # Without what PATH holds: clients get this message too.
     return f"there is no such command as {command} in the folders of PATH; write its absolute path, or correct PATH"

@@ -48,6 +48,7 @@ def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, caps
             2,
             "coatcheck: standard input or output failed: Input/output error\n",
         ),
+        (PermissionError(errno.EACCES, "Permission denied", "/a/file"), 2, "coatcheck: /a/file: Permission denied\n"),
     ],
 )
 def test_output_that_cannot_be_written_is_given_up(

@@ -48,9 +48,9 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except BrokenPipeError:
             _give_up_output()
             raise SystemExit(READER_WENT_AWAY) from None
-        except OSError as error:  # a storage's own is a StorageError here, so this is standard input or output
+        except OSError as error:  # a storage's own is a StorageError here; one without a file is of standard streams
             _give_up_output()
-            _end(COULD_NOT_RUN, f"standard input or output failed: {error.strerror}")
+            _end(COULD_NOT_RUN, f"{error.filename or 'standard input or output failed'}: {error.strerror}")
 
     return run
 

@@ -25,6 +25,14 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
             "2: servers.a.command cannot start: there is no program FOLDER/server",
         ),
         (
+            f'[servers.a]\ncommand = "./{"n" * 300}"',
+            f"2: servers.a.command cannot start: FOLDER/{'n' * 300}: File name too long",
+        ),
+        (
+            f'{SERVER}cwd = "{"n" * 300}"',
+            f"3: servers.a.cwd must be a folder: FOLDER/{'n' * 300}: File name too long",
+        ),
+        (
             f'{SERVER}cwd = "/"\n[servers.b]\nargs = []\ncommand = "FOLDER/coatcheck.toml"',
             "6: servers.b.command cannot start: FOLDER/coatcheck.toml is not executable",
         ),
