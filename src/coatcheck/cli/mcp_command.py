@@ -394,17 +394,21 @@ def _serve(proxy: Proxy) -> None:
 
 
 def _token() -> str | None:
-    """Return the token of the environment; None if there is none, so that one is made.
+    """Return the token of the environment, without the spaces around it; None if there is none, so that one is made.
 
     Raises:
-        CannotRun: it is empty, so that no client could send it.
+        CannotRun: it is empty, or has what no header can have, so that no client could send it.
 
     """
+    from coatcheck_mcp.config import fault_in_header  # noqa: PLC0415 - see _settings
     from coatcheck_mcp.transports import TOKEN_VARIABLE  # noqa: PLC0415 - see _settings
 
-    token = os.environ.get(TOKEN_VARIABLE)
-    if token is not None and not token.strip():
-        msg = f"{TOKEN_VARIABLE} is empty, so no client would get in; give it a value, or unset it to have one made"
+    if (given := os.environ.get(TOKEN_VARIABLE)) is None:
+        return None
+    token = given.strip()
+    fault, remedy = (fault_in_header(token), "correct it") if token else ("is empty", "give it a value")
+    if fault:
+        msg = f"{TOKEN_VARIABLE} {fault}, so no client would get in; {remedy}, or unset it to have one made"
         raise CannotRun(msg)
     return token
 

@@ -180,6 +180,29 @@ class TestToken:
             " made\n"
         )
 
+    @pytest.mark.parametrize("value", ["t\xf6k", "to\nken", "\udcff"], ids=["letter", "line end", "byte"])
+    def test_a_token_that_no_client_can_send_is_refused_at_the_start_and_not_shown(
+        self, tmp_path: Path, value: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve_port", lambda *_: None)
+        ran = run("mcp", "--http=8123", f"--storage={tmp_path}", "--", *TINY, env={TOKEN_VARIABLE: value})
+
+        assert ran.exit_code == 2
+        assert ran.stderr == (
+            f"coatcheck: {TOKEN_VARIABLE} holds a line end, another control character or a letter that is not ASCII,"
+            " so no client would get in; correct it, or unset it to have one made\n"
+        )
+
+    def test_a_token_from_a_file_lets_a_client_in_that_sends_it_without_the_line_end(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        served: list[str | None] = []
+        monkeypatch.setattr("coatcheck.cli.mcp_command._listener", lambda _: object())
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve_port", lambda *given: served.append(given[-1]))
+        run("mcp", "--http=8123", f"--storage={tmp_path}", "--", *TINY, env={TOKEN_VARIABLE: "token\r\n"})
+
+        assert served == ["token"]
+
 
 @pytest.mark.parametrize("option", ["--scope", "--storage", "--name"])
 def test_an_empty_option_is_refused_at_the_start(tmp_path: Path, option: str) -> None:
