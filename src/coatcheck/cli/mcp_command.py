@@ -468,7 +468,7 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
     Servers may print many such lines, and the error would repeat each of them.
     """
-    if record.name.startswith("mcp.") and record.exc_info:
+    if (record.name.startswith("mcp.") or record.name == "client") and record.exc_info:  # "client": its sessions
         with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors
             error, said = record.exc_info[1], record.getMessage()
             is_whole = error is None or said.startswith(("Failed to parse", "Error parsing"))

@@ -39,14 +39,18 @@ if TYPE_CHECKING:
 
 LOGGING = """
 import logging
+from mcp.client import session, stdio
+from mcp.server import runner
 from coatcheck.cli.mcp_command import _say_on_stderr
 
 _say_on_stderr()
-for name, words in (("mcp.client.stdio", "Failed to parse a %s"), ("mcp.server.runner", "handler for %r raised")):
+for module, words in (
+    (stdio, "Failed to parse a %s"), (runner, "handler for %r raised"), (session, "Failed to validate %s")
+):
     try:
         raise KeyError("why")
     except KeyError:
-        logging.getLogger(name).exception(words, "line")
+        module.logger.exception(words, "line")
 logging.shutdown()
 """
 UNPRINTABLE = """
@@ -243,6 +247,7 @@ def test_a_log_of_the_library_keeps_its_error_without_a_traceback() -> None:
     assert said.decode().splitlines() == [
         "coatcheck: Failed to parse a line",
         "coatcheck: handler for 'line' raised: KeyError: 'why'",
+        "coatcheck: Failed to validate line: KeyError: 'why'",
     ]
 
 
