@@ -338,6 +338,8 @@ class Link:
             self.close()
             raise self._end(unsent=is_refused) from None
         except ValidationError as error:
+            if (whole := _with_content(error)) is not None:
+                return whole
             msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
         return result
@@ -481,6 +483,19 @@ class Link:
     def _latest(self) -> ServerRequestContext[Any, Any] | None:
         """Return the client's latest request that still runs: most likely the one that the server speaks about."""
         return next(reversed(self._in_flight.values()), None)
+
+
+def _with_content(error: ValidationError) -> dict[str, Any] | None:
+    """Return a result of a tool with empty content if only that is missing; None if anything else is wrong.
+
+    The protocol wants it, but servers leave it out beside structured content, and the clients of MCP's own TypeScript
+    package read such results.
+    """
+    match error.errors(include_url=False):
+        case [{"type": "missing", "loc": ("content",), "input": dict() as result}]:
+            return {**result, "content": []}
+        case _:
+            return None
 
 
 def _start_failure(name: str, error: Exception | None, seconds: float) -> MCPError:

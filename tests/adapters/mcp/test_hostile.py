@@ -161,6 +161,7 @@ async def test_others_get_their_turn_between_two_messages_of_a_batch() -> None:
 
 WRONG = {
     "content that is no list": answer('{"content":{"type":"text"}}'),
+    "no content and structured content that is a list": answer('{"structuredContent":[1]}'),
     "content that is null": answer('{"content":null}'),
     "content without a type": answer('{"content":[{"text":"x"}]}'),
     "text that is a number": answer('{"content":[{"type":"text","text":7}]}'),
@@ -172,6 +173,12 @@ def test_an_answer_that_the_protocol_forbids_is_an_error_that_names_the_server(c
     error = say(client, line)["error"]
     assert error["message"].startswith("the MCP server raw answered tools/call with what the protocol does not allow")
     assert client.said(say(client, GOOD)) == "fine"
+
+
+def test_a_result_without_content_passes_as_clients_read_it_without_a_proxy(client: Process) -> None:
+    structured = say(client, answer('{"structuredContent":{"a":1},"isError":false}'))["result"]
+    assert structured == {"structuredContent": {"a": 1}, "isError": False, "content": []}
+    assert say(client, answer("{}"))["result"] == {"content": []}
 
 
 UNREADABLE = {
