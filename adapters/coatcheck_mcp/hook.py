@@ -7,7 +7,7 @@ inside it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping  # noqa: TC003 - of the fields of a dataclass
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,9 @@ logger = logging.getLogger("coatcheck_mcp")
 DECLARED_SIZE = "anthropic/maxResultSizeChars"
 """What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""
 
+APPS = "io.modelcontextprotocol/ui"
+"""The extension of clients that show user interfaces of servers (MCP Apps)."""
+
 MAX_DECLARED = 500_000
 """Characters. Claude Code respects the mark up to this; more would let a server undo the user's limit."""
 
@@ -58,6 +61,9 @@ class Call:
 
     tool_meta: Mapping[str, Any] = field(default_factory=dict)
     """The ``_meta`` of the tool's definition."""
+
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    """What the client can do."""
 
     scope: Scope | Exception | None = None
     """The scope that the user chose; an error where nobody can know whom a result is for."""
@@ -84,6 +90,8 @@ class _Delivery(Delivery[Result]):
 
     def look(self) -> Sequence[Batch]:
         call, error = self.call, bool(self.raw.get("isError"))
+        if _is_for_app(call):
+            return ()
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
         # Links and annotations are for the client, which may show them to the model: the hard limit holds for them too.
         whole = is_too_large_beside(self.raw, self.offloader)
@@ -156,6 +164,16 @@ def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None
     A client that validates against the schema would refuse a result without structured content.
     """
     return not isinstance(policy or policy_of(tool_name, offloader.settings), Never)
+
+
+def _is_for_app(call: Call) -> bool:
+    """Return whether a user interface of the server gets the result, and no model: models are not offered such tools.
+
+    A client that shows no such interfaces offers its model every tool.
+    """
+    extensions, ui = call.capabilities.get("extensions"), call.tool_meta.get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
+    return isinstance(extensions, Mapping) and APPS in extensions and visibility == ["app"]
 
 
 def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | None:

@@ -23,7 +23,7 @@ from mcp import MCPError
 from pydantic import TypeAdapter
 
 from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
-from coatcheck_mcp.hook import Call, exceeds_hard_limit, logger, may_leave, offload_result
+from coatcheck_mcp.hook import APPS, Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name, is_retrieval_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope, working_folder
 
@@ -172,6 +172,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
             arguments=message.arguments or {},
             meta=(ctx.request_context and ctx.request_context.meta) or {},
             tool_meta=(tool and tool.meta) or {},
+            capabilities={"extensions": {APPS: {}}} if ctx.client_supports_extension(APPS) else {},
             scope=scope,
             identity=identity,
             retrieval_tool=retrieval_tool,

@@ -440,6 +440,7 @@ class Proxy:
             arguments=params.arguments or {},
             meta=(ctx.params or {}).get("_meta") or {},
             tool_meta=tool_meta,
+            capabilities=self._seat(ctx).client.capabilities,
             scope=self._scope,
             identity=identity,
             policy=self._policy_of(tool_name),

@@ -19,11 +19,13 @@ from fastmcp.server.middleware.error_handling import ErrorHandlingMiddleware
 from fastmcp.tools.base import ToolResult
 from fastmcp.utilities.types import Image
 from mcp import MCPError
+from mcp.client.extension import advertise
 from mcp_types import CreateTaskResult, Request, Task, TextContent
 from pydantic import TypeAdapter
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
+from coatcheck_mcp.hook import APPS
 from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
 from tests.adapters.mcp.test_http import serving
 
@@ -149,6 +151,14 @@ async def test_a_tool_that_calls_another_gets_what_that_returned() -> None:
 async def test_a_client_may_ask_to_keep_a_result() -> None:
     async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
         assert (await client.call_tool("log", meta={"coatcheck": "keep"})).content[0].text == LOG
+
+
+@pytest.mark.parametrize("shows_apps", [False, True])
+async def test_a_result_for_an_app_stays_if_the_client_shows_apps(shows_apps: bool) -> None:
+    server = server_with(OffloadMiddleware(InMemoryStorage()))
+    server.tool(lambda: LOG, name="for_the_app", meta={"ui": {"visibility": ["app"]}})
+    async with Client(server, extensions=[advertise(APPS)] if shows_apps else []) as client:
+        assert bool(offloaded_references(await client.call_tool("for_the_app"))) is not shows_apps
 
 
 @pytest.mark.parametrize("has_the_name", [False, True])

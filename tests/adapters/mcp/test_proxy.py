@@ -13,10 +13,12 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp.client import passed_on
+from coatcheck_mcp.hook import APPS
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
 
 if TYPE_CHECKING:
@@ -238,6 +240,24 @@ class TestWhatLeaves:
             assert not offloaded_references(await call(client, "declared"))
         async with client_of(Everything(), policies={"declared": OverTokens(100)}) as client:
             assert offloaded_references(await call(client, "declared"))
+
+    @pytest.mark.parametrize("mode", ["legacy", "auto"])
+    @pytest.mark.parametrize(
+        ("visibility", "shows_apps", "stays"),
+        [(["app"], True, True), (["app"], False, False), (["model", "app"], True, False), ("app", True, False)],
+    )
+    async def test_a_result_for_an_app_stays_at_any_size_if_the_client_shows_apps_and_its_model_no_such_tool(
+        self, mode: str, visibility: Any, shows_apps: bool, stays: bool
+    ) -> None:
+        server = Everything()
+        meta = {"ui": {"visibility": visibility}}
+        server.tools = [types.Tool(name="both", input_schema={"type": "object"}, _meta=meta)]
+        proxy = Proxy(server.upstream(), InMemoryStorage(), max_result_tokens=100, max_inline_tokens=200)
+        extensions = [advertise(APPS)] if shows_apps else []
+        async with client_of({}, proxy=proxy, mode=mode, extensions=extensions) as client:
+            result = await call(client, "both")
+        assert (result.get("structuredContent") == OTHER) is stays
+        assert bool(offloaded_references(result)) is not stays
 
     async def test_a_client_may_ask_to_keep_a_result(self) -> None:
         async with client_of(Everything()) as client:
