@@ -21,6 +21,7 @@ from mcp import MCPError
 
 from coatcheck import InMemoryStorage
 from coatcheck.cli.mcp_command import _headers as headers_of
+from coatcheck.cli.mcp_command import _token as given_token
 from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
 from tests.adapters.mcp.servers import Everything, FailsToStart, client_of
 from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
@@ -193,15 +194,11 @@ class TestToken:
             " so no client would get in; correct it, or unset it to have one made\n"
         )
 
-    def test_a_token_from_a_file_lets_a_client_in_that_sends_it_without_the_line_end(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_token_from_a_file_is_taken_without_the_line_end_that_no_header_holds(
+        self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        served: list[str | None] = []
-        monkeypatch.setattr("coatcheck.cli.mcp_command._listener", lambda _: object())
-        monkeypatch.setattr("coatcheck.cli.mcp_command._serve_port", lambda *given: served.append(given[-1]))
-        run("mcp", "--http=8123", f"--storage={tmp_path}", "--", *TINY, env={TOKEN_VARIABLE: "token\r\n"})
-
-        assert served == ["token"]
+        monkeypatch.setenv(TOKEN_VARIABLE, "token\r\n")
+        assert given_token() == "token"
 
 
 @pytest.mark.parametrize("option", ["--scope", "--storage", "--name"])
