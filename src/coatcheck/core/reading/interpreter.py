@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import jmespath
+from jmespath import ast
 from jmespath.exceptions import JMESPathError, JMESPathTypeError
 from jmespath.functions import Functions
+from jmespath.parser import Parser
 from jmespath.visitor import Options, TreeInterpreter
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -67,7 +68,7 @@ class Evaluator:
 
         """
         try:
-            self._parsed: ParsedResult = jmespath.compile(_quote_bare_literals(query))
+            self._parsed: ParsedResult = _Parser().parse(_quote_bare_literals(query))
         except RecursionError:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except (JMESPathError, LookupError, TypeError, AttributeError) as error:
@@ -115,6 +116,19 @@ def check_size(value: object) -> None:
         _Meter(MAX_RESULT_UNITS).charge_walk(value)
     except TypeError as error:
         raise InvalidRequest(wording.invalid_query(str(error))) from None
+
+
+class _Parser(Parser):
+    """JMESPath's parser, with all that follows ``a.*`` applied to each value, as it is after ``*`` and ``a[*]``."""
+
+    _CACHE: ClassVar[dict[str, ParsedResult]] = {}  # not the library's, which holds what it parses itself
+
+    def _token_led_dot(self: Any, left: Any) -> Any:  # noqa: ANN401 - the stubs declare none of this
+        if self._current_token() != "star":
+            return super()._token_led_dot(left)  # type: ignore[misc]  # nor this
+        self._advance()
+        # The library gives the power of a dot, so that a.*.b.c asks the list of all b for c, and gets null.
+        return ast.value_projection(left, self._parse_projection_rhs(self.BINDING_POWER["star"]))
 
 
 class _Meter:
