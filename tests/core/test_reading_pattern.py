@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import scan
+from coatcheck.core.reading import scan, search, wording
 from coatcheck.core.reading.pattern import Matcher, compile_pattern
 from tests.core.reading_driver import attempt, shown, stored
 from tests.core.strategies import texts
@@ -95,6 +95,64 @@ def test_a_pattern_whose_text_is_not_in_the_content_stays_a_regular_expression(p
 
     assert answer.matches == matches
     assert "literal text" not in answer.text
+
+
+ESCAPED = r"""
+{"name": "caf\u00e9 \u5bff\u53f8 \ud83c\udf63", "url": "https:\/\/example.com\/a", "said": "he said \"no\""}
+{"name":"compact","log":"{\"error\": \"E449\"}","tag":"\u003cb\u003e Tom \u0026 Jerry"}
+<li class="x">R&amp;D &lt;new&gt; caf&#233; don&#39;t</li>
+"""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    [
+        ("café 寿司 🍣", 2),
+        ("CAFÉ", None),
+        ("(?i)CAFÉ 寿", 2),
+        ("寿.*🍣", 2),
+        ("é? 寿+", 2),
+        ("https://example.com/a", 2),
+        (r"example\.com\/a\"", 2),
+        ('he said "no"', 2),
+        ('"name" : "caf', 2),
+        ('"name": "compact"', 3),
+        ('"error": "E449"', 3),
+        ('"error":"E4[0-9]+"', 3),
+        ("<b> Tom & Jerry", 3),
+        ("R&D <new> café don't", 4),
+        ("R&D (?P<what><new>)", 4),
+        ("(R&D <new>)", 4),
+    ],
+)
+def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None) -> None:
+    answer = stored(ESCAPED).ask(pattern=pattern, context_lines=0)
+    if line is None:
+        assert answer.matches == 0
+        return
+    header, note, _, row = answer.text.split("\n")
+
+    assert header == f"[1 match for /{pattern}/]"
+    assert note == wording.FOUND_ESCAPED
+    assert row.startswith(f"> {line}| ")
+
+
+@pytest.mark.parametrize("pattern", ['"name": "tea"', "thé", "a/b", r"\QR&D\E.", "É{900}{9}", '"' * 1_000])
+def test_what_is_in_the_content_in_no_form_is_not_found(pattern: str) -> None:
+    assert stored(ESCAPED).ask(pattern=pattern).matches == 0
+
+
+def test_a_form_of_a_pattern_that_would_take_too_long_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MAX_WORK", compile_pattern("café").size * len(ESCAPED.encode()))
+
+    assert stored(ESCAPED).ask(pattern="café").matches == 0
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"), [(r"\u5bff", 1), (r"[\u4e00-\u9fff]+", 1), (r"\\u5bff", 0), (r"\u5b", 0)]
+)
+def test_a_code_point_may_be_written_as_in_json_and_python(pattern: str, matches: int) -> None:
+    assert stored("one\n寿司\n").ask(pattern=pattern).matches == matches
 
 
 def test_a_regular_expression_that_matches_is_not_searched_as_text() -> None:

@@ -3,26 +3,30 @@ r"""The search engine: RE2 in one small typed class, and how to treat patterns t
 A pattern comes from a model, so it must run in linear time; RE2 does, at the price of look-around and
 back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
 regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. So is text that a model copies without
-escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. No other module imports ``re2``,
-which has no type stubs.
+escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. And a preview shows the values of
+JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``, ``https:\/\/``, ``R&amp;D``): a
+pattern that finds nothing is searched in those forms too. No other module imports ``re2``, which has no type stubs.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import re2
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 __all__ = (
     "Matcher",
-    "as_plain_text",
     "asks_for_carriage_return",
     "compile_pattern",
     "needs_more_than_ascii",
+    "other_readings",
 )
 
 MAX_REPEAT = 1_000
@@ -45,6 +49,7 @@ _OPERATORS = ("invalid perl operator", "invalid escape sequence")
 _REWRITTEN = {r"\Z": r"\z", r"\C": "."}
 r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
 
+_ESCAPE = re.compile(r"\\u(?P<code>[0-9a-fA-F]{4})|\\.", re.DOTALL)
 _ASCII_ONLY = re.compile(r"\\[bwW]")
 _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
 """What may keep a regular expression from matching its own text. A dot does not."""
@@ -54,6 +59,20 @@ _GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
+_PART = re.compile(r'"[ ]*:[ ]*|\(\?P?<\w+>|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.', re.DOTALL)
+"""The parts of a pattern that are written in one form or another as a whole: the end of a JSON name with its colon, the
+beginning of a named group, an escape, a class of characters, or one character."""
+
+_ESCAPED = {
+    '"': r'(?:\\*"|\\u0022|&quot;)',
+    "'": r"(?:'|\\u0027|&apos;|&#0?39;)",
+    "/": r"\\*/",
+    "&": r"(?:&(?:amp;)?|\\u0026)",
+    "<": r"(?:<|\\u003[cC]|&lt;)",
+    ">": r"(?:>|\\u003[eE]|&gt;)",
+}
+"""How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes."""
+
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
 
@@ -61,14 +80,15 @@ _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
 class Matcher:
     """A compiled pattern that finds its matches in bytes, one at a time. No match ever contains a line end."""
 
-    def __init__(self, pattern: str, *, literal: str | None = None) -> None:
-        """Compile ``pattern``; as plain text if ``literal`` tells the model why.
+    def __init__(self, pattern: str, *, literal: str | None = None, note: str | None = None) -> None:
+        """Compile ``pattern``; as plain text if ``literal`` tells the model why. ``note`` tells it anything else.
 
         Raises:
             ValueError: RE2 refuses the pattern. The message is RE2's.
 
         """
         self.literal = literal
+        self.note = literal or note
         options = re2.Options()
         options.log_errors = False  # it would write to stderr
         options.never_nl = True
@@ -93,7 +113,7 @@ def compile_pattern(pattern: str) -> Matcher:
         InvalidRequest: it uses what RE2 cannot do. The message names the construct and says what to do instead.
 
     """
-    rewritten = re.sub(r"\\.", lambda found: _REWRITTEN.get(found[0], found[0]), pattern, flags=re.DOTALL)
+    rewritten = _rewrite(pattern)
     try:
         matcher = Matcher(rewritten)
     except ValueError as error:
@@ -106,14 +126,64 @@ def compile_pattern(pattern: str) -> Matcher:
         return matcher  # ".*(?i)+" is fine, "(?i)+" is not
 
 
-def as_plain_text(pattern: str, *, found_any: bool) -> Matcher | None:
-    """Return a matcher for the text of a regular expression, or None if that can tell no more than the expression did.
+def _rewrite(pattern: str) -> str:
+    """Return ``pattern`` with its escapes as RE2 knows them."""
 
-    ``found_any`` is whether the expression matched a line. It tells nothing where it matched none, or every one.
+    def rewritten(escape: re.Match[str]) -> str:
+        return rf"\x{{{escape['code']}}}" if escape["code"] else _REWRITTEN.get(escape[0], escape[0])
+
+    return _ESCAPE.sub(rewritten, pattern)
+
+
+def other_readings(pattern: str, matcher: Matcher, *, found_any: bool) -> Iterator[Matcher]:
+    """Yield what else a pattern may mean, where ``matcher`` told nothing: it matched no line or, empty, every one.
+
+    ``found_any`` is whether it matched a line.
     """
-    if _SIGNS.search(pattern) is None or (found_any and not _matches_every_line(pattern)):
-        return None
-    return Matcher(pattern, literal=wording.MATCHES_EVERY_LINE if found_any else wording.MATCHES_NO_LINE)
+    if matcher.literal is None and _SIGNS.search(pattern) is not None:
+        if not found_any:
+            yield Matcher(pattern, literal=wording.MATCHES_NO_LINE)
+        elif _matches_every_line(pattern):
+            yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
+    escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None)
+    if escaped is not None:
+        yield escaped
+
+
+def _escaped(pattern: str, *, is_text: bool) -> Matcher | None:
+    """Return a matcher for ``pattern`` as JSON, XML or HTML may write it; None if that is no other way.
+
+    ``is_text`` is whether it is no regular expression.
+    """
+    plain, both = _SIGNS.sub(r"\\\g<0>", pattern).replace(".", r"\."), "(?i" in pattern
+    regex = _without_surroundings(_rewrite(pattern))
+    forms = [plain] if is_text or r"\Q" in pattern else [*dict.fromkeys((regex, plain))]
+    written = ["".join(_written(part[0], both_cases=both) for part in _PART.finditer(form)) for form in forms]
+    try:
+        return None if written == forms else Matcher("|".join(written), note=wording.FOUND_ESCAPED)
+    except ValueError:
+        return None  # too large
+
+
+def _written(part: str, *, both_cases: bool) -> str:
+    """Return a regular expression for all forms of one part of a pattern."""
+    if part[0] == '"' and part != '"':
+        return _ESCAPED['"'] + r"\s*:\s*"
+    character = part.removeprefix("\\")
+    if len(character) != 1 or (character.isascii() and character not in _ESCAPED):
+        return part
+    if character in _ESCAPED:
+        return _ESCAPED[character]
+    cases = {character, character.lower(), character.upper()} if both_cases else {character}
+    return f"(?:{'|'.join(form for case in sorted(cases) for form in _forms(case))})"
+
+
+def _forms(characters: str) -> Iterator[str]:
+    """Yield a character as it is, and escaped as in JSON and as in HTML."""
+    yield characters
+    units = characters.encode("utf-16-be", "surrogatepass")
+    yield "(?i:" + "".join(rf"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")"
+    yield "".join(f"&#(?:{ord(each)}|(?i:x{ord(each):x}));" for each in characters)
 
 
 def _matches_every_line(pattern: str) -> bool:

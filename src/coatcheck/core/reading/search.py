@@ -17,10 +17,10 @@ from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import (
     Matcher,
-    as_plain_text,
     asks_for_carriage_return,
     compile_pattern,
     needs_more_than_ascii,
+    other_readings,
 )
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
@@ -95,8 +95,8 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         origin = walk.place
     find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
     found = yield from find(matcher)
-    if not matcher.literal and (not found.count or "|" in pattern):
-        matcher, found = yield from _or_as_text(matcher, found, pattern, find)
+    if not found.count or "|" in pattern:
+        matcher, found = yield from _or_otherwise(matcher, found, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
         reasons = () if matcher.literal else _reasons(pattern, found)
@@ -105,18 +105,19 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
 
 
-def _or_as_text(
+def _or_otherwise(
     matcher: Matcher, found: _Found, pattern: str, find: Callable[[Matcher], Steps[_Found]]
 ) -> Steps[tuple[Matcher, _Found]]:
-    """Search for the text of a regular expression, if that found nothing or every line; return what tells more.
+    """Search for what else a pattern may mean, if it found nothing or every line; return what tells more.
 
-    Models copy text from the content without escaping it.
+    Models copy text from the content without escaping it, and from a preview, which shows JSON and HTML unescaped.
     """
-    text = as_plain_text(pattern, found_any=found.count > 0)
-    if text is None:
-        return matcher, found
-    as_text = yield from find(text)
-    return (text, as_text) if as_text.count else (matcher, found)
+    for other in other_readings(pattern, matcher, found_any=found.count > 0):
+        if other.size * min(scan.WINDOW, found.stop - found.start) <= MAX_WORK:
+            otherwise = yield from find(other)
+            if otherwise.count:
+                return other, otherwise
+    return matcher, found
 
 
 def _reasons(pattern: str, found: _Found) -> Iterator[str]:
@@ -420,7 +421,7 @@ class _Report:
         elif shown and (found.before or shown < len(found.hits) or found.next_character is not None):
             part = found.before + 1, found.before + shown
         head = wording.matches_header(count, pattern, lines=found.lines, shown=part)
-        return f"{head}\n{self.matcher.literal}" if self.matcher.literal else head
+        return f"{head}\n{self.matcher.note}" if self.matcher.note else head
 
     def _rest(self, shown: int) -> dict[str, object] | None:
         """Return the arguments of the call that shows the matches after the first ``shown`` ones."""

@@ -233,6 +233,10 @@ MATCHES_EVERY_LINE = (
 """The same of a pattern that begins or ends with ``|``."""
 
 
+FOUND_ESCAPED = r"[found only as JSON or HTML writes it: with \" \/ \u00e9 &amp; or other spaces at a colon]"
+"""Says that the content has only another form of the pattern, one that means the same there."""
+
+
 def no_matches(
     pattern: str, lines: tuple[int, int] | None, searched: int, *, literal: str | None, reasons: Iterable[str] = ()
 ) -> str:
