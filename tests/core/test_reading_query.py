@@ -274,6 +274,80 @@ def test_what_follows_a_star_is_asked_of_each_value(query: str, result: object) 
     assert Evaluator(query).search(spec) == result
 
 
+# -- comparisons that are not what a model means
+
+FILMS = [
+    {"title": "A", "rating": "R", "score": 8, "seen": True},
+    {"title": "B", "rating": "PG", "score": 6, "seen": False},
+    {"title": "C", "score": 4, "seen": False},
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "result", "note"),
+    [
+        ('[?rating == "R"].title', '[\n"A"\n]', "; 'R' taken as text: no field has that name]"),
+        ('length([?rating == "R"])', "1", "'R' taken as text"),
+        ('length([?rating != "R"])', "2", "'R' taken as text"),
+        ("[?rating == PG].title | [0]", "B", "'PG' taken as text"),
+        ('[?rating == "PG" && title == "B"].score', "[\n6\n]", "'PG' taken as text: no field has that name; 'B' taken"),
+        ('[?contains(title, "C")].score', "[\n4\n]", "'C' taken as text"),
+        ('length([?kind == "R"])', "0", "; kind was null in every comparison: check the field names]"),
+        ("length([?kind == 'R'])", "0", "; kind was null in every comparison"),
+        ("length([?a.kind == 'R'])", "0", "; a.kind was null in every comparison"),
+        ("length([?score > '5'])", "0", "; text was compared with what is no text: write numbers and booleans in"),
+        ("length([?seen == 'true'])", "0", "; text was compared with what is no text"),
+        ("length([?rating == `5`])", "0", "; a number was compared with text only: write text in single quotes ('9')]"),
+        ("length([?'score' > `5`])", "0", "; 'score' is text: name a field in double quotes]"),
+    ],
+)
+def test_a_comparison_with_the_wrong_quotes_says_so(query: str, result: str, note: str) -> None:
+    for text in (json.dumps(FILMS), "".join(f"{json.dumps(film)}\n" for film in FILMS)):
+        answer = stored(text).ask(query=query)
+
+        assert body(answer) == result
+        assert note in answer.text.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("length([?rating == null])", "1"),
+        ("length([?rating != null])", "2"),
+        ("length([?rating == `null`])", "1"),
+        ("length([?seen == true])", "1"),
+        ("length([?seen == false])", "2"),
+        ("length([?rating == title])", "0"),
+        ("length([?score > `5` && rating == 'R'])", "1"),
+        ("length([?score == `9` || rating == 'X'])", "0"),
+        ("length([?contains(title, 'A')])", "1"),
+        ("length([?contains(title, score)])", "0"),
+    ],
+)
+def test_a_comparison_that_makes_sense_gets_no_note(query: str, result: str) -> None:
+    answer = stored(json.dumps(FILMS)).ask(query=query)
+
+    assert answer.text == f"[Result of query '{query}': number, 1 characters]\n{result}\n[End of result]"
+
+
+def test_a_field_may_have_the_name_of_a_literal() -> None:
+    assert body(stored('[{"a": 1, "true": 1}, {"a": true, "true": 1}]').ask(query="[?a == true].a")) == "[\n1\n]"
+
+
+def test_a_query_that_gives_null_says_which_comparison_may_be_why() -> None:
+    assert stored(json.dumps(FILMS)).ask(query="[?kind == 'R'] | [0]").text == (
+        "[Query '[?kind == 'R'] | [0]' matched nothing (null)" + wording.always_null("kind") + "]"
+    )
+
+
+@pytest.mark.parametrize("function", ["sort_by", "max_by", "min_by"])
+def test_ordering_by_a_constant_is_refused(function: str) -> None:
+    with pytest.raises(
+        InvalidRequest, match=rf"{function}\(\) orders by 'score', a text: name a field in double quotes"
+    ):
+        stored(json.dumps(FILMS)).ask(query=f"{function}(@, &'score')")
+
+
 # -- hostile queries: no clock, but each of them would take minutes or gigabytes
 
 

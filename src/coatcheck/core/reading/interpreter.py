@@ -2,13 +2,17 @@
 
 A query of 200 characters can build a value of a billion nodes by naming the same part again and again
 (``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
-each step costs one unit, and walking through a value costs its size. Only evaluating belongs here.
+each step costs one unit, and walking through a value costs its size.
+
+What a query compares is noted. Where a comparison can never be true, or is true of every item that lacks a field, the
+model used the wrong quotes or a wrong name, and reads that next to the result. Only evaluating belongs here.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jmespath import ast
@@ -23,6 +27,8 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jmespath.parser import ParsedResult
 
 __all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "TooMuchWork", "check_size")
@@ -44,6 +50,9 @@ differ, which takes as long as a step only if they share a thousand characters."
 _UNITS_OF_A_MISMATCH = 20
 """What a function costs if it refuses its argument: an exception takes as long as this many steps, and on JSON Lines
 every line may raise one."""
+
+_WORDS = {"true": True, "false": False}
+"""What models write without backticks. Where no field has such a name, the literal is meant."""
 
 _END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
@@ -73,12 +82,29 @@ class Evaluator:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except (JMESPathError, LookupError, TypeError, AttributeError) as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        self._compared = _Compared()
         self.start_afresh()
 
     def start_afresh(self) -> None:
         """Give the query its whole budget again."""
         self._meter = _Meter(MAX_UNITS)
-        self._interpreter = _Interpreter(self._meter)
+        self._interpreter = _Interpreter(self._meter, self._compared)
+
+    def take_fields_as_text(self) -> bool:
+        """Start afresh with each right side of a comparison taken as text if it named a field that was never there.
+
+        Models write text in double quotes, as in Python. Then the field is null, and every item without the left field
+        matches. Return whether there was such a text.
+        """
+        if not self._compared.take_as_text():
+            return False
+        self.start_afresh()
+        return True
+
+    @property
+    def notes(self) -> str:
+        """What is likely to be wrong in the comparisons, for the header of the result."""
+        return "".join(self._compared.notes())
 
     def search(self, value: object) -> object:
         """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
@@ -165,6 +191,65 @@ class _Meter:
         self.charge(spent)
 
 
+@dataclass(slots=True)
+class _Compared:
+    """What a query has compared, by node: the kinds of value that both sides had together."""
+
+    kinds: dict[int, tuple[Any, set[tuple[str, str]]]] = field(default_factory=dict)
+    texts: dict[int, str] = field(default_factory=dict)
+    """The field names that are taken as text, by node."""
+
+    def see(self, node: Any, left: object, right: object) -> None:  # noqa: ANN401 - a node of the parsed query
+        self.kinds.setdefault(id(node), (node, set()))[1].add((_kind(left), _kind(right)))
+
+    def take_as_text(self) -> bool:
+        found = {
+            id(right): right["value"]
+            for (left, _), (right, kinds) in self._sides()
+            if right["type"] == "field" and kinds == {"null"} and left["type"] != "literal" and not _names_null(right)
+        }
+        if found:
+            self.texts.update(found)
+            self.kinds.clear()
+        return bool(found)
+
+    def notes(self) -> Iterator[str]:
+        yield from map(wording.taken_as_text, dict.fromkeys(self.texts.values()))
+        for left, right in self._sides():
+            for (node, kinds), (other, others) in ((left, right), (right, left)):
+                name = _name(node)
+                if name is not None and kinds == {"null"} and not _names_null(other):
+                    yield wording.always_null(name)
+                elif node["type"] == "literal":
+                    yield from _of_another_kind(node["value"], other, others - {"null"})
+
+    def _sides(self) -> Iterator[tuple[tuple[Any, set[str]], tuple[Any, set[str]]]]:
+        for node, pairs in self.kinds.values():
+            left, right = node["children"]
+            yield (left, {kind for kind, _ in pairs}), (right, {kind for _, kind in pairs})
+
+
+def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[str]:  # noqa: ANN401
+    """Yield what to write if a literal never had the kind of what it was compared with."""
+    kind = _kind(value)
+    if kind == "text" and others and others <= {"number", "boolean"}:
+        yield wording.text_is_no_field(str(value)) if other["type"] == "literal" else wording.NO_TEXTS
+    elif kind == "number" and others == {"text"} and other["type"] != "literal":
+        yield wording.ONLY_TEXTS
+
+
+def _names_null(node: Any) -> bool:  # noqa: ANN401 - a node of the parsed query
+    return node.get("value", "") in {None, "null"}
+
+
+def _name(node: Any) -> str | None:  # noqa: ANN401
+    """Return the path that ``node`` is, or None if it is anything else."""
+    if node["type"] == "field":
+        return None if _names_null(node) else str(node["value"])
+    names = [_name(child) for child in node["children"]] if node["type"] == "subexpression" else []
+    return ".".join(name for name in names if name) or None
+
+
 class _Functions(Functions):
     """JMESPath's functions, each paid for before it is called."""
 
@@ -190,6 +275,8 @@ class _Functions(Functions):
 
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
         """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid for when it is made."""
+        if expref.expression["type"] == "literal":
+            raise InvalidRequest(wording.constant_key(function_name, str(expref.expression["value"])))
         key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
 
         def key(item: object) -> object:
@@ -214,22 +301,40 @@ class _Functions(Functions):
 class _Interpreter(TreeInterpreter):
     """JMESPath's interpreter, each step paid for before it is taken."""
 
-    def __init__(self, meter: _Meter) -> None:
+    def __init__(self, meter: _Meter, compared: _Compared) -> None:
         super().__init__(Options(custom_functions=_Functions(meter)))
         self._meter = meter
+        self._compared = compared
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as the base declares it
         self._meter.charge(1)
         return super().visit(node, *args, **kwargs)
 
     def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        left, right = (self.visit(child, value) for child in node["children"])
+        left, right = (self._operand(child, value) for child in node["children"])
+        self._compared.see(node, left, right)
         compare = self.COMPARATOR_FUNC[node["value"]]
         self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
         # For a number and a string, the library raises, although the language says null.
-        return compare(left, right) if _kind(left) == _kind(right) != "other" else None
+        return compare(left, right) if _kind(left) == _kind(right) in {"text", "number"} else None
+
+    def visit_function_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        if node["value"] != "contains" or len(node["children"]) != 2:  # noqa: PLR2004 - the text and what to find in it
+            return super().visit_function_expression(node, value)
+        arguments = [self._operand(child, value) for child in node["children"]]
+        self._compared.see(node, *arguments)
+        if isinstance(arguments[0], str) and not isinstance(arguments[1], str):
+            return False  # the library raises, although the language says false
+        return self._functions.call_function("contains", arguments)  # type: ignore[attr-defined]  # not in the stubs
+
+    def _operand(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        """Return what is compared; the text or literal that a name must mean if there is no such field."""
+        if id(node) in self._compared.texts:
+            return node["value"]
+        found = self.visit(node, value)
+        return _WORDS.get(node["value"]) if found is None and node["type"] == "field" else found
 
     def _charge_comparison(self, left: object, right: object) -> None:
         if isinstance(left, (list, dict)) and type(left) is type(right):
@@ -247,9 +352,9 @@ class _Interpreter(TreeInterpreter):
 
 
 def _kind(value: object) -> str:
-    if isinstance(value, str):
-        return "text"
-    return "number" if is_number(value) else "other"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    return "text" if isinstance(value, str) else "number" if is_number(value) else "other"
 
 
 def _type_message(error: JMESPathTypeError) -> str:

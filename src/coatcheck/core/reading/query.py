@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ("read_query",)
 
+MAX_AGAIN = 3
+"""How often a query is evaluated again because it has text in double quotes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Result:
@@ -47,12 +50,15 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
         data += yield from fetch(start, min(source.size, start + MAX_PART))
     items = (yield from orient(source)).items if source.has_items else ()
     try:
-        result = _evaluate(evaluator, data, items)
+        result, rounds = _evaluate(evaluator, data, items), 1
+        while rounds <= MAX_AGAIN and evaluator.take_fields_as_text():  # after &&, one comes to light after the other
+            result, rounds = _evaluate(evaluator, data, items), rounds + 1
     except RecursionError:
         raise InvalidRequest(wording.TOO_DEEP) from None
     if result is None:
-        return Answer(text=wording.nothing_selected(writer.selector(query)), matches=0)
-    return _page(result, query, request.offset or 0, writer)
+        return Answer(text=wording.nothing_selected(writer.selector(query), hint=evaluator.notes), matches=0)
+    hint = evaluator.notes or (wording.NO_ITEMS if result.is_empty else "")
+    return _page(result, query, request.offset or 0, writer, hint=hint)
 
 
 def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Result | None:
@@ -135,9 +141,8 @@ def _kind(value: object) -> str:
     return "text" if isinstance(value, str) else "boolean" if isinstance(value, bool) else "number"
 
 
-def _page(result: _Result, query: str, offset: int, writer: Writer) -> Answer:
+def _page(result: _Result, query: str, offset: int, writer: Writer, *, hint: str) -> Answer:
     text, total = result.text, len(result.text)
-    hint = wording.NO_ITEMS if result.is_empty else ""
     start = resolve_offset(offset, total, "result of the query")
     shown_query = writer.selector(query)
 

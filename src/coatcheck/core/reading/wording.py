@@ -296,9 +296,37 @@ NO_ITEMS = f"; nothing matched, or the list is empty: check the field names. {LI
 """Ends the header of an empty list with the most frequent mistakes, though the list may be empty for good reason."""
 
 
-def nothing_selected(query: str) -> str:
+def taken_as_text(name: str) -> str:
+    """Say that a name that is no field was taken as text."""
+    return f"; '{one_line(name)}' taken as text: no field has that name"
+
+
+def always_null(name: str) -> str:
+    """Say that what a query compared was never there."""
+    return f"; {one_line(name)} was null in every comparison: check the field names"
+
+
+def text_is_no_field(text: str) -> str:
+    """Say that a query compared two constants."""
+    return f"; '{one_line(text)}' is text: name a field in double quotes"
+
+
+NO_TEXTS = "; text was compared with what is no text: write numbers and booleans in backticks (`9`, `true`)"
+"""Ends the header of a result that compared a text with other kinds of value, which are never equal."""
+
+ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
+"""The same the other way round."""
+
+
+def constant_key(function: str, text: str) -> str:
+    """Refuse to order items by a text that is the same for each."""
+    return f"invalid query: {function}() orders by '{one_line(text)}', a text: name a field in double quotes"
+
+
+def nothing_selected(query: str, *, hint: str) -> str:
     """Say that a query gave null."""
-    return f"[Query '{query}' matched nothing (null): check the field names; query 'keys(@)' lists them for an object]"
+    why = hint or ": check the field names; query 'keys(@)' lists them for an object"
+    return f"[Query '{query}' matched nothing (null){why}]"
 
 
 def records_kind(results: int, records: int, what: str) -> str:
