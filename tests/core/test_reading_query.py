@@ -70,8 +70,8 @@ def test_an_empty_list_says_what_may_be_wrong() -> None:
 
     header = answer.text.partition("\n")[0]
     assert header == (
-        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched, or the list is empty:"
-        " check the field names."
+        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched, or the list is empty or has"
+        " null there: check the field names."
         f" {wording.LITERALS}]"
     )
 
@@ -218,10 +218,19 @@ def test_content_above_the_limit_is_refused_with_other_ways() -> None:
     [
         ("a[", "invalid query: Invalid jmespath expression"),
         ("a..b", "invalid query: .*Parse error at column 2"),
-        ("foo(@)", r"invalid query: Unknown function: foo\(\)"),
+        ("foo(@)", r"invalid query: Unknown function: foo\(\)\. JMESPath has only abs, .*, keys, length, .*, values$"),
+        ("x-y.z", r'names such as a-b in double quotes \(x\."a-b"\), and no \$ or dot first$'),
+        ("x['y-z']", r'names such as a-b in double quotes \(x\."a-b"\)'),
+        (".x", "no . or dot first$"),
         ("length(@, @)", "invalid query: Expected 1 argument for function length"),
         ("length(`1`)", r"function length\(\) takes string or array or object, but got number"),
-        ("sum(@)", r"function sum\(\) takes array-number, but got object"),
+        ("sum(@)", r"function sum\(\) takes array-number, but got object\. First leave other .* == 'number'\]$"),
+        (
+            'sum([`"x"`])',
+            r"but got string\. First leave other values out, as in \[\?type\(name\) == 'number'\]$",
+        ),
+        ("contains(b, 'x')", r"takes array or string, but got null\. First leave .* == 'string'\]$"),
+        ("keys(a)", r"takes object, but got array\. First select an item, such as \[0\]$"),
         ("a[::0]", "invalid query: slice step"),
         ("&a", "an expression .* is not a value"),
         ("[&a]", "an expression .* is not a value"),

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from jmespath import ast
-from jmespath.exceptions import JMESPathError, JMESPathTypeError
-from jmespath.functions import Functions
+from jmespath.exceptions import JMESPathError, JMESPathTypeError, UnknownFunctionError
+from jmespath.functions import TYPES_MAP, Functions
 from jmespath.parser import Parser
 from jmespath.visitor import Options, TreeInterpreter
 
@@ -121,7 +121,10 @@ class Evaluator:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
-            mismatch = MismatchedType(wording.invalid_query(_type_message(error)))
+            mismatch = MismatchedType(_type_message(error))
+        except UnknownFunctionError as error:
+            known = sorted(_Functions.FUNCTION_TABLE)
+            raise InvalidRequest(wording.unknown_function(to_valid_unicode(str(error)), known)) from None
         except InvalidRequest:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # JMESPathError is a ValueError
@@ -358,8 +361,9 @@ def _kind(value: object) -> str:
 
 
 def _type_message(error: JMESPathTypeError) -> str:
-    accepted = " or ".join(error.expected_types)
-    return f"function {error.function_name}() takes {accepted}, but got {error.actual_type}"
+    return wording.mismatched(
+        error.function_name, error.expected_types, TYPES_MAP.get(error.actual_type, error.actual_type)
+    )
 
 
 def _quote_bare_literals(query: str) -> str:

@@ -14,7 +14,7 @@ from coatcheck.core import notice
 from coatcheck.core.arguments import OPTIONS, PROPOSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coatcheck.core.retrieved import ListedContent
 
@@ -24,29 +24,38 @@ __all__ = (
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "FOUND_ESCAPED",
     "LISTED",
     "LISTED_IN_PART",
     "LITERALS",
+    "MATCHES_EVERY_LINE",
+    "MATCHES_NO_LINE",
     "MORE_STORED",
     "NOTHING_STORED",
     "NOT_DESCRIBED",
     "NOT_JSON",
     "NO_ITEMS",
+    "NO_TEXTS",
     "NUMBER_TOO_LONG",
+    "ONLY_TEXTS",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "TOO_DEEP",
     "TOO_MUCH_WORK",
+    "always_null",
     "binary",
     "binary_refused",
     "characters_header",
+    "constant_key",
     "invalid_query",
+    "less_context",
     "line_ends_not_searched",
     "lines_header",
     "list_kind",
     "listed",
     "long_line_header",
     "matches_header",
+    "mismatched",
     "more",
     "more_in_short",
     "no_matches",
@@ -61,9 +70,12 @@ __all__ = (
     "result_header",
     "searched_literally",
     "start_beyond",
+    "taken_as_text",
+    "text_is_no_field",
     "too_complex",
     "too_large_to_query",
     "too_small",
+    "unknown_function",
     "unsupported",
 )
 
@@ -292,7 +304,7 @@ def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | No
     return f"[Result of query '{query}': {kind}, {total:,} characters{which}{hint}]"
 
 
-NO_ITEMS = f"; nothing matched, or the list is empty: check the field names. {LITERALS}"
+NO_ITEMS = f"; nothing matched, or the list is empty or has null there: check the field names. {LITERALS}"
 """Ends the header of an empty list with the most frequent mistakes, though the list may be empty for good reason."""
 
 
@@ -325,7 +337,7 @@ def constant_key(function: str, text: str) -> str:
 
 def nothing_selected(query: str, *, hint: str) -> str:
     """Say that a query gave null."""
-    why = hint or ": check the field names; query 'keys(@)' lists them for an object"
+    why = hint or ": check the field names; query 'keys(@)' lists them for an object, 'keys([0])' for a list"
     return f"[Query '{query}' matched nothing (null){why}]"
 
 
@@ -368,4 +380,17 @@ def invalid_query(reason: str) -> str:
     Its last line, a caret below the expression, is left out: the message names what the caret points at.
     """
     named = " ".join(line for line in reason.splitlines() if line.strip() != "^")
-    return f"invalid query: {named}. {LITERALS}, and a path does not begin with $"
+    return f'invalid query: {named}. {LITERALS}, names such as a-b in double quotes (x."a-b"), and no $ or dot first'
+
+
+def unknown_function(reason: str, known: Iterable[str]) -> str:
+    """Refuse a query with a function that JMESPath does not have."""
+    return f"invalid query: {reason}. JMESPath has only {', '.join(known)}"
+
+
+def mismatched(function: str, accepted: Sequence[str], actual: str) -> str:
+    """Refuse a query with a function that got a value of another type than it takes."""
+    wanted = accepted[accepted[0] == "array" and len(accepted) > 1].removeprefix("array-")
+    leave_out = f"leave other values out, as in [?type(name) == '{wanted}']"
+    advice = "select an item, such as [0]" if actual == "array" else leave_out
+    return f"invalid query: function {function}() takes {' or '.join(accepted)}, but got {actual}. First {advice}"
