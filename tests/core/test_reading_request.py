@@ -36,6 +36,9 @@ def test_an_empty_argument_counts_as_not_given(nothing: str | None) -> None:
         ("5-10", (5, 10)),
         ("5:10", (5, 10)),
         (" 5 - 10 ", (5, 10)),
+        ("995-1,234", (995, 1_234)),
+        ("1,236 - 12,997", (1_236, 12_997)),
+        ("1,234,567-", (1_234_567, LAST_LINE)),
         ("5", (5, 5)),
         (5, (5, 5)),
         ("6-", (6, LAST_LINE)),
@@ -51,7 +54,24 @@ def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | No
 
 
 @pytest.mark.parametrize(
-    "given", ["ten", "-20", "1-2-3", "5.0", 5.5, {"from": 1, "to": 2}, [1], [1, 2, 3], b"12", "{broken", "\u0665"]
+    "given",
+    [
+        "ten",
+        "1,234",
+        "5,10",
+        "5,10-20",
+        "1-2,34",
+        "-20",
+        "1-2-3",
+        "5.0",
+        5.5,
+        {"from": 1, "to": 2},
+        [1],
+        [1, 2, 3],
+        b"12",
+        "{broken",
+        "\u0665",
+    ],
 )
 def test_a_malformed_line_range_is_refused_with_the_accepted_forms(given: object) -> None:
     with pytest.raises(InvalidRequest, match='line_range must look like "10-20", "10-" or "10", not '):

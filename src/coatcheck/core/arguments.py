@@ -60,6 +60,8 @@ RANGE_FORMS = '"10-20", "10-" or "10"'
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?=\s*[-:])|(?<=[-:])\s*[0-9]{1,3}(?:,[0-9]{3})+")
+"""A number with commas, as a placeholder writes it; only next to a dash, where it cannot be two numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,7 @@ def _range_ends(name: str, value: object) -> tuple[object, object] | None:
         value = value.strip()
         if not value:
             return None
-        found = _RANGE.fullmatch(value)
+        found = _RANGE.fullmatch(_GROUPED.sub(lambda number: number[0].replace(",", ""), value))
         if found is not None:
             start, dash, end, upto = found.groups()
             return (start, end if dash else start) if upto is None else (None, upto)
