@@ -316,3 +316,28 @@ def test_a_search_for_anything_else_says_nothing_about_line_ends(pattern: str) -
 
     assert answer.matches == 0
     assert "Line ends" not in answer.text
+
+
+def test_a_backspace_means_the_edge_of_a_word() -> None:
+    assert stored("cats\na cat\n").ask(pattern="\bcat\b", context_lines=0).text.endswith("\n> 2| a cat")
+
+
+@pytest.mark.parametrize(("pattern", "hint"), [("/Row 5/i", True), ("/Row/", True), ("/Row", False), ("Row/i", False)])
+def test_a_pattern_between_slashes_that_finds_nothing_is_told_so(pattern: str, hint: bool) -> None:
+    assert (wording.DELIMITERS in stored("row 5\n").ask(pattern=pattern).text) is hint
+
+
+def test_slashes_that_are_in_the_content_are_found() -> None:
+    assert stored("/usr/lib/\n").ask(pattern="/usr/lib/").matches == 1
+
+
+def test_a_search_in_coloured_lines_that_finds_nothing_says_that_they_are_coloured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    coloured = "\x1b[1mdiff --git a b\x1b[m\nplain\n"
+
+    assert wording.COLOURS in stored(coloured).ask(pattern="^diff").text
+    assert wording.COLOURS not in stored(coloured).ask(pattern="diff").text
+    assert wording.COLOURS not in stored(coloured).ask(pattern="^diff", line_range="2-2").text
+    monkeypatch.setattr(scan, "WINDOW", 4)
+    assert wording.COLOURS in stored(coloured).ask(pattern="^diff").text

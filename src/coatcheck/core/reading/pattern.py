@@ -25,6 +25,7 @@ __all__ = (
     "Matcher",
     "asks_for_carriage_return",
     "compile_pattern",
+    "has_delimiters",
     "needs_more_than_ascii",
     "other_readings",
 )
@@ -46,10 +47,11 @@ _REFUSED = (
 """What other engines can do and RE2 cannot: how it looks in a pattern, its name, what to do instead."""
 
 _OPERATORS = ("invalid perl operator", "invalid escape sequence")
-_REWRITTEN = {r"\Z": r"\z", r"\C": "."}
-r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters."""
+_REWRITTEN = {r"\Z": r"\z", r"\C": ".", "\b": r"\b"}
+r"""``\Z`` is Python's name for ``\z``. ``\C`` is one byte in RE2: it would cross line ends and split characters. A
+backspace is what a model sends that wrote ``\b`` in its JSON where ``\\b`` was needed."""
 
-_ESCAPE = re.compile(r"\\u(?P<code>[0-9a-fA-F]{4})|\\.", re.DOTALL)
+_ESCAPE = re.compile(r"\\u(?P<code>[0-9a-fA-F]{4})|\\.|\x08", re.DOTALL)
 _ASCII_ONLY = re.compile(r"\\[bwW]")
 _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
 """What may keep a regular expression from matching its own text. A dot does not."""
@@ -58,6 +60,8 @@ _ONE_SIGN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
 _GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
+
+_DELIMITED = re.compile(r"/.+/[a-z]*")
 
 _PART = re.compile(r'"[ ]*:[ ]*|\(\?P?<\w+>|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.', re.DOTALL)
 """The parts of a pattern that are written in one form or another as a whole: the end of a JSON name with its colon, the
@@ -197,6 +201,11 @@ def _matches_every_line(pattern: str) -> bool:
 def asks_for_carriage_return(pattern: str) -> bool:
     r"""Return whether ``pattern`` holds ``\r``, as it is or as an escape."""
     return _CARRIAGE_RETURN.search(pattern.replace(r"\\", "")) is not None
+
+
+def has_delimiters(pattern: str) -> bool:
+    """Return whether ``pattern`` is between slashes, as in JavaScript and sed."""
+    return _DELIMITED.fullmatch(pattern) is not None
 
 
 def needs_more_than_ascii(pattern: str) -> bool:

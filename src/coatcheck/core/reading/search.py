@@ -19,6 +19,7 @@ from coatcheck.core.reading.pattern import (
     Matcher,
     asks_for_carriage_return,
     compile_pattern,
+    has_delimiters,
     needs_more_than_ascii,
     other_readings,
 )
@@ -72,6 +73,7 @@ class _Found:
     before: int | None  # matches before the offset; None if they are too many to be numbered
     excerpts: Excerpts
     crlf: bool  # whether a line of the part ends with "\r\n"
+    colours: bool  # whether the part has the codes that colour a terminal
 
 
 def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
@@ -126,6 +128,10 @@ def _reasons(pattern: str, found: _Found) -> Iterator[str]:
         yield wording.ASCII_ONLY
     if asks_for_carriage_return(pattern):
         yield wording.line_ends_not_searched(crlf=found.crlf)
+    if found.colours:
+        yield wording.COLOURS
+    if has_delimiters(pattern):
+        yield wording.DELIMITERS
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
@@ -162,6 +168,7 @@ def _find(
         before=before,
         excerpts=excerpts,
         crlf=scanner.has_crlf,
+        colours=scanner.has_colours,
     )
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = (
     "ASCII_ONLY",
     "BETWEEN_GROUPS",
+    "COLOURS",
+    "DELIMITERS",
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
@@ -266,6 +268,13 @@ def no_matches(
 
 ASCII_ONLY = r"\b, \w and \W know ASCII letters only: leave out \b, and write \pL for a letter."
 """A reason why a pattern in another alphabet found nothing."""
+
+
+COLOURS = r"Lines here hold colour codes (\x1b[1m), even at their ends: leave out ^, $ and \b, and search for one word."
+"""A reason why a pattern found nothing in what a terminal shows in colours."""
+
+DELIMITERS = "Slashes around a pattern are searched too: leave them out, and write (?i) for /i."
+"""A reason why a pattern as in JavaScript or sed found nothing."""
 
 
 def line_ends_not_searched(*, crlf: bool) -> str:
