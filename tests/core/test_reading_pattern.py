@@ -100,7 +100,8 @@ def test_a_pattern_whose_text_is_not_in_the_content_stays_a_regular_expression(p
 ESCAPED = r"""
 {"name": "caf\u00e9 \u5bff\u53f8 \ud83c\udf63", "url": "https:\/\/example.com\/a", "said": "he said \"no\""}
 {"name":"compact","log":"{\"error\": \"E449\"}","tag":"\u003cb\u003e Tom \u0026 Jerry"}
-<li class="x">R&amp;D &lt;new&gt; caf&#233; don&#39;t</li>
+<li class="x">R&amp;D &lt;new&gt; caf&#233;&nbsp;don&#39;t</li>
+web-1    0/1  Failed
 """
 
 
@@ -123,6 +124,8 @@ ESCAPED = r"""
         ("R&D <new> café don't", 4),
         ("R&D (?P<what><new>)", 4),
         ("(R&D <new>)", 4),
+        ("web-1 0/1 Failed", 5),
+        ("web-1 0/1 +Fail", 5),
     ],
 )
 def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None) -> None:

@@ -74,8 +74,10 @@ _ESCAPED = {
     "&": r"(?:&(?:amp;)?|\\u0026)",
     "<": r"(?:<|\\u003[cC]|&lt;)",
     ">": r"(?:>|\\u003[eE]|&gt;)",
+    " ": r"(?:(?:[ \t\x{a0}]|&nbsp;)+)",
 }
-"""How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes."""
+"""How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
+table are more than one space apart, and models write one."""
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")

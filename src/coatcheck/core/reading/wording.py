@@ -247,7 +247,7 @@ MATCHES_EVERY_LINE = (
 """The same of a pattern that begins or ends with ``|``."""
 
 
-FOUND_ESCAPED = r"[found only as JSON or HTML writes it: with \" \/ \u00e9 &amp; or other spaces at a colon]"
+FOUND_ESCAPED = r"[found only in another form: with other spaces or, as in JSON and HTML, \" \/ \u00e9 &amp;]"
 """Says that the content has only another form of the pattern, one that means the same there."""
 
 
