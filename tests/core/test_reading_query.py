@@ -202,6 +202,29 @@ def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> No
     assert (rest, answer.matches, answer.next_call) == (["[]", "[End of result]"], 0, None)
 
 
+@pytest.mark.parametrize(
+    ("text", "query", "header", "result"),
+    [
+        ('fetching\n{"a": 1}\n{"a": 2}\n{"a": 1}\n{"a": 1}\n', "[?a == `1`] | length(@)", "number", "3"),
+        ('{"a": 1}\n' * 3 + '{"a": 2}\n{"a": 4', "a", "each line queried by itself, 4 of 4", "1| 1\n2| 1\n3| 1\n4| 2"),
+    ],
+)
+def test_a_few_lines_may_be_something_else(text: str, query: str, header: str, result: str) -> None:
+    answer = stored(text).ask(query=query)
+
+    assert answer.text.startswith(f"[Result of query '{query}': {header}")
+    assert answer.text.partition("\n")[0].endswith(" characters; 1 line is not JSON]")
+    assert body(answer) == result
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: str) -> None:
+    text = "\n".join(json.dumps(order, indent=2) for order in ORDERS[:9]).replace("\n", end) + end
+
+    assert body(stored(text).ask(query="[?id > `6`].who | [0]")) == "customer 7"
+    assert "each object queried by itself, 9 of 9 gave a result" in stored(text).ask(query="id").text
+
+
 @pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
 def test_content_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):

@@ -3,12 +3,12 @@
 On JSON Lines the query runs on each line, and its results, except empty lists, are shown with line numbers. If each
 line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
 the two runs has the whole budget of a query. The items of joined texts are treated like such lines, even if each takes
-many lines.
+many lines; so are objects that follow one another. A few lines may be no JSON; the answer says how many.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -16,7 +16,15 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
-from coatcheck.core.reading.records import EMPTY, parse_json, parse_records, render, render_records
+from coatcheck.core.reading.records import (
+    EMPTY,
+    OTHER,
+    parse_json,
+    parse_records,
+    render,
+    render_records,
+    split_objects,
+)
 from coatcheck.core.reading.source import MAX_PART, Answer, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
@@ -37,6 +45,7 @@ class _Result:
     text: str
     kind: str
     is_empty: bool = False
+    note: str = ""
 
 
 def read_query(source: Source, request: Request, writer: Writer, max_bytes: int) -> Reading:
@@ -58,7 +67,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     if result is None:
         return Answer(text=wording.nothing_selected(writer.selector(query), hint=evaluator.notes), matches=0)
     hint = evaluator.notes or (wording.NO_ITEMS if result.is_empty else "")
-    return _page(result, query, request.offset or 0, writer, hint=hint)
+    return _page(result, query, request.offset or 0, writer, hint=result.note + hint)
 
 
 def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Result | None:
@@ -67,18 +76,35 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
-        records = parse_records(data, split_items(data, items)) if items else None
-        what = "line" if records is None else "item"
-        records = records or parse_records(data, data.removesuffix(b"\n").split(b"\n"))
-        if records is None:
-            raise InvalidRequest(wording.NOT_JSON) from None
-        return _evaluate_records(evaluator, records, what)
+        records, what = _records(data, items)
+        result = _evaluate_records(evaluator, records, what)
+        others = records.count(OTHER)
+        return replace(result, note=wording.not_json(others, what)) if result is not None and others else result
     return _whole(evaluator, content)
+
+
+def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str]:
+    """Return the values of content that is more than one, and what they are: items, lines or objects of many lines.
+
+    Raises:
+        InvalidRequest: it is none of these.
+
+    """
+    ways = (
+        ("item", lambda: split_items(data, items) if items else ()),
+        ("line", lambda: data.removesuffix(b"\n").split(b"\n")),
+        ("object", lambda: split_objects(data)),
+    )
+    for what, split in ways:
+        records = parse_records(data, split())
+        if records is not None:
+            return records, what
+    raise InvalidRequest(wording.NOT_JSON) from None
 
 
 def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:
     given, exhausted = _of_each(evaluator, records)
-    values = [record for record in records if record is not EMPTY]
+    values = [record for record in records if record is not EMPTY and record is not OTHER]
     if not given:
         evaluator.start_afresh()
         whole = _whole(evaluator, values)
@@ -100,7 +126,7 @@ def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[in
     """Return what each record gives, and why some were not searched if those before them gave nothing."""
     given: list[tuple[int, object]] = []
     for number, record in enumerate(records, start=1):
-        if record is EMPTY:
+        if record is EMPTY or record is OTHER:
             continue
         try:
             result = evaluator.search(record)

@@ -1,12 +1,15 @@
 """JSON text to values and back: what a query reads, and what it answers as text.
 
 Integers of any length and NaN come out unchanged, other numbers as the nearest double: infinity for ``1e400``.
-Content may also be JSON Lines: one value a line. Nothing here knows of queries.
+Content may also be JSON Lines: one value a line, or objects of many lines one after the other. A few lines may be
+something else, as in a preview: what a program prints before it logs, or a line that was cut off. Nothing here knows of
+queries.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import orjson
@@ -19,7 +22,7 @@ from coatcheck.core.reading.pattern import Matcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ("EMPTY", "parse_json", "parse_records", "render", "render_records")
+__all__ = ("EMPTY", "OTHER", "parse_json", "parse_records", "render", "render_records", "split_objects")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
 """An integer beyond 64 bits has at least 19 digits, and orjson would silently make a float of it. Any other run of that
@@ -30,6 +33,15 @@ _LINES_AT_ONCE = 10_000
 
 EMPTY = object()
 """Takes the place of the value of a blank line."""
+
+OTHER = object()
+"""Takes the place of the value of a line that is not JSON."""
+
+MAX_OTHERS = 0.2
+"""The share of the lines that may be something else."""
+
+_BETWEEN_OBJECTS = re.compile(rb"(?<=\})\r?\n(?=\{)")
+"""JSON has it nowhere else: a line end in a text is escaped, and members are parted by a comma."""
 
 _BOM = "\ufeff"
 
@@ -47,9 +59,9 @@ def parse_json(data: bytes) -> object:
 
 
 def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
-    """Return the value of each of the ``pieces`` of ``data``, ``EMPTY`` for a blank one, or None if one is not JSON.
+    """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` for a blank one, ``OTHER`` for one of no JSON.
 
-    None also if fewer than two pieces hold a value.
+    None if too many are no JSON, or if fewer than two hold a value.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -58,14 +70,19 @@ def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
     """
     parse = _parser(data)
     records: list[object] = []
-    try:
-        for start in range(0, len(pieces), _LINES_AT_ONCE):
-            records += _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
-    except InvalidRequest:  # also a ValueError
-        raise
-    except ValueError:
-        return None
-    return records if len(records) - records.count(EMPTY) > 1 else None
+    others = 0
+    for start in range(0, len(pieces), _LINES_AT_ONCE):
+        some = _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
+        others += some.count(OTHER)
+        if others > MAX_OTHERS * len(pieces):
+            return None
+        records += some
+    return records if len(records) - records.count(EMPTY) - others > 1 else None
+
+
+def split_objects(data: bytes) -> list[bytes]:
+    """Return objects that follow one another, as ``jq`` prints them, each of many lines."""
+    return _BETWEEN_OBJECTS.split(data.removesuffix(b"\n"))
 
 
 def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
@@ -75,7 +92,18 @@ def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> li
             return list(map(orjson.loads, pieces))
         except ValueError:
             pass
-    return [parse(piece) if piece.strip() else EMPTY for piece in pieces]
+    return [_parse_one(piece, parse) for piece in pieces]
+
+
+def _parse_one(piece: bytes, parse: Callable[[bytes], object]) -> object:
+    if not piece.strip():
+        return EMPTY
+    try:
+        return parse(piece)
+    except InvalidRequest:  # also a ValueError
+        raise
+    except ValueError:
+        return OTHER
 
 
 def render(value: object) -> str:

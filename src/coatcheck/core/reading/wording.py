@@ -62,6 +62,7 @@ __all__ = (
     "more_in_short",
     "no_matches",
     "none_behind",
+    "not_json",
     "nothing_selected",
     "numbered",
     "numbered_window",
@@ -353,6 +354,11 @@ def nothing_selected(query: str, *, hint: str) -> str:
 def records_kind(results: int, records: int, what: str) -> str:
     """Describe what a query gave on each line of JSON Lines, or on each item of joined texts; ``what`` names them."""
     return f"each {what} queried by itself, {results:,} of {records:,} gave a result"
+
+
+def not_json(others: int, what: str) -> str:
+    """Say that some lines or items were not queried."""
+    return f"; {others:,} {what}{' is' if others == 1 else 's are'} not JSON"
 
 
 def list_kind(items: int) -> str:
