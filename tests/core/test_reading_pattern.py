@@ -97,12 +97,18 @@ def test_a_pattern_whose_text_is_not_in_the_content_stays_a_regular_expression(p
     assert "literal text" not in answer.text
 
 
-ESCAPED = r"""
+ESCAPED = (
+    r"""
 {"name": "caf\u00e9 \u5bff\u53f8 \ud83c\udf63", "url": "https:\/\/example.com\/a", "said": "he said \"no\""}
 {"name":"compact","log":"{\"error\": \"E449\"}","tag":"\u003cb\u003e Tom \u0026 Jerry"}
 <li class="x">R&amp;D &lt;new&gt; caf&#233;&nbsp;don&#39;t</li>
 web-1    0/1  Failed
-"""
+{colour}src/a.ts:5{off} - {colour}error{off} TS2339{off}: Property
+<b>process</b>.<span>on</span>(<span class="s">'exit'</span>, <span>(<i>code</i>) =&gt;</span> {{
+""".replace("{colour}", "\x1b[96m")
+    .replace("{off}", "\x1b[0m")
+    .replace("{{", "{")
+)
 
 
 @pytest.mark.parametrize(
@@ -126,6 +132,12 @@ web-1    0/1  Failed
         ("(R&D <new>)", 4),
         ("web-1 0/1 Failed", 5),
         ("web-1 0/1 +Fail", 5),
+        ("error TS2339: Property", 6),
+        (r"^src/a\.ts:[0-9]+ - error", 6),
+        ("(?i)ERROR ts[0-9]{4}", 6),
+        ("process.on('exit', (code) => {", 7),
+        (r"on\('exit', \(\w+\)", 7),
+        (r"\x6fn\(", 7),
     ],
 )
 def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None) -> None:
@@ -339,8 +351,9 @@ def test_a_search_in_coloured_lines_that_finds_nothing_says_that_they_are_colour
 ) -> None:
     coloured = "\x1b[1mdiff --git a b\x1b[m\nplain\n"
 
-    assert wording.COLOURS in stored(coloured).ask(pattern="^diff").text
+    assert stored(coloured).ask(pattern="^diff").matches == 1
+    assert wording.COLOURS in stored(coloured).ask(pattern=r"\bdiff").text
     assert wording.COLOURS not in stored(coloured).ask(pattern="diff").text
-    assert wording.COLOURS not in stored(coloured).ask(pattern="^diff", line_range="2-2").text
+    assert wording.COLOURS not in stored(coloured).ask(pattern=r"\bdiff", line_range="2-2").text
     monkeypatch.setattr(scan, "WINDOW", 4)
-    assert wording.COLOURS in stored(coloured).ask(pattern="^diff").text
+    assert wording.COLOURS in stored(coloured).ask(pattern=r"\bdiff").text

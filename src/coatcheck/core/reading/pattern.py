@@ -4,8 +4,9 @@ A pattern comes from a model, so it must run in linear time; RE2 does, at the pr
 back-references. Those are refused by name, because a literal search for them would mislead. Anything else that is not a
 regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. So is text that a model copies without
 escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. And a preview shows the values of
-JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``, ``https:\/\/``, ``R&amp;D``): a
-pattern that finds nothing is searched in those forms too. No other module imports ``re2``, which has no type stubs.
+JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``, ``https:\/\/``, ``R&amp;D``), and no
+tags or colour codes: a pattern that finds nothing is searched in those forms too. No other module imports ``re2``,
+which has no type stubs.
 """
 
 from __future__ import annotations
@@ -63,9 +64,22 @@ _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _DELIMITED = re.compile(r"/.+/[a-z]*")
 
-_PART = re.compile(r'"[ ]*:[ ]*|\(\?P?<\w+>|\\.|\[\^?\]?(?:\\.|[^\\\]])*\]|.', re.DOTALL)
-"""The parts of a pattern that are written in one form or another as a whole: the end of a JSON name with its colon, the
-beginning of a named group, an escape, a class of characters, or one character."""
+_PART = re.compile(
+    r'"[ ]*:[ ]*'
+    r"|\(\?(?:P?<\w+>|[a-zA-Z-]*[:)])"
+    r"|\\(?:[xpP]\{[^}]*\}|x[0-9a-fA-F]{2}|[pP].|[0-7]{2,3}|.)"
+    r"|\[\^?\]?(?:\\.|[^\\\]])*\]"
+    r"|\{[0-9]+(?:,[0-9]*)?\}"
+    r"|.",
+    re.DOTALL,
+)
+"""The parts of a pattern: the end of a JSON name with its colon, the beginning of a group, an escape, a class of
+characters, a counted repeat, or one character."""
+
+_MARKUP = r"(?:<[^<>]*>|\x1b\[[0-9;]*[mK])*"
+"""Tags and the codes that colour a terminal: previews do not show them, and they stand next to whole words."""
+
+_NO_MARKUP_BEFORE = frozenset("*+?{|)")
 
 _ESCAPED = {
     '"': r'(?:\\*"|\\u0022|&quot;)',
@@ -141,22 +155,22 @@ def _rewrite(pattern: str) -> str:
     return _ESCAPE.sub(rewritten, pattern)
 
 
-def other_readings(pattern: str, matcher: Matcher, *, found_any: bool) -> Iterator[Matcher]:
+def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: bool) -> Iterator[Matcher]:
     """Yield what else a pattern may mean, where ``matcher`` told nothing: it matched no line or, empty, every one.
 
-    ``found_any`` is whether it matched a line.
+    ``found_any`` is whether it matched a line; ``markup`` is whether the content may have what previews do not show.
     """
     if matcher.literal is None and _SIGNS.search(pattern) is not None:
         if not found_any:
             yield Matcher(pattern, literal=wording.MATCHES_NO_LINE)
         elif _matches_every_line(pattern):
             yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
-    escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None)
+    escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None, markup=markup)
     if escaped is not None:
         yield escaped
 
 
-def _escaped(pattern: str, *, is_text: bool) -> Matcher | None:
+def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
     """Return a matcher for ``pattern`` as JSON, XML or HTML may write it; None if that is no other way.
 
     ``is_text`` is whether it is no regular expression.
@@ -164,11 +178,21 @@ def _escaped(pattern: str, *, is_text: bool) -> Matcher | None:
     plain, both = _SIGNS.sub(r"\\\g<0>", pattern).replace(".", r"\."), "(?i" in pattern
     regex = _without_surroundings(_rewrite(pattern))
     forms = [plain] if is_text or r"\Q" in pattern else [*dict.fromkeys((regex, plain))]
-    written = ["".join(_written(part[0], both_cases=both) for part in _PART.finditer(form)) for form in forms]
+    written = ["".join(_all_written(form, both_cases=both, markup=markup)) for form in forms]
     try:
         return None if written == forms else Matcher("|".join(written), note=wording.FOUND_ESCAPED)
     except ValueError:
         return None  # too large
+
+
+def _all_written(form: str, *, both_cases: bool, markup: bool) -> Iterator[str]:
+    before = ""
+    for found in _PART.finditer(form):
+        part = found[0]
+        if markup and before and part[0] not in _NO_MARKUP_BEFORE and not (part.isalnum() and before.isalnum()):
+            yield _MARKUP
+        yield _written(part, both_cases=both_cases)
+        before = part
 
 
 def _written(part: str, *, both_cases: bool) -> str:

@@ -74,6 +74,7 @@ class _Found:
     excerpts: Excerpts
     crlf: bool  # whether a line of the part ends with "\r\n"
     colours: bool  # whether the part has the codes that colour a terminal
+    tags: bool  # whether it has those of XML or HTML
 
 
 def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
@@ -114,7 +115,8 @@ def _or_otherwise(
 
     Models copy text from the content without escaping it, and from a preview, which shows JSON and HTML unescaped.
     """
-    for other in other_readings(pattern, matcher, found_any=found.count > 0):
+    markup = found.colours or found.tags
+    for other in other_readings(pattern, matcher, found_any=found.count > 0, markup=markup):
         if other.size * min(scan.WINDOW, found.stop - found.start) <= MAX_WORK:
             otherwise = yield from find(other)
             if otherwise.count:
@@ -169,6 +171,7 @@ def _find(
         excerpts=excerpts,
         crlf=scanner.has_crlf,
         colours=scanner.has_colours,
+        tags=scanner.has_tags,
     )
 
 

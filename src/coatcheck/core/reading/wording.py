@@ -248,7 +248,7 @@ MATCHES_EVERY_LINE = (
 """The same of a pattern that begins or ends with ``|``."""
 
 
-FOUND_ESCAPED = r"[found only in another form: with other spaces or, as in JSON and HTML, \" \/ \u00e9 &amp;]"
+FOUND_ESCAPED = r"[found only in another form: other spaces, tags, colour codes, or escapes such as \" \u00e9 &amp;]"
 """Says that the content has only another form of the pattern, one that means the same there."""
 
 
@@ -271,7 +271,7 @@ ASCII_ONLY = r"\b, \w and \W know ASCII letters only: leave out \b, and write \p
 """A reason why a pattern in another alphabet found nothing."""
 
 
-COLOURS = r"Lines here hold colour codes (\x1b[1m), even at their ends: leave out ^, $ and \b, and search for one word."
+COLOURS = r"Lines here hold colour codes (\x1b[1m), even next to words: leave out \b, and search for one word."
 """A reason why a pattern found nothing in what a terminal shows in colours."""
 
 DELIMITERS = "Slashes around a pattern are searched too: leave them out, and write (?i) for /i."
