@@ -78,7 +78,7 @@ TABLE = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"id
 @pytest.mark.parametrize(
     ("blocks", "selectors", "in_theirs", "in_ours"),
     [
-        ([ROWS], {"pattern": '"id": 77,'}, '"id": 77,\n', "No matches found"),
+        ([ROWS], {"pattern": '"id": 77,'}, '"id": 77,\n', '{"id":77,"note"'),
         ([ROWS], {"pattern": '"id":77,'}, "No matches found", '"id":77,"note"'),
         ([BIG], {"pattern": "^line 7(?= of)"}, ">  7| line 7 of", "look-ahead"),
         (
