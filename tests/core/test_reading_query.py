@@ -372,6 +372,28 @@ def test_a_query_that_gives_null_says_which_comparison_may_be_why() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("films[?score > `5`]", True),
+        ("films.*[?score > `5`]", True),
+        ("length(films[?score > `5`] || `[]`)", True),
+        ("values(films)[?score > `5`].title", False),
+        ("none[?score > `5`]", False),
+    ],
+)
+def test_a_filter_of_an_object_says_that_lists_are_filtered(query: str, said: bool) -> None:
+    films = {"films": {film["title"]: film for film in FILMS}}
+
+    assert (wording.FILTERS_LISTS in stored(json.dumps(films)).ask(query=query).text) is said
+
+
+def test_a_filter_of_lines_that_are_objects_is_one_of_their_list() -> None:
+    lines = "".join(f"{json.dumps(film)}\n" for film in FILMS)
+
+    assert wording.FILTERS_LISTS not in stored(lines).ask(query="[?score > `9`]").text
+
+
 @pytest.mark.parametrize("function", ["sort_by", "max_by", "min_by"])
 def test_ordering_by_a_constant_is_refused(function: str) -> None:
     with pytest.raises(

@@ -27,7 +27,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jmespath.parser import ParsedResult
 
@@ -202,6 +202,9 @@ class _Compared:
     texts: dict[int, str] = field(default_factory=dict)
     """The field names that are taken as text, by node."""
 
+    filtered: dict[int, set[type]] = field(default_factory=dict)
+    """What each filter got, by node."""
+
     def see(self, node: Any, left: object, right: object) -> None:  # noqa: ANN401 - a node of the parsed query
         self.kinds.setdefault(id(node), (node, set()))[1].add((_kind(left), _kind(right)))
 
@@ -218,6 +221,8 @@ class _Compared:
 
     def notes(self) -> Iterator[str]:
         yield from map(wording.taken_as_text, dict.fromkeys(self.texts.values()))
+        if any(dict in types and list not in types for types in self.filtered.values()):
+            yield wording.FILTERS_LISTS
         for left, right in self._sides():
             for (node, kinds), (other, others) in ((left, right), (right, left)):
                 name = _name(node)
@@ -322,6 +327,16 @@ class _Interpreter(TreeInterpreter):
             return compare(left, right)
         # For a number and a string, the library raises, although the language says null.
         return compare(left, right) if _kind(left) == _kind(right) in {"text", "number"} else None
+
+    def visit_filter_projection(self, node: Any, value: Any) -> Any:  # noqa: ANN401
+        base, projected, condition = node["children"]
+        items = self.visit(base, value)
+        self._compared.filtered.setdefault(id(node), set()).add(type(items))
+        if not isinstance(items, list):
+            return None
+        is_true: Callable[[object], bool] = self._is_true  # type: ignore[attr-defined]  # not in the stubs
+        found = [self.visit(projected, item) for item in items if is_true(self.visit(condition, item))]
+        return [each for each in found if each is not None]
 
     def visit_function_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         if node["value"] != "contains" or len(node["children"]) != 2:  # noqa: PLR2004 - the text and what to find in it

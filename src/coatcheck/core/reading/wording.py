@@ -26,6 +26,7 @@ __all__ = (
     "EMPTY",
     "END_OF_CONTENT",
     "END_OF_RESULT",
+    "FILTERS_LISTS",
     "FOUND_ESCAPED",
     "LISTED",
     "LISTED_IN_PART",
@@ -338,6 +339,10 @@ NO_TEXTS = "; text was compared with what is no text: write numbers and booleans
 
 ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
 """The same the other way round."""
+
+
+FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, as in values(x)[?...]"
+"""Ends the header of a result that filtered nothing, since only lists are filtered."""
 
 
 def constant_key(function: str, text: str) -> str:
