@@ -146,8 +146,8 @@ class Scanner:
         # Looking for the single byte first costs a twentieth of looking for both.
         has_crlf = b"\r" in self._buffer and b"\r\n" in self._buffer
         self.has_crlf |= has_crlf
-        self.has_colours = self.has_colours or b"\x1b[" in self._buffer
-        self.has_tags = self.has_tags or b"</" in self._buffer
+        self.has_colours = self.has_colours or (b"\x1b" in self._buffer and b"\x1b[" in self._buffer)
+        self.has_tags = self.has_tags or (b"<" in self._buffer and b"</" in self._buffer)
         self._sight = self._buffer.replace(b"\r\n", b"\n\n") if has_crlf else self._buffer
         stop = len(self._buffer) if final else self._buffer.rfind(b"\n", self._at) + 1
         last = final and self._to_end
