@@ -325,6 +325,8 @@ FILMS = [
         ('[?rating == "PG" && title == "B"].score', "[\n6\n]", "'PG' taken as text: no field has that name; 'B' taken"),
         ('[?contains(title, "C")].score', "[\n4\n]", "'C' taken as text"),
         ('length([?kind == "R"])', "0", "; kind was null in every comparison: check the field names]"),
+        ('[?starts_with(title, "C")].score', "[\n4\n]", "'C' taken as text"),
+        ('length([?ends_with(title, "A")])', "1", "'A' taken as text"),
         ("length([?kind == 'R'])", "0", "; kind was null in every comparison"),
         ("length([?a.kind == 'R'])", "0", "; a.kind was null in every comparison"),
         ("length([?score > '5'])", "0", "; text was compared with what is no text: write numbers and booleans in"),

@@ -54,6 +54,8 @@ every line may raise one."""
 _WORDS = {"true": True, "false": False}
 """What models write without backticks. Where no field has such a name, the literal is meant."""
 
+_SEARCHES = frozenset({"contains", "starts_with", "ends_with"})
+
 _END = object()
 _STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
 
@@ -339,13 +341,15 @@ class _Interpreter(TreeInterpreter):
         return [each for each in found if each is not None]
 
     def visit_function_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        if node["value"] != "contains" or len(node["children"]) != 2:  # noqa: PLR2004 - the text and what to find in it
+        name, count = node["value"], len(node["children"])
+        if name not in _SEARCHES or count != 2:  # noqa: PLR2004 - the text and what to find in it
             return super().visit_function_expression(node, value)
-        arguments = [self._operand(child, value) for child in node["children"]]
-        self._compared.see(node, *arguments)
-        if isinstance(arguments[0], str) and not isinstance(arguments[1], str):
-            return False  # the library raises, although the language says false
-        return self._functions.call_function("contains", arguments)  # type: ignore[attr-defined]  # not in the stubs
+        text, wanted = arguments = [self._operand(child, value) for child in node["children"]]
+        self._compared.see(node, text, wanted)
+        # Null is what text in double quotes is at first. And for a number in a text, the library raises another error.
+        if isinstance(text, str) and (wanted is None or (name == "contains" and not isinstance(wanted, str))):
+            return False
+        return self._functions.call_function(name, arguments)  # type: ignore[attr-defined]  # not in the stubs
 
     def _operand(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         """Return what is compared; the text or literal that a name must mean if there is no such field."""
