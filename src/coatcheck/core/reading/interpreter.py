@@ -207,8 +207,11 @@ class _Compared:
     filtered: dict[int, set[type]] = field(default_factory=dict)
     """What each filter got, by node."""
 
-    def see(self, node: Any, left: object, right: object) -> None:  # noqa: ANN401 - a node of the parsed query
-        self.kinds.setdefault(id(node), (node, set()))[1].add((_kind(left), _kind(right)))
+    def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
+        seen = self.kinds.get(id(node))
+        if seen is None:
+            seen = self.kinds[id(node)] = (node, set())
+        seen[1].add(kinds)
 
     def take_as_text(self) -> bool:
         found = {
@@ -321,14 +324,16 @@ class _Interpreter(TreeInterpreter):
         return super().visit(node, *args, **kwargs)
 
     def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        left, right = (self._operand(child, value) for child in node["children"])
-        self._compared.see(node, left, right)
+        first, second = node["children"]
+        left, right = self._operand(first, value), self._operand(second, value)
+        kind, other = kinds = _kind(left), _kind(right)
+        self._compared.see(node, kinds)
         compare = self.COMPARATOR_FUNC[node["value"]]
         self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
         # For a number and a string, the library raises, although the language says null.
-        return compare(left, right) if _kind(left) == _kind(right) in {"text", "number"} else None
+        return compare(left, right) if kind == other in {"text", "number"} else None
 
     def visit_filter_projection(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         base, projected, condition = node["children"]
@@ -345,7 +350,7 @@ class _Interpreter(TreeInterpreter):
         if name not in _SEARCHES or count != 2:  # noqa: PLR2004 - the text and what to find in it
             return super().visit_function_expression(node, value)
         text, wanted = arguments = [self._operand(child, value) for child in node["children"]]
-        self._compared.see(node, text, wanted)
+        self._compared.see(node, (_kind(text), _kind(wanted)))
         # Null is what text in double quotes is at first. And for a number in a text, the library raises another error.
         if isinstance(text, str) and (wanted is None or (name == "contains" and not isinstance(wanted, str))):
             return False
@@ -374,9 +379,11 @@ class _Interpreter(TreeInterpreter):
 
 
 def _kind(value: object) -> str:
+    if isinstance(value, str):  # first: it is asked of each item
+        return "text"
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
-    return "text" if isinstance(value, str) else "number" if is_number(value) else "other"
+    return "number" if is_number(value) else "other"
 
 
 def _type_message(error: JMESPathTypeError) -> str:

@@ -125,8 +125,8 @@ class Scanner:
         self.hits: list[Hit] = []
         self.next_character: int | None = None  # set once there are more hits than are kept: then searching stops
         self.has_crlf = False  # whether what was fed has a line end of "\r\n"
-        self.has_colours = False  # whether it has the codes that colour a terminal
-        self.has_tags = False  # whether it has the end of an XML or HTML element
+        self.has_colours = False  # whether it has the codes that colour a terminal, up to the first hit
+        self.has_tags = False  # whether it has the end of an XML or HTML element, as far
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
@@ -146,8 +146,9 @@ class Scanner:
         # Looking for the single byte first costs a twentieth of looking for both.
         has_crlf = b"\r" in self._buffer and b"\r\n" in self._buffer
         self.has_crlf |= has_crlf
-        self.has_colours = self.has_colours or (b"\x1b" in self._buffer and b"\x1b[" in self._buffer)
-        self.has_tags = self.has_tags or (b"<" in self._buffer and b"</" in self._buffer)
+        if not self.hits:  # it matters only where nothing is found
+            self.has_colours = self.has_colours or (b"\x1b" in self._buffer and b"\x1b[" in self._buffer)
+            self.has_tags = self.has_tags or (b"<" in self._buffer and b"</" in self._buffer)
         self._sight = self._buffer.replace(b"\r\n", b"\n\n") if has_crlf else self._buffer
         stop = len(self._buffer) if final else self._buffer.rfind(b"\n", self._at) + 1
         last = final and self._to_end
