@@ -239,12 +239,14 @@ class _Mender:
     """Mends JSON that comes in pieces, without looking at each character where nothing is wrong."""
 
     def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")  # skips a byte order mark at the start
+        self._at_start = True
         self._held = b""
 
     def mend(self, piece: bytes, *, final: bool = False) -> bytes:
         """Return what is complete of ``piece`` and of what was held before."""
-        if not piece.isascii() or self._decoder.getstate()[0] or final:
+        if self._at_start or not piece.isascii() or self._decoder.getstate()[0] or final:
+            self._at_start = self._at_start and not piece
             piece = self._decoder.decode(piece, final).encode()
         data = self._held + piece
         cut = len(data) if final else _whole_up_to(data)

@@ -8,6 +8,7 @@ import gzip
 import json
 import logging
 import socket
+from codecs import BOM_UTF8
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,12 @@ async def test_an_invalid_byte_takes_no_result_away() -> None:
     assert (
         await Raw([FINE.replace("fine", "a@b").encode().replace(b"a@b", b"a\xffb")], kind=JSON).answer() == "a\ufffdb"
     )
+
+
+@pytest.mark.parametrize("kind", [JSON, EVENTS])
+async def test_a_byte_order_mark_before_an_answer_is_skipped(kind: str) -> None:
+    line = FINE.replace("fine", "\ufeffa")
+    assert await Raw([BOM_UTF8, event(line) if kind == EVENTS else line.encode()], kind=kind).answer() == "\ufeffa"
 
 
 REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not understood"}}'
@@ -413,6 +420,8 @@ async def test_a_server_that_has_no_stream_of_notifications_is_not_waited_for(ca
         ("\\" * 40 + "ud83d", "\\" * 40 + "ud83d"),
         ("\\" * 41 + "ud83d", "\\" * 40 + "\\ufffd"),
         ("é\U0001f600\\ud83d", "é\U0001f600\\ufffd"),
+        ("\ufeffa\ufeff", "a\ufeff"),
+        ("a\ufeff", "a\ufeff"),
     ],
 )
 def test_a_text_is_mended_wherever_its_pieces_end(text: str, mended: str, step: int) -> None:
