@@ -61,6 +61,9 @@ in flight too, so that they can be sent again."""
 MAX_IN_FLIGHT = 10_000
 """Unanswered requests of one client to one server. Each takes some kilobytes."""
 
+_LONGEST_FAULT = 300
+"""Characters of what is wrong with an answer. The name of a field, which is the server's, may be long."""
+
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
 )
@@ -340,8 +343,10 @@ class Link:
         except ValidationError as error:
             if (whole := _with_content(error)) is not None:
                 return whole
-            msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {error}"
-            raise MCPError(code=types.INTERNAL_ERROR, message=msg[:2_000]) from None
+            fault = error.errors(include_url=False, include_input=False)[0]  # of all: a model reads it
+            what = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"[:_LONGEST_FAULT]
+            msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {what}"
+            raise MCPError(code=types.INTERNAL_ERROR, message=msg) from None
         return result
 
     async def notify(self, notification: types.ClientNotification) -> None:

@@ -165,13 +165,17 @@ WRONG = {
     "content that is null": answer('{"content":null}'),
     "content without a type": answer('{"content":[{"text":"x"}]}'),
     "text that is a number": answer('{"content":[{"type":"text","text":7}]}'),
+    "many faults": answer('{"content":[' + ",".join(['{"type":"text","text":7}'] * 500) + "]}"),
 }
 
 
 @pytest.mark.parametrize("line", WRONG.values(), ids=WRONG.keys())
 def test_an_answer_that_the_protocol_forbids_is_an_error_that_names_the_server(client: Process, line: str) -> None:
     error = say(client, line)["error"]
-    assert error["message"].startswith("the MCP server raw answered tools/call with what the protocol does not allow")
+    begins = "the MCP server raw answered tools/call with what the protocol does not allow: "
+    assert error["message"].startswith(begins)
+    assert len(error["message"]) <= len(begins) + 300
+    assert "http" not in error["message"]
     assert client.said(say(client, GOOD)) == "fine"
 
 
