@@ -164,6 +164,16 @@ def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_othe
     assert [each.source for each in found] == [str(tmp_path / name) for name in ("a.jsonl", "a.jsonl", *others)]
 
 
+def test_a_last_message_that_was_cut_off_is_named_and_left_out(tmp_path: Path) -> None:
+    path, left_out = tmp_path / "a.jsonl", list[str]()
+    lines = ({"role": "user", "content": "look"}, {"role": "assistant", "content": "there"})
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines) + '{"role": "user", "cont', encoding="utf-8")
+
+    (conversation,) = read_conversations(path, left_out)
+    assert left_out == [f"{path}: line 3 is not JSON: Unterminated string starting at: line 1 column 18 (char 17)"]
+    assert len(conversation.parts) == len(lines)
+
+
 def test_a_transcript_in_a_folder_that_cannot_be_read_is_named_and_left_out(tmp_path: Path) -> None:
     saved(tmp_path / "b.json", ONE)
     (tmp_path / "a.json").write_text("{")

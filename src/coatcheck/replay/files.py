@@ -185,7 +185,9 @@ def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: Val
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
     if isinstance(whole_failed, UnicodeDecodeError):  # the reason why no line of the file is a conversation
         raise whole_failed
-    if odd:
+    if list(odd) == [f"line {number:,}"] and len(values) > 1:  # the writer of JSON Lines was stopped in the middle
+        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+    elif odd:
         place, why = next(iter(odd.items()))
         reason = f"as JSON: {whole_failed}; as JSON Lines: {place}: {why}"
         msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
