@@ -376,7 +376,7 @@ class Proxy:
         is_forwarded = is_request and not is_known and not isinstance(self._upstream, Mapping)
         if not is_forwarded or not _connection_of(ctx).initialize_accepted:
             return await call_next(ctx)
-        return await _complete(self._forward)(ctx, None)
+        return dict(await _complete(self._forward)(ctx, None))
 
     async def _listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
