@@ -364,6 +364,29 @@ def test_a_comparison_that_makes_sense_gets_no_note(query: str, result: str) -> 
     assert answer.text == f"[Result of query '{query}': number, 1 characters]\n{result}\n[End of result]"
 
 
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [("[?closed == merged].title", ["A", "B"]), ("[?title != merged].title", ["A", "B"]), ("[?title < merged]", [])],
+)
+def test_a_field_that_is_null_in_each_item_is_no_text(query: str, titles: list[str]) -> None:
+    items = [{"title": title, "closed": None, "merged": None} for title in "AB"]
+
+    answer = stored(json.dumps(items)).ask(query=query)
+
+    assert json.loads(body(answer)) == titles
+    assert "taken as text" not in answer.text
+
+
+@pytest.mark.parametrize("query", [r'[?a == "\ud83d"]', r'[?"\ud83d" == a]', r'[?"\ud83d" == `1`]'])
+def test_a_note_about_half_a_character_is_valid_unicode(query: str) -> None:
+    assert "\ufffd" in stored('[{"a": "x"}]').ask(query=query).text.encode().decode()
+
+
+def test_a_constant_key_of_half_a_character_is_refused_in_valid_unicode() -> None:
+    with pytest.raises(InvalidRequest, match="orders by '\ufffd'"):
+        stored('[{"a": "x"}]').ask(query="sort_by(@, &'\ud83d')")
+
+
 def test_a_field_may_have_the_name_of_a_literal() -> None:
     assert body(stored('[{"a": 1, "true": 1}, {"a": true, "true": 1}]').ask(query="[?a == true].a")) == "[\n1\n]"
 

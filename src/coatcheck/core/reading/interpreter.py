@@ -106,7 +106,7 @@ class Evaluator:
     @property
     def notes(self) -> str:
         """What is likely to be wrong in the comparisons, for the header of the result."""
-        return "".join(self._compared.notes())
+        return to_valid_unicode("".join(self._compared.notes()))
 
     def search(self, value: object) -> object:
         """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
@@ -204,6 +204,9 @@ class _Compared:
     texts: dict[int, str] = field(default_factory=dict)
     """The field names that are taken as text, by node."""
 
+    present: set[int] = field(default_factory=set)
+    """The fields that were there, though null, by node."""
+
     filtered: dict[int, set[type]] = field(default_factory=dict)
     """What each filter got, by node."""
 
@@ -218,6 +221,7 @@ class _Compared:
             id(right): right["value"]
             for (left, _), (right, kinds) in self._sides()
             if right["type"] == "field" and kinds == {"null"} and left["type"] != "literal" and not _names_null(right)
+            if id(right) not in self.present
         }
         if found:
             self.texts.update(found)
@@ -289,7 +293,8 @@ class _Functions(Functions):
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
         """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid for when it is made."""
         if expref.expression["type"] == "literal":
-            raise InvalidRequest(wording.constant_key(function_name, str(expref.expression["value"])))
+            text = to_valid_unicode(str(expref.expression["value"]))
+            raise InvalidRequest(wording.constant_key(function_name, text))
         key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
 
         def key(item: object) -> object:
@@ -361,7 +366,12 @@ class _Interpreter(TreeInterpreter):
         if id(node) in self._compared.texts:
             return node["value"]
         found = self.visit(node, value)
-        return _WORDS.get(node["value"]) if found is None and node["type"] == "field" else found
+        if found is not None or node["type"] != "field":
+            return found
+        if isinstance(value, dict) and node["value"] in value:
+            self._compared.present.add(id(node))
+            return None
+        return _WORDS.get(node["value"])
 
     def _charge_comparison(self, left: object, right: object) -> None:
         if isinstance(left, (list, dict)) and type(left) is type(right):
