@@ -377,6 +377,25 @@ def test_a_field_that_is_null_in_each_item_is_no_text(query: str, titles: list[s
     assert "taken as text" not in answer.text
 
 
+def _all_of(count: int) -> tuple[str, str]:
+    """Return a list with one item, and a query whose comparisons with texts in double quotes it matches."""
+    item = {f"k{number}": f"v{number}" for number in range(count)}
+    condition = " && ".join(f'{name} == "{text}"' for name, text in item.items())
+    return json.dumps([item]), f"[?{condition}] | length(@)"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_an_item_that_matches_several_texts_in_double_quotes_is_found(count: int) -> None:
+    content, query = _all_of(count)
+    assert body(stored(content).ask(query=query)) == "1"
+
+
+def test_more_texts_in_double_quotes_are_refused_with_what_to_write() -> None:
+    content, query = _all_of(6)
+    with pytest.raises(InvalidRequest, match=r"too many texts in double quotes.*single quotes"):
+        stored(content).ask(query=query)
+
+
 @pytest.mark.parametrize("query", [r'[?a == "\ud83d"]', r'[?"\ud83d" == a]', r'[?"\ud83d" == `1`]'])
 def test_a_note_about_half_a_character_is_valid_unicode(query: str) -> None:
     assert "\ufffd" in stored('[{"a": "x"}]').ask(query=query).text.encode().decode()

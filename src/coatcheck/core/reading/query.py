@@ -2,8 +2,9 @@
 
 On JSON Lines the query runs on each line, and its results, except empty lists, are shown with line numbers. If each
 line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
-the two runs has the whole budget of a query. The items of joined texts are treated like such lines, even if each takes
-many lines; so are objects that follow one another. A few lines may be no JSON; the answer says how many.
+the two runs has the whole budget of a query, and has it again where text in double quotes is taken for text. The items
+of joined texts are treated like such lines, even if each takes many lines; so are objects that follow one another. A
+few lines may be no JSON; the answer says how many.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ("read_query",)
 
-MAX_AGAIN = 3
-"""How often a query is evaluated again because it has text in double quotes."""
+MAX_AGAIN = 5
+"""How often a query is evaluated again because it has text in double quotes. With more, it is refused: an item that
+matches all of them would not be found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     items = (yield from orient(source)).items if source.has_items else ()
     try:
         result, rounds = _evaluate(evaluator, data, items), 1
-        while rounds <= MAX_AGAIN and evaluator.take_fields_as_text():  # after &&, one comes to light after the other
+        while evaluator.take_fields_as_text():  # after &&, one comes to light after the other
+            if rounds > MAX_AGAIN:
+                raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))
             result, rounds = _evaluate(evaluator, data, items), rounds + 1
     except RecursionError:
         raise InvalidRequest(wording.TOO_DEEP) from None
