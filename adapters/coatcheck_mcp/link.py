@@ -30,7 +30,7 @@ from coatcheck_mcp.subscriptions import Subscriptions
 from coatcheck_mcp.turns import turn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from anyio.abc import TaskStatus
     from mcp.server import ServerRequestContext
@@ -341,10 +341,10 @@ class Link:
             self.close()
             raise self._end(unsent=is_refused) from None
         except ValidationError as error:
-            if (whole := _with_content(error)) is not None:
+            faults = error.errors(include_url=False)
+            if (whole := _with_content(faults)) is not None:
                 return whole
-            fault = error.errors(include_url=False, include_input=False)[0]  # of all: a model reads it
-            what = f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"[:_LONGEST_FAULT]
+            what = f"{'.'.join(map(str, faults[0]['loc']))}: {faults[0]['msg']}"[:_LONGEST_FAULT]  # a model reads it
             msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {what}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg) from None
         return result
@@ -490,13 +490,13 @@ class Link:
         return next(reversed(self._in_flight.values()), None)
 
 
-def _with_content(error: ValidationError) -> dict[str, Any] | None:
+def _with_content(faults: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return a result of a tool with empty content if only that is missing; None if anything else is wrong.
 
     The protocol wants it, but servers leave it out beside structured content, and the clients of MCP's own TypeScript
     package read such results.
     """
-    match error.errors(include_url=False):
+    match faults:
         case [{"type": "missing", "loc": ("content",), "input": dict() as result}]:
             return {**result, "content": []}
         case _:

@@ -176,23 +176,24 @@ def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: Val
                 values[f"line {number:,}"] = json.loads(line.decode())
             except ValueError as error:
                 odd[f"line {number:,}"] = str(error)
+    not_json = [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
     if any(map(_is_conversation, values.values())):
-        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        left_out += not_json
         return read_each((partial(_alone, value, path, place) for place, value in values.items()), left_out)
     if sessions := sessions_in(values.values()):
-        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        left_out += not_json
         names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
     if isinstance(whole_failed, UnicodeDecodeError):  # the reason why no line of the file is a conversation
         raise whole_failed
     if list(odd) == [f"line {number:,}"] and len(values) > 1:  # the writer of JSON Lines was stopped in the middle
-        left_out += [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
+        left_out += not_json
     elif odd:
         place, why = next(iter(odd.items()))
         reason = f"as JSON: {whole_failed}; as JSON Lines: {place}: {why}"
         msg = f"{path} is neither JSON nor JSON Lines. {reason}. Accepted: {ACCEPTED}"
         if values:  # one line is JSON, so the file is JSON Lines
-            msg = f"{path}: {place} is not JSON: {why}. Accepted: {ACCEPTED}"
+            msg = f"{not_json[0]}. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
     return [_conversation(list(values.values()), path, places=list(values))]
 
