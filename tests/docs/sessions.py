@@ -45,11 +45,14 @@ def with_row(page: str, session: str, row: str) -> str:
 
 
 def result_of(output: str) -> str:
-    """Sum up the output of nox: the tests of all parts, counted together, and each part that did not succeed."""
+    """Sum up the output of nox: the tests of all parts, counted together, and each part that did not succeed.
+
+    An error, which pytest counts apart, is a failure of what prepares a test or cleans up after it.
+    """
     counts: Counter[str] = Counter()
     for line in _SUMMARY.findall(output):
         for number, word in _COUNTS.findall(line):
-            counts[word] += int(number)
+            counts["failed" if word == "error" else word] += int(number)
     said = ", ".join(f"{number:,} {word}" for word, number in counts.items()) or _last_line(output)
     bad = [f"{name} {how}" for name, how in _SESSION.findall(output) if how not in {"success", "skipped"}]
     return "; ".join([said, *bad])
