@@ -242,7 +242,7 @@ def test_content_above_the_limit_is_refused_with_other_ways() -> None:
         ("a[", "invalid query: Invalid jmespath expression"),
         ("a..b", "invalid query: .*Parse error at column 2"),
         ("foo(@)", r"invalid query: Unknown function: foo\(\)\. JMESPath has only abs, .*, keys, length, .*, values$"),
-        ("x-y.z", r'names such as a-b in double quotes \(x\."a-b"\), and no \$ or dot first$'),
+        ("x-y.z", r'names such as a-b in double quotes \(x\."a-b"\), == && .* and no \$ or dot first$'),
         ("x['y-z']", r'names such as a-b in double quotes \(x\."a-b"\)'),
         (".x", "no . or dot first$"),
         ("length(@, @)", "invalid query: Expected 1 argument for function length"),
@@ -316,6 +316,26 @@ FILMS = [
 
 
 @pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("[?score>6].title", ["A"]),
+        ("[?score <= 6 && score != 4.0].title", ["B"]),
+        ("[?score == -8 || score==8e0].title", ["A"]),
+        ("[?contains([score], 8)].title | [0]", "A"),
+        ("[?contains(@.title, '=5')] | [0]", None),
+        ("[?title == '> 5' || title=='C'] | [0].score", 4),
+    ],
+)
+def test_numbers_need_no_backticks(query: str, result: object) -> None:
+    assert Evaluator(query).search(FILMS) == result
+
+
+def test_a_filter_that_no_item_can_answer_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"takes array or string, but got number\. First leave other values out"):
+        stored(json.dumps(FILMS)).ask(query="[?contains(score, 'x')]")
+
+
+@pytest.mark.parametrize(
     ("query", "result", "note"),
     [
         ('[?rating == "R"].title', '[\n"A"\n]', "; 'R' taken as text: no field has that name]"),
@@ -332,10 +352,20 @@ FILMS = [
         ("length([?score > '5'])", "0", "; text was compared with what is no text: write numbers and booleans in"),
         ("length([?seen == 'true'])", "0", "; text was compared with what is no text"),
         ("length([?rating == `5`])", "0", "; a number was compared with text only: write text in single quotes ('9')]"),
+        (
+            "length([?contains(rating, 'R')])",
+            "1",
+            "; 1 item was left out: function contains() takes array or string, but",
+        ),
+        (
+            "length([?starts_with(rating, 'P') || score < 5])",
+            "1",
+            "; 1 item was left out: function starts_with() takes",
+        ),
         ("length([?'score' > `5`])", "0", "; 'score' is text: name a field in double quotes]"),
     ],
 )
-def test_a_comparison_with_the_wrong_quotes_says_so(query: str, result: str, note: str) -> None:
+def test_a_comparison_that_means_something_else_says_so(query: str, result: str, note: str) -> None:
     for text in (json.dumps(FILMS), "".join(f"{json.dumps(film)}\n" for film in FILMS)):
         answer = stored(text).ask(query=query)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from jmespath import ast
 from jmespath.exceptions import JMESPathError, JMESPathTypeError, UnknownFunctionError
@@ -56,8 +57,12 @@ _WORDS = {"true": True, "false": False}
 
 _SEARCHES = frozenset({"contains", "starts_with", "ends_with"})
 
+_Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
+
 _END = object()
-_STRINGS = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`""", re.DOTALL)
+_STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
+_NUMBER = r"(?<=[=<>,])(\s*)(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])"
+_LITERALS = re.compile(f"{_STRINGS}|{_NUMBER}", re.DOTALL)
 
 
 class MismatchedType(InvalidRequest):
@@ -89,6 +94,7 @@ class Evaluator:
 
     def start_afresh(self) -> None:
         """Give the query its whole budget again."""
+        self._compared.left_out.clear()
         self._meter = _Meter(MAX_UNITS)
         self._interpreter = _Interpreter(self._meter, self._compared)
 
@@ -123,7 +129,7 @@ class Evaluator:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
-            mismatch = MismatchedType(_type_message(error))
+            mismatch = MismatchedType(wording.mismatched(*_mismatch(error)))
         except UnknownFunctionError as error:
             known = sorted(_Functions.FUNCTION_TABLE)
             raise InvalidRequest(wording.unknown_function(to_valid_unicode(str(error)), known)) from None
@@ -210,6 +216,9 @@ class _Compared:
     filtered: dict[int, set[type]] = field(default_factory=dict)
     """What each filter got, by node."""
 
+    left_out: Counter[_Mismatch] = field(default_factory=Counter)
+    """How many items filters left out because a function does not take their type."""
+
     def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
         seen = self.kinds.get(id(node))
         if seen is None:
@@ -230,6 +239,8 @@ class _Compared:
 
     def notes(self) -> Iterator[str]:
         yield from map(wording.taken_as_text, dict.fromkeys(self.texts.values()))
+        for mismatch, count in self.left_out.items():
+            yield wording.left_out(count, *mismatch)
         if any(dict in types and list not in types for types in self.filtered.values()):
             yield wording.FILTERS_LISTS
         for left, right in self._sides():
@@ -346,9 +357,28 @@ class _Interpreter(TreeInterpreter):
         self._compared.filtered.setdefault(id(node), set()).add(type(items))
         if not isinstance(items, list):
             return None
-        is_true: Callable[[object], bool] = self._is_true  # type: ignore[attr-defined]  # not in the stubs
-        found = [self.visit(projected, item) for item in items if is_true(self.visit(condition, item))]
+        found = [self.visit(projected, item) for item in self._matching(condition, items)]
         return [each for each in found if each is not None]
+
+    def _matching(self, condition: Any, items: list[object]) -> list[object]:  # noqa: ANN401 - a node
+        """Return the items that match, without those whose types a function of the condition refuses.
+
+        The library fails at the first such item. But one null is no reason to hide all the others.
+        """
+        is_true: Callable[[object], bool] = self._is_true  # type: ignore[attr-defined]  # not in the stubs
+        matching: list[object] = []
+        refused: list[_Mismatch] = []
+        for item in items:
+            try:
+                if is_true(self.visit(condition, item)):
+                    matching.append(item)
+            except JMESPathTypeError as error:  # noqa: PERF203 - no other item may suffer
+                self._meter.charge(_UNITS_OF_A_MISMATCH)
+                refused.append(_mismatch(error))
+        if refused and len(refused) == len(items):
+            raise MismatchedType(wording.mismatched(*refused[0]))
+        self._compared.left_out.update(refused)
+        return matching
 
     def visit_function_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         name, count = node["value"], len(node["children"])
@@ -396,21 +426,27 @@ def _kind(value: object) -> str:
     return "number" if is_number(value) else "other"
 
 
-def _type_message(error: JMESPathTypeError) -> str:
-    return wording.mismatched(
-        error.function_name, error.expected_types, TYPES_MAP.get(error.actual_type, error.actual_type)
-    )
+def _mismatch(error: JMESPathTypeError) -> _Mismatch:
+    """Return the function, the types that it takes and the type that it got."""
+    actual = TYPES_MAP.get(error.actual_type, error.actual_type)
+    return error.function_name, tuple(error.expected_types), actual
 
 
 def _quote_bare_literals(query: str) -> str:
-    """Return ``query`` with quotes in literals such as `` `open` ``.
+    """Return ``query`` with quotes in literals such as `` `open` ``, and with backticks around bare numbers.
 
-    Models write them; JMESPath accepts them with a warning, and a host that turns warnings into errors would fail.
+    Models write both. JMESPath accepts the first with a warning, and a host that turns warnings into errors would fail.
+    A number after a comparison or a comma is an error in JMESPath, so it can mean nothing else.
     """
-    return _STRINGS.sub(lambda found: _quoted(found[0]) if found[0].startswith("`") else found[0], query)
+    return _LITERALS.sub(_quoted, query)
 
 
-def _quoted(literal: str) -> str:
+def _quoted(found: re.Match[str]) -> str:
+    literal = found[0]
+    if found[2] is not None:
+        return f"{found[1]}`{found[2]}`"
+    if not literal.startswith("`"):
+        return literal
     content = literal[1:-1]
     try:
         json.loads(content.replace("\\`", "`"))

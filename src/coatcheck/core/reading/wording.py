@@ -324,6 +324,12 @@ def taken_as_text(name: str) -> str:
     return f"; '{one_line(name)}' taken as text: no field has that name"
 
 
+def left_out(count: int, function: str, accepted: Sequence[str], actual: str) -> str:
+    """Say that a filter left out items for which its condition fails."""
+    items = "1 item was" if count == 1 else f"{count:,} items were"
+    return f"; {items} left out: {_refuses(function, accepted, actual)}"
+
+
 def always_null(name: str) -> str:
     """Say that what a query compared was never there."""
     return f"; {one_line(name)} was null in every comparison: check the field names"
@@ -400,7 +406,8 @@ def invalid_query(reason: str) -> str:
     Its last line, a caret below the expression, is left out: the message names what the caret points at.
     """
     named = " ".join(line for line in reason.splitlines() if line.strip() != "^")
-    return f'invalid query: {named}. {LITERALS}, names such as a-b in double quotes (x."a-b"), and no $ or dot first'
+    names = 'names such as a-b in double quotes (x."a-b")'
+    return f"invalid query: {named}. {LITERALS}, {names}, == && || ! as operators, and no $ or dot first"
 
 
 def unknown_function(reason: str, known: Iterable[str]) -> str:
@@ -413,4 +420,8 @@ def mismatched(function: str, accepted: Sequence[str], actual: str) -> str:
     wanted = accepted[accepted[0] == "array" and len(accepted) > 1].removeprefix("array-")
     leave_out = f"leave other values out, as in [?type(name) == '{wanted}']"
     advice = "select an item, such as [0]" if actual == "array" else leave_out
-    return f"invalid query: function {function}() takes {' or '.join(accepted)}, but got {actual}. First {advice}"
+    return f"invalid query: {_refuses(function, accepted, actual)}. First {advice}"
+
+
+def _refuses(function: str, accepted: Sequence[str], actual: str) -> str:
+    return f"function {function}() takes {' or '.join(accepted)}, but got {actual}"
