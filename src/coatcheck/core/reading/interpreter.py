@@ -14,7 +14,8 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
 
 from jmespath import ast
 from jmespath.exceptions import JMESPathError, JMESPathTypeError, UnknownFunctionError
@@ -28,7 +29,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jmespath.parser import ParsedResult
 
@@ -58,6 +59,12 @@ _WORDS = {"true": True, "false": False}
 _SEARCHES = frozenset({"contains", "starts_with", "ends_with"})
 
 _Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
+
+_NUMBER_AS_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
+"""A number, if JSON has it as text."""
+
+_WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
+"""Of what a function orders, the part that its result depends on. ``sort_by`` and the like are the same."""
 
 _END = object()
 _STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
@@ -219,11 +226,32 @@ class _Compared:
     left_out: Counter[_Mismatch] = field(default_factory=Counter)
     """How many items filters left out because a function does not take their type."""
 
+    numbers: set[int] = field(default_factory=set)
+    """The sides that were a number written as text where the other side was a number, by node."""
+
+    misordered: bool = False
+    """Whether numbers written as text were ordered otherwise than numbers are."""
+
     def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
         seen = self.kinds.get(id(node))
         if seen is None:
             seen = self.kinds[id(node)] = (node, set())
         seen[1].add(kinds)
+
+    def see_order(self, values: Iterable[object], part: slice) -> None:
+        """Note whether what is text among ``values``, but a number, has another order as a number in that part."""
+        if not self.misordered:
+            texts = sorted(value for value in values if _is_number_as_text(value))
+            numbers = [float(text) for text in texts]
+            self.misordered = numbers[part] != sorted(numbers)[part]
+
+    def see_numbers(self, sides: Sequence[tuple[Any, object]]) -> None:
+        """Note which of two values that are ordered is a number, but text, where the other is no text."""
+        is_text = [isinstance(value, str) for _, value in sides]
+        if all(is_text):
+            self.see_order([value for _, value in sides], slice(None))
+        elif any(is_text) and any(is_number(value) for _, value in sides):
+            self.numbers.update(id(node) for node, value in sides if _is_number_as_text(value))
 
     def take_as_text(self) -> bool:
         found = {
@@ -243,13 +271,17 @@ class _Compared:
             yield wording.left_out(count, *mismatch)
         if any(dict in types and list not in types for types in self.filtered.values()):
             yield wording.FILTERS_LISTS
+        if self.misordered:
+            yield wording.MISORDERED
         for left, right in self._sides():
             for (node, kinds), (other, others) in ((left, right), (right, left)):
                 name = _name(node)
                 if name is not None and kinds == {"null"} and not _names_null(other):
                     yield wording.always_null(name)
                 elif node["type"] == "literal":
-                    yield from _of_another_kind(node["value"], other, others - {"null"})
+                    as_text = id(other) in self.numbers
+                    hints = _of_another_kind(node["value"], other, others - {"null"})
+                    yield from (wording.NUMBERS_AS_TEXT,) if as_text else hints
 
     def _sides(self) -> Iterator[tuple[tuple[Any, set[str]], tuple[Any, set[str]]]]:
         for node, pairs in self.kinds.values():
@@ -264,6 +296,10 @@ def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[st
         yield wording.text_is_no_field(str(value)) if other["type"] == "literal" else wording.NO_TEXTS
     elif kind == "number" and others == {"text"} and other["type"] != "literal":
         yield wording.ONLY_TEXTS
+
+
+def _is_number_as_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value) is not None
 
 
 def _names_null(node: Any) -> bool:  # noqa: ANN401 - a node of the parsed query
@@ -281,25 +317,40 @@ def _name(node: Any) -> str | None:  # noqa: ANN401
 class _Functions(Functions):
     """JMESPath's functions, each paid for before it is called."""
 
-    def __init__(self, meter: _Meter) -> None:
+    def __init__(self, meter: _Meter, compared: _Compared) -> None:
         self._meter = meter
+        self._compared = compared
+        self._keys: list[list[object]] = []
+        """What items are ordered by, for each function that does so and has not ended."""
 
     def call_function(self, function_name: str, resolved_args: Any) -> Any:  # noqa: ANN401 - as the base declares it
-        for argument in resolved_args:
+        self._charge(function_name, resolved_args)
+        running = len(self._keys)
+        try:
+            result = super().call_function(function_name, resolved_args)
+            ordering = function_name.removesuffix("_by")
+            if ordering in _WHICH_MATTER:
+                ordered = resolved_args[0] if ordering == function_name else chain(*self._keys[running:])
+                self._compared.see_order(ordered, _WHICH_MATTER[ordering])
+        finally:
+            del self._keys[running:]
+        return result
+
+    def _charge(self, function_name: str, arguments: list[object]) -> None:
+        for argument in arguments:
             if isinstance(argument, str):
                 self._meter.charge_text(len(argument))
             elif isinstance(argument, (list, dict)):
                 self._meter.charge(len(argument))
         if function_name in {"to_string", "contains"}:
-            for argument in resolved_args:
+            for argument in arguments:
                 self._meter.charge_walk(argument)
         elif function_name == "join":
-            self._charge_join(resolved_args)
+            self._charge_join(arguments)
         elif function_name in {"sort", "max", "min"}:
-            for items in resolved_args:
+            for items in arguments:
                 for item in items if isinstance(items, list) else ():
                     self._charge_ordering(item)
-        return super().call_function(function_name, resolved_args)
 
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
         """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid for when it is made."""
@@ -307,10 +358,13 @@ class _Functions(Functions):
             text = to_valid_unicode(str(expref.expression["value"]))
             raise InvalidRequest(wording.constant_key(function_name, text))
         key_of = super()._create_key_func(expref, allowed_types, function_name)  # type: ignore[misc]  # not in the stubs
+        keys: list[object] = []
+        self._keys.append(keys)
 
         def key(item: object) -> object:
             made = key_of(item)
             self._charge_ordering(made)
+            keys.append(made)
             return made
 
         return key
@@ -331,7 +385,7 @@ class _Interpreter(TreeInterpreter):
     """JMESPath's interpreter, each step paid for before it is taken."""
 
     def __init__(self, meter: _Meter, compared: _Compared) -> None:
-        super().__init__(Options(custom_functions=_Functions(meter)))
+        super().__init__(Options(custom_functions=_Functions(meter, compared)))
         self._meter = meter
         self._compared = compared
 
@@ -348,6 +402,7 @@ class _Interpreter(TreeInterpreter):
         self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
+        self._compared.see_numbers(((first, left), (second, right)))
         # For a number and a string, the library raises, although the language says null.
         return compare(left, right) if kind == other in {"text", "number"} else None
 
@@ -429,6 +484,8 @@ def _kind(value: object) -> str:
 def _mismatch(error: JMESPathTypeError) -> _Mismatch:
     """Return the function, the types that it takes and the type that it got."""
     actual = TYPES_MAP.get(error.actual_type, error.actual_type)
+    if _is_number_as_text(error.current_value):
+        actual = wording.NUMERIC_STRING
     return error.function_name, tuple(error.expected_types), actual
 
 

@@ -33,13 +33,16 @@ __all__ = (
     "LITERALS",
     "MATCHES_EVERY_LINE",
     "MATCHES_NO_LINE",
+    "MISORDERED",
     "MORE_STORED",
     "NOTHING_STORED",
     "NOT_DESCRIBED",
     "NOT_JSON",
     "NO_ITEMS",
     "NO_TEXTS",
+    "NUMBERS_AS_TEXT",
     "NUMBER_TOO_LONG",
+    "NUMERIC_STRING",
     "ONLY_TEXTS",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
@@ -346,6 +349,12 @@ NO_TEXTS = "; text was compared with what is no text: write numbers and booleans
 ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
 """The same the other way round."""
 
+NUMBERS_AS_TEXT = "; a number was compared with numbers written as text: write to_number(name) > `9`"
+"""The same, if as text too it would be the wrong order."""
+
+MISORDERED = "; numbers written as text were ordered as text ('10' < '9'): use to_number(name)"
+"""Ends the header of a result that depends on the order of numbers that are text."""
+
 
 FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, as in values(x)[?...]"
 """Ends the header of a result that filtered nothing, since only lists are filtered."""
@@ -415,11 +424,18 @@ def unknown_function(reason: str, known: Iterable[str]) -> str:
     return f"invalid query: {reason}. JMESPath has only {', '.join(known)}"
 
 
+NUMERIC_STRING = "numeric string"
+"""What a function got if it is a number written as text."""
+
+
 def mismatched(function: str, accepted: Sequence[str], actual: str) -> str:
     """Refuse a query with a function that got a value of another type than it takes."""
     wanted = accepted[accepted[0] == "array" and len(accepted) > 1].removeprefix("array-")
     leave_out = f"leave other values out, as in [?type(name) == '{wanted}']"
-    advice = "select an item, such as [0]" if actual == "array" else leave_out
+    if actual == NUMERIC_STRING and wanted == "number":
+        advice = "turn text into numbers: [].to_number(name)"
+    else:
+        advice = "select an item, such as [0]" if actual == "array" else leave_out
     return f"invalid query: {_refuses(function, accepted, actual)}. First {advice}"
 
 

@@ -1,0 +1,83 @@
+"""What a query puts in order: numbers that JSON has as text, as prices often are."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from coatcheck.core.errors import InvalidRequest
+from tests.core.reading_driver import stored
+
+PRICES = ["9.33", "47.45", "651.21", "152.58", "1000000.00"]
+ORDERS = [{"id": n, "price": price, "zip": f"0{n}", "day": f"2026-01-0{n}"} for n, price in enumerate(PRICES, start=1)]
+LINES = "".join(f"{json.dumps(order)}\n" for order in ORDERS)
+AS_TEXT = "; numbers written as text were ordered as text ('10' < '9'): use to_number(name)]"
+
+
+def head(query: str, text: str) -> str:
+    return stored(text).ask(query=query).text.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "length([?price > '600'])",
+        "length([?'600' <= price])",
+        "[?price < '100'].id",
+        "max_by(@, &price).id",
+        "min_by(@, &price).id",
+        "sort_by(@, &price)[-1].id",
+        "reverse(sort_by(@, &price))[:2].id",
+        "max([].price)",
+        "min([].price)",
+        "sort([].price)[0]",
+        'sort_by(@, &max([price, `"5"`]))[0].id',
+    ],
+)
+@pytest.mark.parametrize("text", [json.dumps(ORDERS), LINES], ids=["JSON", "JSON Lines"])
+def test_numbers_that_are_text_are_said_to_be_ordered_as_text(query: str, text: str) -> None:
+    assert head(query, text).endswith(AS_TEXT)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "length([?price == '651.21'])",
+        "length([?price > '0'])",
+        "length([?to_number(price) > `600`])",
+        "max_by(@, &to_number(price)).price",
+        "sort_by(@, &to_number(price))[-1].price",
+        "sort_by(@, &zip)[-1].id",
+        "sort_by(@, &day)[-1].id",
+        "max_by(@, &id).id",
+        "length([?day > '2026-01-02'])",
+        "sort([].day)[0]",
+        "sort_by(@[:2], &zip)[0].price",
+        "sort(`[]`)",
+    ],
+)
+def test_an_order_that_is_the_same_for_numbers_and_text_gets_no_note(query: str) -> None:
+    assert "ordered as text" not in head(query, json.dumps(ORDERS))
+
+
+def test_text_that_is_a_number_is_turned_into_one_where_a_number_is_compared() -> None:
+    note = "; a number was compared with numbers written as text: write to_number(name) > `9`]"
+
+    assert head("length([?price > `600`])", json.dumps(ORDERS)).endswith(note)
+    assert head("length([?`600` > price])", LINES).endswith(note)
+    assert stored(LINES).ask(query="length([?to_number(price) > `600`])").text.splitlines()[1] == "2"
+
+
+@pytest.mark.parametrize("query", ["length([?price == `9.33`])", "length([?day > `2025`])"])
+def test_other_text_that_a_number_is_compared_with_needs_quotes(query: str) -> None:
+    assert head(query, json.dumps(ORDERS)).endswith("compared with text only: write text in single quotes ('9')]")
+
+
+@pytest.mark.parametrize("query", ["sum([].price)", "avg([].price)", "abs([0].price)"])
+def test_a_function_of_numbers_that_got_them_as_text_says_how_to_turn_them(query: str) -> None:
+    with pytest.raises(
+        InvalidRequest, match=r"but got numeric string\. First turn text into numbers: \[\]\.to_number\(name\)$"
+    ):
+        stored(json.dumps(ORDERS)).ask(query=query)
+    assert stored(json.dumps(ORDERS)).ask(query="sum([].to_number(price))").text.splitlines()[1] == "1000860.57"
