@@ -1,4 +1,4 @@
-"""What a query puts in order: numbers that JSON has as text, as prices often are."""
+"""What a query puts in order: numbers that JSON has as text, as prices often are, and NaN."""
 
 from __future__ import annotations
 
@@ -81,3 +81,21 @@ def test_a_function_of_numbers_that_got_them_as_text_says_how_to_turn_them(query
     ):
         stored(json.dumps(ORDERS)).ask(query=query)
     assert stored(json.dumps(ORDERS)).ask(query="sum([].to_number(price))").text.splitlines()[1] == "1000860.57"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["sort_by(@, &loss)[0]", "max_by(@, &loss)", "min_by(@, &loss)", "sort([].loss)", "max([].loss)", "min([].loss)"],
+)
+def test_what_holds_nan_is_put_in_no_order(query: str) -> None:
+    content = stored('[{"loss": 3.5}, {"loss": NaN}, {"loss": 1.5}, {"loss": 2.5}]')
+
+    with pytest.raises(InvalidRequest, match=r"NaN has no order\. First leave it out, as in \[\?name == name\]$"):
+        content.ask(query=query)
+    assert content.ask(query="sort_by([?loss == loss], &loss)[].loss").text.splitlines()[1:-1] == [
+        "[",
+        "1.5,",
+        "2.5,",
+        "3.5",
+        "]",
+    ]

@@ -11,6 +11,7 @@ model used the wrong quotes or a wrong name, and reads that next to the result. 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -370,6 +371,8 @@ class _Functions(Functions):
         return key
 
     def _charge_ordering(self, item: object) -> None:
+        if isinstance(item, float) and math.isnan(item):  # what is before and after it would be in any order
+            raise InvalidRequest(wording.NOT_ORDERED)
         if isinstance(item, str):
             self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MAX_ORDERINGS)
 

@@ -38,6 +38,7 @@ __all__ = (
     "NOTHING_STORED",
     "NOT_DESCRIBED",
     "NOT_JSON",
+    "NOT_ORDERED",
     "NO_ITEMS",
     "NO_TEXTS",
     "NUMBERS_AS_TEXT",
@@ -354,6 +355,9 @@ NUMBERS_AS_TEXT = "; a number was compared with numbers written as text: write t
 
 MISORDERED = "; numbers written as text were ordered as text ('10' < '9'): use to_number(name)"
 """Ends the header of a result that depends on the order of numbers that are text."""
+
+NOT_ORDERED = "NaN has no order. First leave it out, as in [?name == name]"
+"""Refuses to order what holds NaN."""
 
 
 FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, as in values(x)[?...]"
