@@ -87,6 +87,27 @@ def test_a_copied_row_of_a_table_is_found_and_not_every_line(row: str) -> None:
     assert answer.text.endswith(f"\n> 2| {row}")
 
 
+@pytest.mark.parametrize("pattern", ["[ERROR]", "(?i)[error]", "[4711]", "[10.0.0.7]", "[ERROR]|[FATAL]"])
+def test_a_word_in_brackets_is_found_and_not_every_line_with_one_of_its_characters(pattern: str) -> None:
+    lines = ["[INFO] 1 NEW RULE 104.7", "[ERROR] [10.0.0.7] [4711] disk full", "1040071 ERROR", "2 [INFO] 10.0.0.71"]
+    answer = stored("\n".join(lines)).ask(pattern=pattern, context_lines=0)
+
+    assert answer.text.split("\n") == [
+        f"[1 match for /{pattern}/]",
+        "[as a regular expression [...] matches any one of its characters: searched as literal text]",
+        "",
+        f"> 2| {lines[1]}",
+    ]
+
+
+@pytest.mark.parametrize(("pattern", "matches"), [("[a-c]", 2), ("[^x]", 3), ("[ab]+", 1), (r"[\w]", 3), ("[b", 0)])
+def test_a_class_of_characters_whose_text_is_not_in_the_content_stays_one(pattern: str, matches: int) -> None:
+    answer = stored("ab [^x] [ab]+ [\\w]\nc\nd\n" if pattern != "[b" else "ab\n").ask(pattern=pattern)
+
+    assert answer.matches == matches
+    assert "any one of its characters" not in answer.text
+
+
 @pytest.mark.parametrize(
     ("pattern", "matches"), [("a(b|)", 1), ("b|", 3), ("[|]", 0), (r"\|", 0), ("f(x)", 0), ("^$|", 3)]
 )

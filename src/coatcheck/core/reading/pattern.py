@@ -27,6 +27,7 @@ __all__ = (
     "asks_for_carriage_return",
     "compile_pattern",
     "has_delimiters",
+    "may_match_more",
     "needs_more_than_ascii",
     "other_readings",
 )
@@ -60,6 +61,9 @@ _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
 _ONE_SIGN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
 _GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
+_IN_BRACKETS = re.compile(r"(\(\?i\))?(\[[^\]\[\\^|][^\]\[\\|]+\](?:\|\[[^\]\[\\^|][^\]\[\\|]+\])*)")
+"""Words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``, and nothing else."""
+
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _DELIMITED = re.compile(r"/.+/[a-z]*")
@@ -156,7 +160,7 @@ def _rewrite(pattern: str) -> str:
 
 
 def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: bool) -> Iterator[Matcher]:
-    """Yield what else a pattern may mean, where ``matcher`` told nothing: it matched no line or, empty, every one.
+    """Yield what else a pattern may mean, where ``matcher`` told nothing: it matched no line, or nearly any.
 
     ``found_any`` is whether it matched a line; ``markup`` is whether the content may have what previews do not show.
     """
@@ -165,6 +169,8 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
             yield Matcher(pattern, literal=wording.MATCHES_NO_LINE)
         elif _matches_every_line(pattern):
             yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
+        elif (words := _IN_BRACKETS.fullmatch(pattern)) is not None:
+            yield Matcher(f"{words[1] or ''}{_plain(words[2], but='|')}", note=wording.MATCHES_ONE_OF)
     escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None, markup=markup)
     if escaped is not None:
         yield escaped
@@ -175,7 +181,7 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
 
     ``is_text`` is whether it is no regular expression.
     """
-    plain, both = _SIGNS.sub(r"\\\g<0>", pattern).replace(".", r"\."), "(?i" in pattern
+    plain, both = _plain(pattern), "(?i" in pattern
     regex = _without_surroundings(_rewrite(pattern))
     forms = [plain] if is_text or r"\Q" in pattern else [*dict.fromkeys((regex, plain))]
     written = ["".join(_all_written(form, both_cases=both, markup=markup)) for form in forms]
@@ -183,6 +189,11 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
         return None if written == forms else Matcher("|".join(written), note=wording.FOUND_ESCAPED)
     except ValueError:
         return None  # too large
+
+
+def _plain(text: str, *, but: str = "") -> str:
+    """Return a regular expression for ``text``, in which the sign ``but`` remains one."""
+    return _SIGNS.sub(lambda sign: sign[0] if sign[0] == but else f"\\{sign[0]}", text).replace(".", r"\.")
 
 
 def _all_written(form: str, *, both_cases: bool, markup: bool) -> Iterator[str]:
@@ -214,6 +225,11 @@ def _forms(characters: str) -> Iterator[str]:
     units = characters.encode("utf-16-be", "surrogatepass")
     yield "(?i:" + "".join(rf"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")"
     yield "".join(f"&#(?:{ord(each)}|(?i:x{ord(each):x}));" for each in characters)
+
+
+def may_match_more(pattern: str) -> bool:
+    """Return whether ``pattern`` may match more than a model expects that copied it from the content."""
+    return "|" in pattern or _IN_BRACKETS.fullmatch(pattern) is not None
 
 
 def _matches_every_line(pattern: str) -> bool:

@@ -20,6 +20,7 @@ from coatcheck.core.reading.pattern import (
     asks_for_carriage_return,
     compile_pattern,
     has_delimiters,
+    may_match_more,
     needs_more_than_ascii,
     other_readings,
 )
@@ -98,7 +99,7 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         origin = walk.place
     find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
     found = yield from find(matcher)
-    if not found.count or "|" in pattern:
+    if not found.count or may_match_more(pattern):
         matcher, found = yield from _or_otherwise(matcher, found, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
@@ -111,7 +112,7 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
 def _or_otherwise(
     matcher: Matcher, found: _Found, pattern: str, find: Callable[[Matcher], Steps[_Found]]
 ) -> Steps[tuple[Matcher, _Found]]:
-    """Search for what else a pattern may mean, if it found nothing or every line; return what tells more.
+    """Search for what else a pattern may mean, if it found nothing or too much; return what tells more.
 
     Models copy text from the content without escaping it, and from a preview, which shows JSON and HTML unescaped.
     """

@@ -33,6 +33,7 @@ __all__ = (
     "LITERALS",
     "MATCHES_EVERY_LINE",
     "MATCHES_NO_LINE",
+    "MATCHES_ONE_OF",
     "MISORDERED",
     "MORE_STORED",
     "NOTHING_STORED",
@@ -251,6 +252,9 @@ MATCHES_EVERY_LINE = (
     "[as a regular expression it matches every line, being empty next to a |: searched as literal text]"
 )
 """The same of a pattern that begins or ends with ``|``."""
+
+MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
+"""The same of a word in brackets."""
 
 
 FOUND_ESCAPED = r"[found only in another form: other spaces, tags, colour codes, or escapes such as \" \u00e9 &amp;]"
