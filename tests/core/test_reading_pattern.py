@@ -173,6 +173,35 @@ def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None)
     assert row.startswith(f"> {line}| ")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "lines"),
+    [
+        (r"timeout\|refused", [1, 2, 3]),
+        (r"\(timeout\|refused\): [0-9]\+", [3]),
+        (r"main()\|init(", [4]),
+        (r"main(\|init(", [4]),
+        (r"\<refused\>", [3]),
+        (r".*timeout.*\|.*init\>.*", [1, 4]),
+    ],
+)
+def test_a_pattern_as_in_grep_that_finds_nothing_is_read_so(pattern: str, lines: list[int]) -> None:
+    content = "timeout\nrefusedly\n(refused): 7 refused: 7\nmain() init()\ncd\n"
+    header, note, _, *rows = stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")
+
+    assert header == f"[{len(lines)} match{'es' * (len(lines) > 1)} for /{pattern}/]"
+    assert note == wording.AS_IN_GREP
+    assert [int(row.partition("|")[0][1:]) for row in rows if row != "---"] == lines
+
+
+@pytest.mark.parametrize("pattern", [r"\| b \|", r"x\|y", r"a\|", r"\|x\\"])
+def test_a_pattern_that_means_a_bar_matches_no_other_line(pattern: str) -> None:
+    assert stored("a | c\nd\n").ask(pattern=pattern).matches == 0
+
+
+def test_a_bar_that_is_in_the_content_is_found_as_it_is() -> None:
+    assert stored("a\na | b\nb\n").ask(pattern=r"a \| b", context_lines=0).text.endswith("]\n\n> 2| a | b")
+
+
 @pytest.mark.parametrize("pattern", ['"name": "tea"', "thé", "a/b", r"\QR&D\E.", "É{900}{9}", '"' * 1_000])
 def test_what_is_in_the_content_in_no_form_is_not_found(pattern: str) -> None:
     assert stored(ESCAPED).ask(pattern=pattern).matches == 0

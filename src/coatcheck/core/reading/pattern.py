@@ -64,6 +64,11 @@ _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _IN_BRACKETS = re.compile(r"(\(\?i\))?(\[[^\]\[\\^|][^\]\[\\|]+\](?:\|\[[^\]\[\\^|][^\]\[\\|]+\])*)")
 """Words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``, and nothing else."""
 
+_AS_IN_GREP = re.compile(r"\\[|<>]")
+_GREP_SIGNS = frozenset("|(){}+?")
+"""What grep takes for itself unless a backslash is before it; in RE2 it is the other way round."""
+
+_GREP_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|.", re.DOTALL)
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _DELIMITED = re.compile(r"/.+/[a-z]*")
@@ -174,6 +179,30 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
     escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None, markup=markup)
     if escaped is not None:
         yield escaped
+    if not found_any:
+        yield from _as_in_grep(pattern)
+
+
+def _as_in_grep(pattern: str) -> Iterator[Matcher]:
+    r"""Yield matchers for a ``pattern`` as in grep, ``a\|b``: first with all else as in RE2, then as grep takes it."""
+    if _AS_IN_GREP.search(pattern.replace(r"\\", "")) is None:
+        return
+    for escaped, plain in ((frozenset("|"), frozenset[str]()), (_GREP_SIGNS, _GREP_SIGNS)):
+        parts = (_from_grep(part[0], escaped, plain) for part in _GREP_PART.finditer(pattern))
+        regex = "".join(parts)
+        try:
+            if not _matches_every_line(regex):
+                yield Matcher(_without_surroundings(_rewrite(regex)), note=wording.AS_IN_GREP)
+        except ValueError:
+            pass
+
+
+def _from_grep(part: str, escaped: frozenset[str], plain: frozenset[str]) -> str:
+    if part in {r"\<", r"\>"}:
+        return r"\b"
+    if part[0] == "\\" and part[1:] in escaped:
+        return part[1:]
+    return f"\\{part}" if part in plain else part
 
 
 def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "ASCII_ONLY",
+    "AS_IN_GREP",
     "BETWEEN_GROUPS",
     "COLOURS",
     "DELIMITERS",
@@ -256,6 +257,9 @@ MATCHES_EVERY_LINE = (
 MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
 """The same of a word in brackets."""
 
+
+AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
+"""Says that the content has nothing that the pattern matches as RE2 takes it."""
 
 FOUND_ESCAPED = r"[found only in another form: other spaces, tags, colour codes, or escapes such as \" \u00e9 &amp;]"
 """Says that the content has only another form of the pattern, one that means the same there."""
