@@ -84,6 +84,20 @@ def test_a_function_of_numbers_that_got_them_as_text_says_how_to_turn_them(query
 
 
 @pytest.mark.parametrize(
+    ("query", "result"), [("sum([].to_number(price))", "15"), ("length([?to_number(price) > `9`])", "1")]
+)
+def test_text_that_to_number_cannot_read_is_named_if_it_has_digits(query: str, result: str) -> None:
+    prices: list[object] = ["5", "n/a", "1,234.50", "10", "$7", None, ["1"]]
+
+    for text in (json.dumps([{"price": price} for price in prices]), json.dumps([{"price": "7%"}] * 3)):
+        assert "; to_number gave null for text such as '" in head(query, text)
+    answer = stored(json.dumps([{"price": price} for price in prices])).ask(query=query).text.splitlines()
+    assert answer[0].endswith("; to_number gave null for text such as '1,234.50': it is left out]")
+    assert answer[1] == result
+    assert "to_number gave" not in head(query, json.dumps([{"price": price} for price in ("5", "n/a", "", None)]))
+
+
+@pytest.mark.parametrize(
     "query",
     ["sort_by(@, &loss)[0]", "max_by(@, &loss)", "min_by(@, &loss)", "sort([].loss)", "max([].loss)", "min([].loss)"],
 )

@@ -64,6 +64,8 @@ _Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
 _NUMBER_AS_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
 """A number, if JSON has it as text."""
 
+_DIGIT = re.compile("[0-9]")
+
 _WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
 """Of what a function orders, the part that its result depends on. ``sort_by`` and the like are the same."""
 
@@ -233,6 +235,9 @@ class _Compared:
     misordered: bool = False
     """Whether numbers written as text were ordered otherwise than numbers are."""
 
+    unread: str | None = None
+    """A text with digits that ``to_number`` could not read."""
+
     def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
         seen = self.kinds.get(id(node))
         if seen is None:
@@ -245,6 +250,11 @@ class _Compared:
             texts = sorted(value for value in values if _is_number_as_text(value))
             numbers = [float(text) for text in texts]
             self.misordered = numbers[part] != sorted(numbers)[part]
+
+    def see_unread(self, value: object) -> None:
+        """Note what ``to_number`` gave null for."""
+        if self.unread is None and isinstance(value, str) and _DIGIT.search(value) is not None:
+            self.unread = value
 
     def see_numbers(self, sides: Sequence[tuple[Any, object]]) -> None:
         """Note which of two values that are ordered is a number, but text, where the other is no text."""
@@ -274,6 +284,8 @@ class _Compared:
             yield wording.FILTERS_LISTS
         if self.misordered:
             yield wording.MISORDERED
+        if self.unread is not None:
+            yield wording.not_a_number(self.unread)
         for left, right in self._sides():
             for (node, kinds), (other, others) in ((left, right), (right, left)):
                 name = _name(node)
@@ -329,6 +341,8 @@ class _Functions(Functions):
         running = len(self._keys)
         try:
             result = super().call_function(function_name, resolved_args)
+            if function_name == "to_number" and result is None:
+                self._compared.see_unread(resolved_args[0])
             ordering = function_name.removesuffix("_by")
             if ordering in _WHICH_MATTER:
                 ordered = resolved_args[0] if ordering == function_name else chain(*self._keys[running:])

@@ -69,6 +69,7 @@ __all__ = (
     "more_in_short",
     "no_matches",
     "none_behind",
+    "not_a_number",
     "not_json",
     "nothing_selected",
     "numbered",
@@ -363,6 +364,12 @@ NUMBERS_AS_TEXT = "; a number was compared with numbers written as text: write t
 
 MISORDERED = "; numbers written as text were ordered as text ('10' < '9'): use to_number(name)"
 """Ends the header of a result that depends on the order of numbers that are text."""
+
+
+def not_a_number(text: str) -> str:
+    """Say that ``to_number`` read no number in a text with digits, which no projection or filter shows."""
+    return f"; to_number gave null for text such as '{one_line(text)}': it is left out"
+
 
 NOT_ORDERED = "NaN has no order. First leave it out, as in [?name == name]"
 """Refuses to order what holds NaN."""
