@@ -392,6 +392,28 @@ def test_a_pattern_between_slashes_that_finds_nothing_is_told_so(pattern: str, h
     assert (wording.DELIMITERS in stored("row 5\n").ask(pattern=pattern).text) is hint
 
 
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [
+        ("timeout OR refused", wording.OPERATORS),
+        ('"timeout" AND "row"', wording.OPERATORS),
+        ('"row 5"', wording.QUOTES),
+        ("'row 5'", wording.QUOTES),
+    ],
+)
+def test_a_pattern_as_for_a_search_engine_that_finds_nothing_is_told_so(pattern: str, hint: str) -> None:
+    assert hint in stored("row 5\ntimeout\n").ask(pattern=pattern).text
+
+
+@pytest.mark.parametrize("pattern", ["ORDER", "a or b", "OR", '"', "\"a': ", "it's"])
+def test_any_other_pattern_is_told_nothing_about_search_engines(pattern: str) -> None:
+    answer = stored("row 5\n").ask(pattern=pattern)
+
+    assert answer.matches == 0
+    assert wording.OPERATORS not in answer.text
+    assert wording.QUOTES not in answer.text
+
+
 def test_slashes_that_are_in_the_content_are_found() -> None:
     assert stored("/usr/lib/\n").ask(pattern="/usr/lib/").matches == 1
 

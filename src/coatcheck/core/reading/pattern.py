@@ -27,6 +27,8 @@ __all__ = (
     "asks_for_carriage_return",
     "compile_pattern",
     "has_delimiters",
+    "has_operators",
+    "has_quotes",
     "may_match_more",
     "needs_more_than_ascii",
     "other_readings",
@@ -72,6 +74,8 @@ _GREP_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|.", re.DOTALL)
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _DELIMITED = re.compile(r"/.+/[a-z]*")
+_QUOTED = re.compile(r"""(["'])[^"']+\1""")
+_OPERATOR = re.compile(r"\S (?:OR|AND) \S")
 
 _PART = re.compile(
     r'"[ ]*:[ ]*'
@@ -277,6 +281,16 @@ def asks_for_carriage_return(pattern: str) -> bool:
 def has_delimiters(pattern: str) -> bool:
     """Return whether ``pattern`` is between slashes, as in JavaScript and sed."""
     return _DELIMITED.fullmatch(pattern) is not None
+
+
+def has_quotes(pattern: str) -> bool:
+    """Return whether ``pattern`` is between quotes and has no others."""
+    return _QUOTED.fullmatch(pattern) is not None
+
+
+def has_operators(pattern: str) -> bool:
+    """Return whether ``pattern`` has OR or AND between words, as for a search engine."""
+    return _OPERATOR.search(pattern) is not None
 
 
 def needs_more_than_ascii(pattern: str) -> bool:

@@ -20,6 +20,8 @@ from coatcheck.core.reading.pattern import (
     asks_for_carriage_return,
     compile_pattern,
     has_delimiters,
+    has_operators,
+    has_quotes,
     may_match_more,
     needs_more_than_ascii,
     other_readings,
@@ -135,6 +137,10 @@ def _reasons(pattern: str, found: _Found) -> Iterator[str]:
         yield wording.COLOURS
     if has_delimiters(pattern):
         yield wording.DELIMITERS
+    if has_quotes(pattern):
+        yield wording.QUOTES
+    if has_operators(pattern):
+        yield wording.OPERATORS
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:

@@ -47,6 +47,8 @@ __all__ = (
     "NUMBER_TOO_LONG",
     "NUMERIC_STRING",
     "ONLY_TEXTS",
+    "OPERATORS",
+    "QUOTES",
     "RANGE_TRUNCATED",
     "SEARCH_TRUNCATED",
     "TOO_DEEP",
@@ -290,6 +292,12 @@ COLOURS = r"Lines here hold colour codes (\x1b[1m), even next to words: leave ou
 
 DELIMITERS = "Slashes around a pattern are searched too: leave them out, and write (?i) for /i."
 """A reason why a pattern as in JavaScript or sed found nothing."""
+
+QUOTES = "Quotes around a pattern are searched too: leave them out."
+"""A reason why a quoted pattern found nothing."""
+
+OPERATORS = "OR and AND are searched as text: write a|b for either, and a.*b|b.*a for both in one line."
+"""A reason why a pattern as for a search engine found nothing."""
 
 
 def line_ends_not_searched(*, crlf: bool) -> str:
