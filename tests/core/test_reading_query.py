@@ -286,6 +286,14 @@ def test_bare_literals_work_where_warnings_are_errors() -> None:
         assert body(stored('{"a": "x"}').ask(query="'`open`'")) == "`open`"
 
 
+@pytest.mark.parametrize("query", ["`>0", "[?a == `x && b > 5]", "a == 'x || b >9", '"a,1'])
+def test_a_number_after_a_quote_that_is_not_closed_stays_as_it_is(query: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidRequest, match="invalid query"):
+            Evaluator(query)
+
+
 @pytest.mark.parametrize(
     ("query", "result"),
     [

@@ -72,7 +72,8 @@ _WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
 _END = object()
 _STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
 _NUMBER = r"(?<=[=<>,])(\s*)(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])"
-_LITERALS = re.compile(f"{_STRINGS}|{_NUMBER}", re.DOTALL)
+_UNCLOSED = "(['\"`].*)"
+_LITERALS = re.compile(f"{_STRINGS}|{_NUMBER}|{_UNCLOSED}", re.DOTALL)
 
 
 class MismatchedType(InvalidRequest):
@@ -519,7 +520,7 @@ def _quoted(found: re.Match[str]) -> str:
     literal = found[0]
     if found[2] is not None:
         return f"{found[1]}`{found[2]}`"
-    if not literal.startswith("`"):
+    if not literal.startswith("`") or found[3] is not None:
         return literal
     content = literal[1:-1]
     try:
