@@ -100,6 +100,11 @@ def test_a_word_in_brackets_is_found_and_not_every_line_with_one_of_its_characte
     ]
 
 
+@pytest.mark.parametrize("pattern", ["[a-c]", "[a-cX-Z]"])
+def test_a_range_of_characters_stays_one_where_the_content_has_its_text(pattern: str) -> None:
+    assert "[2 matches for" in stored(f"grep {pattern}\nb\n1").ask(pattern=pattern).text
+
+
 @pytest.mark.parametrize(("pattern", "matches"), [("[a-c]", 2), ("[^x]", 3), ("[ab]+", 1), (r"[\w]", 3), ("[b", 0)])
 def test_a_class_of_characters_whose_text_is_not_in_the_content_stays_one(pattern: str, matches: int) -> None:
     answer = stored("ab [^x] [ab]+ [\\w]\nc\nd\n" if pattern != "[b" else "ab\n").ask(pattern=pattern)

@@ -29,7 +29,6 @@ __all__ = (
     "has_delimiters",
     "has_operators",
     "has_quotes",
-    "may_match_more",
     "needs_more_than_ascii",
     "other_readings",
 )
@@ -63,8 +62,9 @@ _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
 _ONE_SIGN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
 _GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
-_IN_BRACKETS = re.compile(r"(\(\?i\))?(\[[^\]\[\\^|][^\]\[\\|]+\](?:\|\[[^\]\[\\^|][^\]\[\\|]+\])*)")
-"""Words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``, and nothing else."""
+_WORD = r"\[(?!(?:.-.)+\])[^\]\[\\^|][^\]\[\\|]+\]"
+_IN_BRACKETS = re.compile(rf"(\(\?i\))?({_WORD}(?:\|{_WORD})*)")
+"""Words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``, and nothing else; no ranges, such as ``[a-z]``."""
 
 _AS_IN_GREP = re.compile(r"\\[|<>]")
 _GREP_SIGNS = frozenset("|(){}+?")
@@ -258,11 +258,6 @@ def _forms(characters: str) -> Iterator[str]:
     units = characters.encode("utf-16-be", "surrogatepass")
     yield "(?i:" + "".join(rf"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")"
     yield "".join(f"&#(?:{ord(each)}|(?i:x{ord(each):x}));" for each in characters)
-
-
-def may_match_more(pattern: str) -> bool:
-    """Return whether ``pattern`` may match more than a model expects that copied it from the content."""
-    return "|" in pattern or _IN_BRACKETS.fullmatch(pattern) is not None
 
 
 def _matches_every_line(pattern: str) -> bool:

@@ -22,7 +22,6 @@ from coatcheck.core.reading.pattern import (
     has_delimiters,
     has_operators,
     has_quotes,
-    may_match_more,
     needs_more_than_ascii,
     other_readings,
 )
@@ -101,7 +100,7 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         origin = walk.place
     find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
     found = yield from find(matcher)
-    if not found.count or may_match_more(pattern):
+    if not found.count or "|" in pattern or pattern.endswith("]"):  # a copied row or word may have matched too much
         matcher, found = yield from _or_otherwise(matcher, found, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
