@@ -7,8 +7,10 @@ arguments go to the core as the model sent them, because the core validates them
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol
 
 from strands.tools import PythonAgentTool
@@ -43,6 +45,13 @@ if TYPE_CHECKING:
     from coatcheck_strands.offloaders import Offloaders
 
 __all__ = ("RetrievalTool",)
+
+_SHOWN = {
+    "application": {"csv", "doc", "docx", "html", "md", "pdf", "txt", "xls", "xlsx"},
+    "image": {"gif", "jpeg", "jpg", "png", "webp"},
+    "video": {"flv", "mkv", "mov", "mp4", "mpeg", "mpg", "three_gp", "webm", "wmv"},
+}
+"""Media that Bedrock takes in a tool's result. One that it refuses would stay, and end each later turn too."""
 
 
 class Context(Protocol):
@@ -139,7 +148,7 @@ class RetrievalTool(PythonAgentTool):
                 if served.old is None:
                     raise
                 blocks = await self._blocks(served.old, reference, selected=selected, owner=owner)
-        return content_of(blocks, name=str(reference))
+        return content_of(blocks, name=_document_name(str(reference), call.tool_use))
 
     async def _blocks(
         self,
@@ -151,8 +160,12 @@ class RetrievalTool(PythonAgentTool):
     ) -> tuple[Block, ...]:
         is_list = asks_for_list(reference)
         if self._whole and not selected and not is_list:
-            return (_block_of(await offloader.aload(reference, **owner)),)
+            whole = _block_of(await offloader.aload(reference, **owner))
+            if _can_be_shown(whole):
+                return (whole,)
         found = await offloader.aretrieve(reference, **owner, **selected, native_media=self._native_media)
+        if not _can_be_shown(found.blocks[0]):
+            found = await offloader.aretrieve(reference, **owner)
         if is_list or selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
             return found.blocks
         block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
@@ -163,8 +176,27 @@ def _block_of(content: Content) -> Block:
     """Return whole content as a block of the kind that it came from."""
     if content.content_type == "application/json":
         with suppress(ValueError):  # the host may have stored anything under this type
-            return JsonBlock(json.loads(content.data))
+            value = json.loads(content.data)
+            if isinstance(value, dict):  # Bedrock refuses any other
+                return JsonBlock(value)
         return TextBlock(content.text)
     if content.content_type.startswith("text/"):
         return TextBlock(content.text)
     return MediaBlock(content.data, content.content_type)
+
+
+def _can_be_shown(block: Block) -> bool:
+    """Return whether a block may be in a tool's result."""
+    if not isinstance(block, MediaBlock):
+        return True
+    kind, _, form = block.media_type.partition("/")
+    return form in _SHOWN.get(kind, ())
+
+
+def _document_name(reference: str, tool_use: Mapping[str, Any]) -> str:
+    """Return a name for a document: Bedrock refuses one that comes twice in a conversation, and most punctuation."""
+    name = re.sub(r"[^a-zA-Z0-9]+", "-", reference)[:100].strip("-") or "document"
+    call_id = tool_use.get("toolUseId")
+    if not isinstance(call_id, str):  # a host's own call
+        return name
+    return f"{name} {sha256(call_id.encode(errors='replace')).hexdigest()[:8]}"
