@@ -50,6 +50,8 @@ def result_of(blocks: Sequence[Block], result: object) -> Any:  # noqa: ANN401 -
     files = [_file_of(block, result) for block in blocks if isinstance(block, MediaBlock | OpaqueBlock)]
     if isinstance(result, ToolReturn):
         return replace(result, return_value=text_of(blocks), content=files or None)
+    if len(files) == len(blocks) == 1:  # Anthropic and Bedrock refuse an empty text, and take a file as a result
+        return files[0]
     return ToolReturn(return_value=text_of(blocks), content=files) if files else text_of(blocks)
 
 

@@ -251,5 +251,5 @@ async def test_with_native_media_a_model_reads_back_the_file_itself(server: Scri
     script, result = await run(server, offload, call(), reading(), tools=[returning(image)])
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
-    (files,) = (part.content for part in parts_of(result) if isinstance(getattr(part, "content", None), list))
-    assert [file.data for file in files] == [image.data]
+    # As the result itself: Anthropic and Bedrock refuse an empty text with the file next to it.
+    assert returns_in(result)[-1].content == image
