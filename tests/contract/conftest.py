@@ -12,7 +12,7 @@ from coatcheck.testing.server import ScriptedServer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ELSEWHERE = ("PROXY", "GEMINI", "GOOGLE", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
+ELSEWHERE = ("PROXY", "ANTHROPIC", "AWS_", "GEMINI", "GOOGLE", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
 """Parts of the names of environment variables that send requests, traces or keys elsewhere."""
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from haystack.components.agents.state import State
+    from haystack.components.generators.chat.types import ChatGenerator
     from haystack.dataclasses import ToolCallResult
 
     from coatcheck import Offloader, Scope
@@ -134,7 +135,7 @@ class HaystackHarness:
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             listener = Listener()
-            agent = agent_of(case, conversation, listener)
+            agent = agent_of(case, self.generator(conversation), listener)
             try:
                 ended = agent.run(messages=[ChatMessage.from_user("Find out.")], hook_context=context_of(case))
             except ValueError as error:
@@ -144,7 +145,7 @@ class HaystackHarness:
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             listener = Listener()
-            agent = agent_of(case, conversation, listener)
+            agent = agent_of(case, self.generator(conversation), listener)
             try:
                 question = [ChatMessage.from_user("Find out.")]
                 ended = await agent.run_async(messages=question, hook_context=context_of(case))
@@ -152,8 +153,18 @@ class HaystackHarness:
                 return _seen_by(listener, conversation, error)
             return _transcript_of(conversation, ended)
 
+    def generator(self, conversation: Conversation) -> ChatGenerator:
+        """Return one of Haystack's own generators, which asks the scripted server."""
+        return OpenAIChatGenerator(
+            api_key=Secret.from_token("none"),
+            model="scripted",
+            api_base_url=conversation.base_url,
+            max_retries=0,
+            http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
+        )
 
-def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent:
+
+def agent_of(case: Run, generator: ChatGenerator, listener: Listener) -> Agent:
     """Return the agent of a run."""
     tools: list[Tool] = [case.watch(FixtureTool(name, results, case)) for name, results in case.tools.items()]
     hooks: dict[str, list[Any]] = {"before_llm": [listener], "before_tool": [CodeCaller(case.code_tools)]}
@@ -163,13 +174,6 @@ def agent_of(case: Run, conversation: Conversation, listener: Listener) -> Agent
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
         hooks["before_tool"] += [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
-    generator = OpenAIChatGenerator(
-        api_key=Secret.from_token("none"),
-        model="scripted",
-        api_base_url=conversation.base_url,
-        max_retries=0,
-        http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
-    )
     return Agent(
         chat_generator=generator,
         tools=tools,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import ToolCall
     from langchain_core.runnables import Runnable, RunnableConfig
     from langchain_core.tools.base import ArgsSchema
@@ -59,7 +60,7 @@ FROM_A_TOOL = {"text", "json", "image", "file"}
 
 
 class Builder(Protocol):
-    def __call__(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]: ...
+    def __call__(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]: ...
 
 
 class LangChainHarness:
@@ -69,13 +70,13 @@ class LangChainHarness:
         self._server = server
         self._streaming = streaming
 
-    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+    def build(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]:
         """Return the agent."""
         raise NotImplementedError
 
     def run(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation, client() as sync:
-            agent = self.build(case, self._model(conversation, sync, async_client()))
+            agent = self.build(case, self.model(conversation, sync, async_client()))
             config = config_of(case)
             stopped = state = agent.invoke(QUESTION, config)
             while INTERRUPTS in state:
@@ -85,14 +86,15 @@ class LangChainHarness:
     async def arun(self, case: Run) -> Transcript:
         with self._server.conversation(case.model) as conversation:
             async with async_client() as asynchronous:
-                agent = self.build(case, self._model(conversation, client(), asynchronous))
+                agent = self.build(case, self.model(conversation, client(), asynchronous))
                 config = config_of(case)
                 stopped = state = await agent.ainvoke(QUESTION, config)
                 while INTERRUPTS in state:
                     state = await agent.ainvoke(RESUME, config)
             return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
-    def _model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> ChatOpenAI:
+    def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
+        """Return one of LangChain's own models, which asks the scripted server."""
         return ChatOpenAI(
             model="scripted",
             base_url=conversation.base_url,
@@ -119,7 +121,7 @@ def async_client() -> httpx.AsyncClient:
 class CreateAgentHarness(LangChainHarness):
     """``create_agent`` with ``OffloadMiddleware``."""
 
-    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+    def build(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]:
         middleware: list[AgentMiddleware[Any, Any, Any]] = []
         if case.offloader is not None:
             middleware.append(case.share(partial(OffloadMiddleware, case.offloader, scope=case.scope)))
@@ -131,7 +133,7 @@ class CreateAgentHarness(LangChainHarness):
 class ToolNodeHarness(LangChainHarness):
     """A graph built by hand around a ``ToolNode`` that calls through ``offload_tool_calls``."""
 
-    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+    def build(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
@@ -144,7 +146,7 @@ class ToolNodeHarness(LangChainHarness):
 class WrappedNodeHarness(LangChainHarness):
     """The same graph around a node that ``offload_tool_node`` wraps."""
 
-    def build(self, case: Run, model: ChatOpenAI) -> Runnable[Any, Any]:
+    def build(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]:
         tools = tools_of(case)
         if case.offloader is None:
             return graph(case, model, tools, ToolNode(tools))
@@ -153,7 +155,7 @@ class WrappedNodeHarness(LangChainHarness):
         return graph(case, model, tools, case.share(make))
 
 
-def graph(case: Run, model: ChatOpenAI, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
+def graph(case: Run, model: BaseChatModel, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
     """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some tools."""
     bound = model.bind_tools(tools)
 

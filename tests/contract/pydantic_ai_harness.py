@@ -83,7 +83,11 @@ class PydanticAIHarness:
         with self._server.conversation(
             lambda received: case.model([without_frame(one) for one in received])
         ) as conversation:
-            yield agent_of(case, model_on(conversation, self._api)), conversation
+            yield agent_of(case, self.model(conversation)), conversation
+
+    def model(self, conversation: Conversation) -> Model:
+        """Return one of Pydantic AI's own models, which asks the scripted server."""
+        return model_on(conversation, self._api)
 
 
 @cache
@@ -198,7 +202,8 @@ def transcript_of(
 ) -> Transcript:
     """Return the transcript, including what the user got. Files reach the model after the results, in user messages."""
     transcript = conversation.transcript()
-    told = [message for message in json.loads(conversation.sent[-1]).get("messages", ()) if message["role"] == "user"]
+    messages = json.loads(conversation.sent[-1]).get("messages", ())
+    told = [message for message in messages if message["role"] == "user" and not holds_results(message["content"])]
     files = json.dumps(told[1:]) if told[1:] else ""
     parts = [part for message in result.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)]
     received = [
@@ -207,6 +212,12 @@ def transcript_of(
     ]
     answer = result.output if case.final_tools else None
     return replace(transcript, received=tuple(received), answer=answer, was_interrupted=was_interrupted)
+
+
+def holds_results(content: Any) -> bool:
+    """Return whether a user message is one of those in which Anthropic and Bedrock get tool results."""
+    parts = content if isinstance(content, list) else []
+    return any("toolResult" in part or part.get("type") == "tool_result" for part in parts)
 
 
 def without_frame(received: Received) -> Received:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from strands.agent import AgentResult
+    from strands.models import Model
     from strands.plugins import Plugin
     from strands.types.tools import AgentTool
 
@@ -73,21 +74,22 @@ class StrandsHarness:
         if case.identity is not None:
             folder = serving.enter_context(TemporaryDirectory())
             manager = FileSessionManager(case.identity, storage_dir=folder)
-        return agent_of(case, self._model(conversation), delegates, manager), conversation
+        return agent_of(case, self.model(conversation), delegates, manager), conversation
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
         """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
         conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text_of(result)))
-        agent = Agent(self._model(conversation), callback_handler=None)
+        agent = Agent(self.model(conversation), callback_handler=None)
         return agent.as_tool(name=name, description="Answers.", delegate=True)
 
-    def _model(self, conversation: Conversation) -> OpenAIModel:
+    def model(self, conversation: Conversation) -> Model:
+        """Return one of Strands' own models, which asks the scripted server."""
         arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
         return OpenAIModel(client_args=arguments, model_id="scripted")
 
 
 def agent_of(
-    case: Run, model: OpenAIModel, delegates: Sequence[AgentTool] = (), manager: FileSessionManager | None = None
+    case: Run, model: Model, delegates: Sequence[AgentTool] = (), manager: FileSessionManager | None = None
 ) -> Agent:
     """Return the agent of a run."""
     plugins: list[Plugin] = []

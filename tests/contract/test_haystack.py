@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from haystack.tracing.tracer import tracer
+from haystack.utils import Secret
 from haystack_integrations.tracing.opentelemetry import OpenTelemetryTracer
 
 import coatcheck_haystack.agents
@@ -20,13 +21,14 @@ from tests.contract.golden import Contract
 from tests.contract.haystack_harness import HaystackHarness
 from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
+from tests.contract.wires import ON_EACH_WIRE, check_wire
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from coatcheck.testing.server import ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 
 class TestAgent(Contract):
@@ -36,6 +38,28 @@ class TestAgent(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> HaystackHarness:
         return HaystackHarness(server)
+
+
+def client_of(provider: str) -> Any:
+    return pytest.importorskip(f"haystack_integrations.components.generators.{provider}", reason="needs Python 3.11")
+
+
+@ON_EACH_WIRE
+def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = client_of("amazon_bedrock" if wire == "bedrock" else "anthropic")
+
+    class Harness(HaystackHarness):
+        def generator(self, conversation: Conversation) -> Any:
+            # Neither generator takes the address of a server.
+            if wire == "bedrock":
+                monkeypatch.setenv("AWS_ENDPOINT_URL", conversation.base_url)
+                return client.AmazonBedrockChatGenerator("anthropic.scripted")
+            monkeypatch.setenv("ANTHROPIC_BASE_URL", conversation.base_url)
+            return client.AnthropicChatGenerator(Secret.from_token("none"), "scripted", max_retries=0)
+
+    check_wire(wire, Harness, lacks=HAYSTACK, patch=monkeypatch, folder=tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

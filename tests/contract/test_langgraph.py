@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from langchain_anthropic import ChatAnthropic
+from langchain_aws import ChatBedrockConverse
 
 import coatcheck_langchain.hook
 import coatcheck_langchain.messages
@@ -25,14 +27,18 @@ from tests.contract.langgraph_harness import (
     WrappedNodeHarness,
 )
 from tests.contract.telemetry import HOST, parents
+from tests.contract.wires import ON_EACH_WIRE, check_wire
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import httpx
+    from langchain_core.language_models import BaseChatModel
+
     from coatcheck.testing import Scenario
-    from coatcheck.testing.server import ScriptedServer
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 FAILS = "offloading fails"
 STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
@@ -63,6 +69,29 @@ class TestWrappedNode(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> WrappedNodeHarness:
         return WrappedNodeHarness(server)
+
+
+class OnAnthropic(CreateAgentHarness):
+    def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
+        made: Any = ChatAnthropic  # the types of its arguments are pydantic's
+        model: BaseChatModel = made(model="scripted", base_url=conversation.base_url, api_key="none", max_retries=0)
+        return model
+
+
+class OnBedrock(CreateAgentHarness):
+    def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
+        made: Any = ChatBedrockConverse  # the same
+        model: BaseChatModel = made(model="anthropic.scripted", base_url=conversation.base_url)
+        return model
+
+
+@ON_EACH_WIRE
+def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = OnBedrock if wire == "bedrock" else OnAnthropic
+
+    check_wire(wire, harness, lacks=LANGCHAIN_BY_CALL, patch=monkeypatch, folder=tmp_path)
 
 
 @pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])

@@ -7,6 +7,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.bedrock import BedrockConverseModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.bedrock import BedrockProvider
 
 import coatcheck_pydantic_ai.hook
 import coatcheck_pydantic_ai.offloader
@@ -18,12 +22,15 @@ from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import PYDANTIC_AI, PYDANTIC_AI_CANNOT
 from tests.contract.pydantic_ai_harness import PydanticAIHarness
+from tests.contract.wires import ON_EACH_WIRE, check_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from coatcheck.testing.server import ScriptedServer
+    from pydantic_ai.models import Model
+
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 
 class TestContract(Contract):
@@ -34,6 +41,25 @@ class TestContract(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> PydanticAIHarness:
         return PydanticAIHarness(server)
+
+
+class OnAnthropic(PydanticAIHarness):
+    def model(self, conversation: Conversation) -> Model:
+        return AnthropicModel("scripted", provider=AnthropicProvider(api_key="none", base_url=conversation.base_url))
+
+
+class OnBedrock(PydanticAIHarness):
+    def model(self, conversation: Conversation) -> Model:
+        return BedrockConverseModel("anthropic.scripted", provider=BedrockProvider(base_url=conversation.base_url))
+
+
+@ON_EACH_WIRE
+def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = OnBedrock if wire == "bedrock" else OnAnthropic
+
+    check_wire(wire, harness, lacks=PYDANTIC_AI, patch=monkeypatch, folder=tmp_path)
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:

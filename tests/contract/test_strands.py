@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import strands.telemetry.tracer
 from opentelemetry import trace
+from strands.models.anthropic import AnthropicModel
+from strands.models.bedrock import BedrockModel
 
 import coatcheck_strands.hook
 import coatcheck_strands.retrieval
@@ -20,13 +22,16 @@ from tests.contract.golden import Contract
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
+from tests.contract.wires import ON_EACH_WIRE, check_wire
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from coatcheck.testing.server import ScriptedServer
+    from strands.models import Model
+
+    from coatcheck.testing.server import Conversation, ScriptedServer
 
 
 class TestAgent(Contract):
@@ -36,6 +41,26 @@ class TestAgent(Contract):
     @pytest.fixture
     def harness(self, server: ScriptedServer) -> StrandsHarness:
         return StrandsHarness(server)
+
+
+class OnAnthropic(StrandsHarness):
+    def model(self, conversation: Conversation) -> Model:
+        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
+        return AnthropicModel(client_args=arguments, model_id="scripted", max_tokens=100)
+
+
+class OnBedrock(StrandsHarness):
+    def model(self, conversation: Conversation) -> Model:
+        return BedrockModel(model_id="anthropic.scripted", endpoint_url=conversation.base_url, streaming=False)
+
+
+@ON_EACH_WIRE
+def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+    wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = OnBedrock if wire == "bedrock" else OnAnthropic
+
+    check_wire(wire, harness, lacks=STRANDS, patch=monkeypatch, folder=tmp_path)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
