@@ -286,16 +286,17 @@ def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
     [
         ("Found 900 results:\n\n", ""),
         ("", "\n\n[900 of 900 shown]"),
+        ("Rows, as asked: ", "\nEnd"),
         ("Here they are:\n```json\n", "\n```\nPages: [1] 2 3 [next]"),
         ("[INFO] asked twice\n[INFO] 900 rows\n", "\n"),
     ],
 )
 def test_json_below_a_few_words_is_shown_as_json_between_them(before: str, after: str, end: str) -> None:
     shown = _shown((before + RECORDS + after).replace("\n", end)).split("\n")
-    above = [line for line in before.splitlines() if line.strip()]
+    above = [line.strip() for line in before.splitlines() if line.strip()]
 
     assert [line.strip() for line in shown if line.strip()][: len(above)] == above
-    assert "[JSON inside; search with pattern, not query:]" in shown
+    assert "[JSON inside; query reads only this:]" in shown
     assert "list of 900 objects, one a line: id|name" in shown
     assert "0|name 0" in shown
     assert "899|name 899" in shown
@@ -358,5 +359,5 @@ def test_many_lines_before_json_leave_it_room() -> None:
     assert lines[int(gap[1]) - 2] == "npm error code MISSING"
     assert lines[int(gap[2])] == gap[4] == "npm error missing: part-15@^15.0.0, required by all@11.0.0"
     assert int(gap[3].replace(",", "")) == len(lines) - 1
-    assert "[JSON inside; search with pattern, not query:]\nobject with 3 keys\nname: all\n" in shown
+    assert "[JSON inside; query reads only this:]\nobject with 3 keys\nname: all\n" in shown
     assert shown.endswith("\nnpm error A log is in: /srv/log.txt")

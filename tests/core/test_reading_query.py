@@ -314,6 +314,27 @@ def test_what_follows_a_star_is_asked_of_each_value(query: str, result: object) 
     assert Evaluator(query).search(spec) == result
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("Found 900 rows:\n", ""),
+        ("Rows: ", "\n"),
+        ("```json\n", "\n```\n\n[1] [2] [next]"),
+        ("[INFO] asked\n", "\nEnd"),
+    ],
+)
+def test_json_between_a_few_words_is_queried(before: str, after: str) -> None:
+    rows = [{"id": number, "name": f"caf\xe9 {number}"} for number in range(900)]
+    content = stored(f"{before}{json.dumps(rows, ensure_ascii=False)}{after}")
+
+    answer = content.ask(query="[?id > 897].name")
+    assert body(answer) == '[\n"caf\xe9 898",\n"caf\xe9 899"\n]'
+    assert "; the words before and after the JSON are left out]" in answer.text
+    assert "nothing" in content.ask(query="[0].price").text
+    with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
+        stored(f"{before}{json.dumps(rows)[:-2]}{after}").ask(query="[0]")
+
+
 # -- comparisons that are not what a model means
 
 FILMS = [

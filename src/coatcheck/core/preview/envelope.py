@@ -1,4 +1,4 @@
-"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags, or JSON below a few words.
+"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags.
 
 In quotes, line ends and quotes are escaped. The tags are those around the output of a command, next to its return code.
 
@@ -9,13 +9,9 @@ counts is the text inside, of whatever kind. It may end without a quote, where a
 from __future__ import annotations
 
 import re
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ("Output", "json_in", "output_in", "unescaped_text", "unwrapped")
+__all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
 
 _MAX_CHARACTERS = 4_000_000
 _MAX_LEVELS = 4
@@ -55,16 +51,6 @@ _MAX_AROUND = 1_500
 """Characters before and after the output."""
 
 
-_JSON_BEGINS = re.compile(r"^([\[{])", re.MULTILINE)
-_MAX_BEGINNINGS = 3
-"""How many lines that begin with a bracket, such as ``[INFO]``, are tried as the beginning of the JSON."""
-
-_MAX_ENDS = 2
-"""How many lines that end with its bracket are tried as its end, since words after it may have one too: ``[next]``."""
-
-_JSON_ENDS = {"[": re.compile(r"(\])\s*$", re.MULTILINE), "{": re.compile(r"(\})\s*$", re.MULTILINE)}
-
-
 class Output(NamedTuple):
     """What a shell tool returns: the output of a command between tags, and the return code before or after it."""
 
@@ -87,14 +73,6 @@ def output_in(text: str) -> Output | None:
     if not _RETURN_CODE.search(around):
         return None
     return Output(begins.end(), ends.start() if ends else len(text), around)
-
-
-def json_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where JSON that makes up most of ``text`` may begin and end; a few words may be before or after it."""
-    behind, whole = max(0, len(text) - _MAX_AROUND), len(text.strip())
-    for opening in islice(_JSON_BEGINS.finditer(text, 0, _MAX_AROUND), _MAX_BEGINNINGS):
-        start, ends = opening.start(1), [found.end(1) for found in _JSON_ENDS[opening[1]].finditer(text, behind)]
-        yield from ((start, end) for end in ends[-_MAX_ENDS:] if _MIN_SHARE * len(text) <= end - start < whole)
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.embedded import embedded_json
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
-from coatcheck.core.preview.envelope import json_in, output_in, unwrapped
+from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
@@ -72,7 +73,8 @@ _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 
 _INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
 
-_JSON_INSIDE = "[JSON inside; search with pattern, not query:]"
+_BEFORE_JSON = ("\n[", "\n{", ": [", ": {")
+_JSON_INSIDE = "[JSON inside; query reads only this:]"
 _MIN_SHARE_INSIDE = 0.5
 """The share of the budget that words before and after JSON must leave for it."""
 
@@ -244,14 +246,14 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     # An envelope: a quote opens, and after it comes a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
-    opens_a_bracket = first in {"[", "{"} or "\n[" in head or "\n{" in head
+    opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
     may_be: dict[PreviewFunction, object] = {
         preview_command_output: first == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
         preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
         or (first == "{" and are_spread(content.text)),
-        preview_json_in_words: opens_a_bracket and any(json_in(content.text)),
+        preview_json_in_words: opens_a_bracket and any(embedded_json(content.text)),
         preview_python: is_pair,
         preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
         preview_xml: last == ">" and _XML.match(head),
@@ -310,7 +312,7 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
 def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return a preview of the JSON that makes up most of the text, between the words before and after it."""
     text = content.text
-    for start, end in json_in(text):
+    for start, end in embedded_json(text):
         before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
         heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
         ending = f"\n{after}" if after else ""

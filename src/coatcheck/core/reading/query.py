@@ -4,7 +4,7 @@ On JSON Lines the query runs on each line, and its results, except empty lists, 
 line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
 the two runs has the whole budget of a query, and has it again where text in double quotes is taken for text. The items
 of joined texts are treated like such lines, even if each takes many lines; so are objects that follow one another. A
-few lines may be no JSON; the answer says how many.
+few lines may be no JSON; the answer says how many. A few words may be before and after JSON; the answer says so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
+from coatcheck.core.embedded import embedded_json
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
+from coatcheck.core.reading.index import decode
 from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
 from coatcheck.core.reading.records import (
     EMPTY,
@@ -80,19 +82,40 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
     except InvalidRequest:  # also a ValueError
         raise
     except ValueError:
-        records, what = _records(data, items)
+        split = _records(data, items)
+        if split is None:
+            return _evaluate_embedded(evaluator, data)
+        records, what = split
         result = _evaluate_records(evaluator, records, what)
         others = records.count(OTHER)
         return replace(result, note=wording.not_json(others, what)) if result is not None and others else result
     return _whole(evaluator, content)
 
 
-def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str]:
-    """Return the values of content that is more than one, and what they are: items, lines or objects of many lines.
+def _evaluate_embedded(evaluator: Evaluator, data: bytes) -> _Result | None:
+    """Evaluate the query on JSON between a few words.
 
     Raises:
-        InvalidRequest: it is none of these.
+        InvalidRequest: there is none.
 
+    """
+    text = decode(data)
+    for start, end in embedded_json(text):
+        try:
+            content = parse_json(text[start:end].encode("utf-8", "surrogatepass"))
+        except InvalidRequest:  # also a ValueError
+            raise
+        except ValueError:
+            continue
+        result = _whole(evaluator, content)
+        return None if result is None else replace(result, note=wording.WORDS_LEFT_OUT)
+    raise InvalidRequest(wording.NOT_JSON) from None
+
+
+def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str] | None:
+    """Return the values of content that is more than one, and what they are: items, lines or objects of many lines.
+
+    None if it is none of these.
     """
     ways = (
         ("item", lambda: split_items(data, items) if items else ()),
@@ -103,7 +126,7 @@ def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str]:
         records = parse_records(data, split())
         if records is not None:
             return records, what
-    raise InvalidRequest(wording.NOT_JSON) from None
+    return None
 
 
 def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) -> _Result | None:

@@ -53,6 +53,7 @@ __all__ = (
     "SEARCH_TRUNCATED",
     "TOO_DEEP",
     "TOO_MUCH_WORK",
+    "WORDS_LEFT_OUT",
     "always_null",
     "binary",
     "binary_refused",
@@ -422,6 +423,9 @@ def too_large_to_query(size: int, limit: int) -> str:
     """Refuse a query on more JSON than is parsed at once."""
     return f"content of {size:,} bytes is too large for a query (limit {limit:,}): {_NOT_BY_QUERY}"
 
+
+WORDS_LEFT_OUT = "; the words before and after the JSON are left out"
+"""Ends the header of a result if the content is more than JSON."""
 
 NOT_JSON = f"content is neither JSON nor JSON Lines, so query cannot be used: {_NOT_BY_QUERY}"
 """Refuses a query on text that does not parse."""
