@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 collect_ignore = [
     *([] if find_spec("boto3") is not None else ["s3", "seaweed.py"]),
     *([] if find_spec("s3fs") is not None else ["fsspec"]),
+    *([] if find_spec("asyncssh") and find_spec("paramiko") else ["fsspec/test_sftp.py", "sftp_server.py"]),
 ]
 
 

@@ -8,10 +8,12 @@ Each entry is one file, since few filesystems keep metadata. fsspec is imported 
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -39,6 +41,13 @@ _UNFINISHED = "unfinished"
 killed writer left is listed, deleted with its scope, and swept, like an entry."""
 
 _TIME_LENGTH = 8
+
+_CODE = re.compile(r"[1-9][0-9]{2}|[A-Z][A-Za-z]{1,63}")
+"""A status of HTTP, or one name of a service, such as ``ContainerNotFound``."""
+
+_FOLDER_TRIES = 4
+"""One for each folder that the first save in a new place makes, its own, that of ``v1`` and that of the scope, and one
+more: each may be made by another at the same moment."""
 
 
 class FsspecBridge:
@@ -70,8 +79,8 @@ class FsspecBridge:
         Raises:
             ImportError: fsspec is not installed.
             InvalidRequest: this is not a filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole, one that keeps copies, an archive, or one with such a filesystem behind it; or ``folder`` is not
-                a str, or empty.
+                whole or read a part of it, one that keeps copies, an archive, or one with such a filesystem behind it;
+                or ``folder`` is not a str, or empty.
 
         """
         try:
@@ -189,7 +198,7 @@ class FsspecBridge:
 
     def describe_error(self, error: Exception) -> str:
         """Return what may be repeated of a filesystem's error, and the folder, which most of them do not name."""
-        return f"{describe_error(error)}, in {self!r}"
+        return " ".join([describe_error(error), *_codes(error)]) + f", in {self!r}"
 
     @contextmanager
     def _filesystem(self) -> Iterator[Any]:
@@ -197,13 +206,15 @@ class FsspecBridge:
 
         As a rule fsspec keeps one for each thread, or one for all if it is async, and finds it by its arguments. If it
         keeps none, a new one may lack what another saved, so we use the one we were given.
-        FTP gets a new one each time, and with it a connection: the server drops an idle connection.
+        FTP gets a new one each time, and with it a connection: the server drops an idle connection. SFTP gets a new
+        one when its connection is gone.
         """
         if self._is_kept:
             yield self._anew()
             return
         with self._lock.held:
-            if self._process != os.getpid():  # a forked child shares no connection with its parent
+            # A forked child shares no connection with its parent.
+            if self._process != os.getpid() or not _is_connected(self._given):
                 self._given, self._process = self._anew(), os.getpid()
             if not self._is_async:
                 yield self._given
@@ -211,7 +222,12 @@ class FsspecBridge:
         yield self._given
 
     def _anew(self) -> Any:  # noqa: ANN401 - fsspec has no types
-        return type(self._given)(*self._given.storage_args, **self._given.storage_options)
+        kind = type(self._given)
+        made = kind(*self._given.storage_args, **self._given.storage_options)
+        if _is_connected(made):
+            return made
+        kind._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec gives us the same one for ever
+        return kind(*self._given.storage_args, **self._given.storage_options)
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
@@ -242,7 +258,7 @@ class FsspecBridge:
             if not self._renames:
                 filesystem.pipe_file(path, frame)
                 return
-            filesystem.makedirs(scope, exist_ok=True)
+            _make_folder(filesystem, scope)
             try:
                 filesystem.pipe_file(temporary, frame)
                 filesystem.mv(temporary, path)
@@ -316,6 +332,13 @@ class FsspecBridge:
                     yield _listed(key, sizes[key], modified=head.saved, head=head)
 
 
+def _codes(error: Exception) -> list[str]:
+    """Return what a server called an error, such as ``403 AuthenticationFailed``: Azure's classes tell few apart."""
+    given = [getattr(error, name, None) for name in ("status_code", "error_code", "code")]
+    codes = [str(getattr(code, "value", code)) for code in given if code is not None]  # some are of an enumeration
+    return [code for code in codes if _CODE.fullmatch(code)]
+
+
 def _layers(filesystem: object) -> list[Any]:
     """Return a filesystem, and each one behind it: what one of those does, the whole does."""
     with loading:
@@ -326,6 +349,24 @@ def _layers(filesystem: object) -> list[Any]:
         layers.append(filesystem)
         filesystem = getattr(filesystem, "fs", None)
     return layers
+
+
+def _is_connected(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    """Return whether a filesystem can be asked: one of SFTP lives as long as its connection, and makes no other."""
+    get_transport = getattr(getattr(filesystem, "client", None), "get_transport", None)
+    if get_transport is None:  # which clients of paramiko have
+        return True
+    transport = get_transport()
+    return transport is not None and transport.is_active()
+
+
+def _make_folder(filesystem: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no types
+    """Make a folder and those above it. Over SFTP it is an error that another made one at the same moment."""
+    for _ in range(_FOLDER_TRIES - 1):
+        with suppress(OSError):
+            filesystem.makedirs(path, exist_ok=True)
+            return
+    filesystem.makedirs(path, exist_ok=True)
 
 
 def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
@@ -349,7 +390,7 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
     """Return whether files are renamed, all the way down; else they are put whole.
 
     Raises:
-        InvalidRequest: they are neither, or not all that a filesystem holds can be replaced and deleted.
+        InvalidRequest: they are neither, or not all that a filesystem holds can be replaced, deleted and read in parts.
 
     """
     with loading:
@@ -375,10 +416,18 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
             reason = "neither renames files nor puts them whole"
         elif issubclass(kind, CachingFileSystem):
             reason = "keeps copies that survive a deletion"
+        elif not _reads_parts(kind):
+            reason = "reads a file whole when asked for a part"
         if reason is not None:
-            msg = f"{kind.__name__} {reason}: pass the filesystem behind it"
+            msg = f"{kind.__name__} {reason}: pass the filesystem behind it, or another"
             raise InvalidRequest(msg)
     return all_rename
+
+
+def _reads_parts(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    """Return whether files can be read in parts: ``sshfs`` takes a range, and reads the whole file all the same."""
+    taken = signature(kind._cat_file if kind.async_impl else kind.cat_file).parameters  # noqa: SLF001 - as above
+    return "start" in taken or any(each.kind is each.VAR_POSITIONAL for each in taken.values())  # may pass it on
 
 
 def _listed(key: str, size: int, *, modified: float = 0.0, head: Head | None = None) -> Listed:

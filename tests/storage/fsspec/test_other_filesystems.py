@@ -1,0 +1,76 @@
+"""FsspecBridge on filesystems that do otherwise than S3's: they read no parts, and their errors have codes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import pytest
+from fsspec.asyn import AsyncFileSystem
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
+
+from coatcheck import InvalidRequest
+from coatcheck.storage import FsspecBridge
+
+
+class ReadsAll(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Reads a file whole, whatever part is asked for."""
+
+    def cat_file(self, path: str, **options: Any) -> bytes:  # noqa: ANN401 - fsspec's own
+        raise NotImplementedError
+
+
+class ReadsAllAsync(AsyncFileSystem):  # type: ignore[misc]  # as above
+    """The same, and puts files, as ``sshfs`` does."""
+
+    async def _pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
+        raise NotImplementedError
+
+    async def _cat_file(self, path: str, **options: Any) -> bytes:  # noqa: ANN401 - fsspec's own
+        raise NotImplementedError
+
+
+class PassesOn(MemoryFileSystem):  # type: ignore[misc]  # as above
+    """Takes whatever another takes."""
+
+    def cat_file(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
+        return super().cat_file(*arguments, **options)
+
+
+@pytest.mark.parametrize("kind", [ReadsAll, ReadsAllAsync])
+def test_a_filesystem_that_cannot_read_a_part_is_refused(kind: type[Any]) -> None:
+    for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
+        with pytest.raises(InvalidRequest, match=f"{kind.__name__} reads a file whole when asked for a part: pass"):
+            FsspecBridge(filesystem, "folder")
+
+
+def test_a_filesystem_that_passes_on_what_it_is_asked_is_taken() -> None:
+    FsspecBridge(PassesOn(), "folder")
+
+
+class Azure(Enum):
+    MISSING = "ContainerNotFound"
+
+
+class Refused(Exception):
+    """Has what a service answered."""
+
+    def __init__(self, **codes: object) -> None:
+        super().__init__("may quote content")
+        vars(self).update(codes)
+
+
+@pytest.mark.parametrize(
+    ("codes", "words"),
+    [
+        ({}, "Refused"),
+        ({"status_code": 404, "error_code": Azure.MISSING}, "Refused 404 ContainerNotFound"),
+        ({"code": 403}, "Refused 403"),
+        ({"status_code": None, "error_code": "some of the content", "code": print}, "Refused"),
+    ],
+)
+def test_the_codes_of_a_service_are_repeated_and_nothing_else(codes: dict[str, object], words: str) -> None:
+    storage = FsspecBridge(MemoryFileSystem(), "/agents")
+
+    assert storage.describe_error(Refused(**codes)) == f"{words}, in FsspecBridge(MemoryFileSystem, '/agents')"

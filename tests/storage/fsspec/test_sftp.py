@@ -1,0 +1,49 @@
+"""FsspecBridge over SFTP, on a real server: many saves at once, and a restart. ``nox -s clouds`` has the contract."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fsspec.implementations.sftp import SFTPFileSystem
+
+from coatcheck.storage import FsspecBridge
+from coatcheck.testing.samples import make_entry, noise
+from coatcheck.testing.storage import check_holds, save
+from tests.storage.sftp_server import running_sftp, sftp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with running_sftp() as port:
+        yield port
+    SFTPFileSystem.clear_instance_cache()
+
+
+def test_many_threads_make_the_folders_of_a_new_place_at_once(port: int, tmp_path: Path) -> None:
+    # SFTP says "Failure" where a folder is there already, and fsspec looks before it makes one.
+    for number in range(5):
+        storage = FsspecBridge(sftp(port), str(tmp_path / f"{number}"))
+        entries = [make_entry(noise(10, seed=seed), scope="new") for seed in range(8)]
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda entry: save(storage, entry), entries))  # noqa: B023 - done before the next
+
+        assert {listed.key for listed in storage.entries("")} == {entry.key for entry in entries}
+
+
+@pytest.mark.parametrize("options", [{}, {"skip_instance_cache": True}], ids=["kept by fsspec", "as it was given"])
+def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str, Any]) -> None:
+    entry = make_entry(b"from before")
+    with running_sftp() as port:
+        storage = FsspecBridge(sftp(port, **options), str(tmp_path / "artifacts"))
+        save(storage, entry)
+    with pytest.raises(Exception, match=r"connect|closed|SSH"):
+        storage.load(entry.key)
+    with running_sftp(port):
+        check_holds(storage, entry, "after the server was away")
+        save(storage, make_entry(b"from after"))
