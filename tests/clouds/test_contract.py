@@ -1,0 +1,72 @@
+"""FsspecBridge passes the whole storage contract on Azure, on Google Cloud Storage and over SFTP."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+from gcsfs import GCSFileSystem
+
+from coatcheck.storage import FsspecBridge
+from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
+from tests.clouds.servers import BUCKET, azure
+from tests.storage.sftp_server import running_sftp, sftp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from coatcheck import Storage
+
+pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # on a loop of fsspec
+
+NUMBERS = count()
+
+
+class Clock:
+    """Goes on where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
+    """Everything that the bridge can do; subclasses choose the filesystem."""
+
+    clock: Clock
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        self.clock.now += 1
+        return True
+
+
+class TestAzure(Contract):
+    @pytest.fixture
+    def storage(self, azurite: int) -> FsspecBridge:
+        self.clock = Clock()
+        return FsspecBridge(azure(azurite), f"{BUCKET}/contract-{next(NUMBERS)}", clock=self.clock)
+
+
+class TestGoogleCloud(Contract):
+    @pytest.fixture
+    def storage(self, google: str) -> FsspecBridge:
+        self.clock = Clock()
+        filesystem = GCSFileSystem(project="any", token="anon", endpoint_url=google)  # noqa: S106 - no secret
+        return FsspecBridge(filesystem, f"{BUCKET}/contract-{next(NUMBERS)}", clock=self.clock)
+
+
+@pytest.fixture(scope="module")
+def sftp_port() -> Iterator[int]:
+    with running_sftp() as port:
+        yield port
+
+
+class TestSFTP(Contract):
+    @pytest.fixture
+    def storage(self, sftp_port: int, tmp_path: Path) -> FsspecBridge:
+        self.clock = Clock()
+        return FsspecBridge(sftp(sftp_port), str(tmp_path / "artifacts"), clock=self.clock)
