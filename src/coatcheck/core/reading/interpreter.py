@@ -30,7 +30,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from jmespath.parser import ParsedResult
 
@@ -257,13 +257,16 @@ class _Compared:
         if self.unread is None and isinstance(value, str) and _DIGIT.search(value) is not None:
             self.unread = value
 
-    def see_numbers(self, sides: Sequence[tuple[Any, object]]) -> None:
+    def see_numbers(self, first: Any, second: Any, left: object, right: object) -> None:  # noqa: ANN401 - nodes
         """Note which of two values that are ordered is a number, but text, where the other is no text."""
-        is_text = [isinstance(value, str) for _, value in sides]
-        if all(is_text):
-            self.see_order([value for _, value in sides], slice(None))
-        elif any(is_text) and any(is_number(value) for _, value in sides):
-            self.numbers.update(id(node) for node, value in sides if _is_number_as_text(value))
+        if isinstance(right, str):
+            if isinstance(left, str):
+                if not self.misordered and _is_number_as_text(right):  # most texts are none: this runs for each item
+                    self.see_order((left, right), slice(None))
+            elif is_number(left) and _is_number_as_text(right):
+                self.numbers.add(id(second))
+        elif is_number(right) and _is_number_as_text(left):
+            self.numbers.add(id(first))
 
     def take_as_text(self) -> bool:
         found = {
@@ -420,7 +423,7 @@ class _Interpreter(TreeInterpreter):
         self._charge_comparison(left, right)
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
-        self._compared.see_numbers(((first, left), (second, right)))
+        self._compared.see_numbers(first, second, left, right)
         # For a number and a string, the library raises, although the language says null.
         return compare(left, right) if kind == other in {"text", "number"} else None
 
