@@ -6,8 +6,10 @@ expects. The arguments go to the core as the model sent them, because the core v
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from haystack.components.agents.state import State  # Haystack finds the parameter by its annotation
 from haystack.tools.tool import Tool
@@ -16,6 +18,7 @@ from coatcheck import (
     RETRIEVAL_DESCRIPTION,
     RETRIEVAL_TOOL,
     InvalidRequest,
+    MediaBlock,
     retrieval_schema,
 )
 from coatcheck.adapting import Failure, ScopeOption, aanswer, answer
@@ -24,9 +27,12 @@ from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typing_extensions import Unpack
 
-    from coatcheck import Offloader, OffloaderOptions
+    from coatcheck import Block, Offloader, OffloaderOptions
+    from coatcheck_haystack.convert import Content
     from coatcheck_haystack.hook import ToolResultOffloadHook
 
 __all__ = ("RetrievalTool",)
@@ -116,12 +122,10 @@ class RetrievalTool(Tool):
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(answer(partial(self._source_of, state), arguments, convert_media=content_of, **self._options()))
+        return _said(answer(partial(self._source_of, state), arguments, convert_media=_media, **self._options()))
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(
-            await aanswer(partial(self._source_of, state), arguments, convert_media=content_of, **self._options())
-        )
+        return _said(await aanswer(partial(self._source_of, state), arguments, convert_media=_media, **self._options()))
 
     def _source_of(self, state: object) -> tuple[Offloader, dict[str, Any]]:
         run = state if isinstance(state, State) else None  # a direct caller may pass anything
@@ -130,6 +134,13 @@ class RetrievalTool(Tool):
 
     def _options(self) -> dict[str, Any]:
         return {"native_media": self.native_media, "retrieval_tool": self.name}
+
+
+def _media(blocks: Sequence[Block]) -> Content:
+    """Return an answer that holds media. Each file has a name of its own: Bedrock refuses two alike."""
+    return content_of(
+        [replace(block, name=f"file-{uuid4().hex}") if isinstance(block, MediaBlock) else block for block in blocks]
+    )
 
 
 def _said(answered: object) -> Any:  # noqa: ANN401 - what a Haystack tool returns

@@ -163,10 +163,12 @@ async def test_media_are_described_or_native(mode: str, offloader: Offloader) ->
     described = await ask(RetrievalTool(offloader), mode, reference=image)
     (shown,) = await ask(RetrievalTool(offloader, native_media=True), mode, reference=image)
     (whole,) = await ask(RetrievalTool(offloader, native_media=True), mode, reference=file)
+    (again,) = await ask(RetrievalTool(offloader, native_media=True), mode, reference=file)
 
     assert "image/png" in described
     assert (type(shown), shown.mime_type, shown.base64_image) == (ImageContent, "image/png", ENCODED)
     assert (type(whole), whole.mime_type) == (FileContent, "application/pdf")
+    assert whole.filename != again.filename  # Bedrock refuses two files with one name
 
 
 @RUNS
