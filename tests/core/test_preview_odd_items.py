@@ -78,6 +78,44 @@ def test_a_field_of_free_text_has_no_rare_values(kind: str) -> None:
     assert "with text" not in _shown(KINDS[kind](records))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("usual", "one", "noun"),
+    [
+        (lambda _: None, {"code": 28, "text": "no space"}, "object"),
+        (lambda _: None, ["no space"], "list"),
+        (lambda _: [], ["no space"], "list"),
+        (lambda _: [], [{"code": 28}], "list"),
+        (lambda _: {}, {"code": 28}, "object"),
+        ("x {}".format, None, "null"),
+        ("x {}".format, "", "empty string"),
+        ("x {}".format, 28, "number"),
+        ((1.5).__add__, "n/a", "string"),
+        ((1.5).__add__, None, "null"),
+    ],
+)
+@pytest.mark.parametrize("kind", OF_JSON)
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_value_of_another_kind_than_nearly_all_is_counted_and_shown(
+    usual: Callable[[int], object], one: object, noun: str, kind: str, count: int
+) -> None:
+    records = _records(count)
+    for n, record in enumerate(records):
+        record["x"] = usual(n)
+    records[count // 2]["x"] = one
+    shown = _shown(KINDS[kind](list(records)))
+
+    assert f" 1 with x: {noun}" in shown
+    assert f"u{count // 2}" in shown
+
+
+def test_values_of_another_kind_in_many_records_are_not_odd() -> None:
+    records = _records(1_000)
+    for n, record in enumerate(records):
+        record["x"] = f"x {n}" if n % 100 else None
+
+    assert "with x" not in _shown(json.dumps(records))
+
+
 def test_many_rare_values_of_a_field_hide_no_other_field() -> None:
     records = _records(3_000)
     for place in range(100, 1_100, 100):

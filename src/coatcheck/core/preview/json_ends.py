@@ -106,13 +106,13 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
             lines = table(rows, room, counter) if room > 0 else None
             if lines is None:
                 break
-            if name:
-                lines = [f"{name}: {lines[0]}", *(f"  {line}" for line in lines[1:])]
-            shown = "\n".join((*head, *lines, *tail))
+            below = [f"{name}: {lines[0]}", *(f"  {line}" for line in lines[1:])] if name else lines
+            shown = "\n".join((*head, *below, *tail))
             cost = counter.count(shown)
             if cost <= most:
                 return shown, False
-            room = room * most // cost  # indents cost, too
+            # Indents cost, too. With less room than this table takes, the next one is smaller.
+            room = min(room * most // cost, counter.count("\n".join(lines)) - 1)
         return None, False
 
     shown = next_to_names(fit, without_notation(text, ESCAPE), budget, counter, may_fit=False, or_alone=True)

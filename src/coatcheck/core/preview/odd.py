@@ -1,9 +1,13 @@
-"""Finds odd records: those with a field, or a value of one, that few others have, and items that are not objects."""
+"""Finds odd records: those with a field, or a value of one, that few others have, and items that are not objects.
+
+Of a field with many values, what counts is whether they are numbers, strings, null, empty and so on.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from itertools import chain, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from coatcheck.core.preview.notation import count_of, key_of, scalar
@@ -22,7 +26,7 @@ _RARE = 200
 """Records for each odd one: at most one in 200, or a single one."""
 
 _FEW_VALUES = 8
-"""A field with more values in the first records has no rare ones."""
+"""Of a field with more values in the first records, only what they are is counted."""
 
 _MAX_VALUES = 1_000
 """The most values of a field that are counted one by one."""
@@ -57,6 +61,8 @@ _ADDED_AT_ONCE = 4_096
 
 _NOUNS: Final = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "list"}
 _OBJECT: Final = "object"
+_MAY_BE_EMPTY: Final = frozenset({str, list, dict})
+_NUMBERS: Final = frozenset({int, float})
 _ABSENT: Final = object()
 _PRESENT: Final = object()
 _NO_OBJECT: Final[dict[str, JsonValue]] = {}
@@ -157,8 +163,6 @@ class OddSearch:
             field = self._field(fields, name, outer=outer)
             if values:
                 self._count(field, at, values)
-            else:
-                field.add_present(at)
             field.add_absent(here, at)
             if field.has_objects and (field.fields or self._room):
                 objects = list(map(_object_in, values))
@@ -240,15 +244,10 @@ class _Field(_Tally):
         """The fields of its objects."""
         self.has_objects = False
         self.has_few = True
-        """Whether each value is counted, not just how many records have any."""
+        """Whether each value is counted, not just what it is."""
         self._is_new = True
         if _OBJECT in types.counts:  # which all lack the field
             self.note(_ABSENT, types.counts[_OBJECT], types.first[_OBJECT], types.last[_OBJECT])
-
-    @property
-    def is_looked_at(self) -> bool:
-        """Whether more than its presence matters: its values, or the objects in them."""
-        return self.has_few or self.has_objects
 
     def add(self, places: Sequence[int], values: Sequence[object]) -> None:
         """Count the values of the records at ``places``, which are in order."""
@@ -257,16 +256,23 @@ class _Field(_Tally):
             self.has_objects = any(map(_object_in, values[:_SAMPLE]))
             if not _has_few(values[:_SAMPLE]):
                 self._give_up()
-        if not self.has_few and _ABSENT not in values:
-            self.add_present(places)
-            return
-        try:
-            counts = Counter(values if self.has_few else map(_presence, values))
-        except TypeError:  # a container
-            self._give_up()
-            counts = Counter(map(_presence, values))
-        if not self.has_few:
-            values = list(map(_presence, values))
+        if self.has_few:
+            try:
+                self._note_each(places, values)
+            except TypeError:  # a container
+                self._give_up()
+            else:
+                if len(self.counts) > _MAX_VALUES:
+                    self._give_up()
+                return
+        noun = _noun_of_all(values)
+        if noun is None:
+            self._note_each(places, list(map(_noun, values)))
+        else:
+            self.note(noun, len(values), places[0], places[-1])
+
+    def _note_each(self, places: Sequence[int], values: Sequence[object]) -> None:
+        counts = Counter(values)
         if len(counts) > _FEW_VALUES:  # finding each of them takes longer than noting where each record's is
             last = dict(zip(values, places, strict=True))
             first = dict(zip(reversed(values), reversed(places), strict=True))
@@ -276,8 +282,6 @@ class _Field(_Tally):
             backwards = values[::-1]
             for value, count in counts.items():
                 self.note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
-        if len(self.counts) > _MAX_VALUES:
-            self._give_up()
 
     def add_present(self, places: Sequence[int]) -> None:
         """Count the records at ``places``, which all have the field."""
@@ -315,22 +319,22 @@ class _Field(_Tally):
             yield *self.span, f"{self.present:,} with {self.name}"
         elif 0 < self.absent <= most and not (self._outer and self._outer.absent):  # else the object is missing
             yield self.first[_ABSENT], self.last[_ABSENT], f"{self.absent:,} without {self.name}"
-        elif self.has_few:
+        elif self.has_few or not (self.has_objects or _PRESENT in self.counts):
             rare = [value for value, count in self.counts.items() if count <= most and value is not _ABSENT]
             seldom = sum(map(self.counts.__getitem__, rare))
             if len(self.counts) - len(rare) > _FEW_VALUES or seldom > min(2 * most, _MAX_ODD * self.present):
                 return
             for value in rare:
-                written = scalar(value, _LONGEST_NAMED)  # type: ignore[arg-type]  # hashable values of JSON are scalars
+                written = scalar(value, _LONGEST_NAMED) if self.has_few else value  # type: ignore[arg-type]  # a scalar
                 yield self.first[value], self.last[value], f"{self.counts[value]:,} with {self.name}: {written}"
 
     def _give_up(self) -> None:
-        """Keep only how many records have the field."""
+        """Keep only what the values are."""
         self.has_few = False
-        having = [value for value in self.counts if value is not _ABSENT]
-        if having:
-            span = self.span
-            self.note(_PRESENT, sum(map(self.counts.pop, having)), *span)
+        seen = [value for value in self.counts if value is not _ABSENT]
+        noted = [(value, self.counts.pop(value), self.first.pop(value), self.last.pop(value)) for value in seen]
+        for value, count, first, last in noted:
+            self.note(_noun(value), count, first, last)
 
 
 def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterator[Iterator[_Kind]]:
@@ -362,8 +366,7 @@ def _columns(
 
     New fields are yielded only as far as there is ``room`` for them: names that are data may be as many as values.
 
-    Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out. Values that nobody looks
-    at are left out too.
+    Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out.
     """
     present = Counter(chain.from_iterable(records))
     names = [*known, *islice((name for name in present if name not in known), room)]
@@ -378,14 +381,27 @@ def _columns(
             yield name, (), ()
         elif name in few:
             yield name, *found[name]
-        elif present[name] == len(records) and name in known and not known[name].is_looked_at:
-            yield name, places, ()
+        elif present[name] == len(records):
+            yield name, places, list(map(itemgetter(name), records))
         else:
             yield name, places, [record.get(name, _ABSENT) for record in records]
 
 
-def _presence(value: object) -> object:
-    return _ABSENT if value is _ABSENT else _PRESENT
+def _noun(value: object) -> object:
+    """Return what a value is: ``number``, ``empty string``; ``_ABSENT`` and ``_PRESENT`` are that themselves."""
+    if value is _ABSENT or value is _PRESENT:
+        return value
+    noun = _NOUNS.get(type(value), _OBJECT)
+    return noun if value or type(value) not in _MAY_BE_EMPTY else f"empty {noun}"
+
+
+def _noun_of_all(values: Sequence[object]) -> object:
+    """Return what all values are; None if that is not seen at once."""
+    types = set(map(type, values))
+    if len(types) > 1:
+        return _NOUNS[int] if types <= _NUMBERS else None
+    (one,) = types
+    return None if one in _MAY_BE_EMPTY and not all(values) else _noun(values[0])
 
 
 def _has_few(sample: Sequence[object]) -> bool:
