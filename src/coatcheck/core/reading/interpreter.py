@@ -320,7 +320,8 @@ def _is_number_as_text(value: object) -> TypeGuard[str]:
 
 
 def _names_null(node: Any) -> bool:  # noqa: ANN401 - a node of the parsed query
-    return node.get("value", "") in {None, "null"}
+    value = node.get("value", "")  # a list or an object, too
+    return value is None or value == "null"
 
 
 def _name(node: Any) -> str | None:  # noqa: ANN401
