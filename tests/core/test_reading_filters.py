@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tests.core.reading_driver import stored
+from coatcheck import InvalidRequest
+from tests.core.reading_driver import body, stored
 
 ORDERS = json.dumps(
     [
@@ -15,6 +16,29 @@ ORDERS = json.dumps(
         {"id": 3, "items": [{"id": 31, "note": "fragile"}]},
     ]
 )
+
+
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("[].items[?contains(note, 'frag')].id[]", [11, 31]),
+        ("[?items[?contains(note, 'frag')]].id", [1, 3]),
+        ("[?length(items[?contains(note, 'frag')]) > 0].id", [1, 3]),
+    ],
+)
+def test_a_list_of_which_a_filter_takes_no_item_does_not_hide_the_other_lists(query: str, result: object) -> None:
+    answer = stored(ORDERS).ask(query=query)
+
+    assert json.loads(body(answer)) == result
+    assert "; 2 items were left out: function contains() takes array or string, but got null]" in answer.text
+
+
+@pytest.mark.parametrize(
+    "query", ["[].items[?contains(id, 'x')]", "[?contains(id, 'x')] | [0].id | starts_with(@, 'x')"]
+)
+def test_a_filter_that_takes_no_item_of_any_list_is_refused(query: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"function contains\(\) takes array or string, but got number"):
+        stored(ORDERS).ask(query=query)
 
 
 @pytest.mark.parametrize("literal", ["`[1]`", '`{"a": 1}`'])

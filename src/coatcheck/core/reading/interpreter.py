@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
@@ -134,13 +134,15 @@ class Evaluator:
             InvalidRequest: the query fails otherwise.
 
         """
+        self._compared.asked.clear()
         try:
-            return self._interpreter.visit(self._parsed.parsed, value)
+            found: object = self._interpreter.visit(self._parsed.parsed, value)
+            self._compared.count_left_out()
         except RecursionError:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except JMESPathTypeError as error:
             # Its own text prints the whole value, and a traceback that chains it would, too.
-            mismatch = MismatchedType(wording.mismatched(*_mismatch(error)))
+            mismatch = MismatchedType(wording.mismatched(*(self._compared.refusal() or _mismatch(error))))
         except UnknownFunctionError as error:
             known = sorted(_Functions.FUNCTION_TABLE)
             raise InvalidRequest(wording.unknown_function(to_valid_unicode(str(error)), known)) from None
@@ -148,6 +150,8 @@ class Evaluator:
             raise
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:  # JMESPathError is a ValueError
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
+        else:
+            return found
         self._meter.charge(_UNITS_OF_A_MISMATCH)
         raise mismatch
 
@@ -214,6 +218,14 @@ class _Meter:
 
 
 @dataclass(slots=True)
+class _Asked:
+    """What became of the items that a filter got in one search, in all the lists that it got."""
+
+    items: int = 0
+    refused: Counter[_Mismatch] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
 class _Compared:
     """What a query has compared, by node: the kinds of value that both sides had together."""
 
@@ -226,6 +238,9 @@ class _Compared:
 
     filtered: dict[int, set[type]] = field(default_factory=dict)
     """What each filter got, by node."""
+
+    asked: defaultdict[int, _Asked] = field(default_factory=lambda: defaultdict(_Asked))
+    """What became of the items of each filter in this search, by node."""
 
     left_out: Counter[_Mismatch] = field(default_factory=Counter)
     """How many items filters left out because a function does not take their type."""
@@ -244,6 +259,24 @@ class _Compared:
         if seen is None:
             seen = self.kinds[id(node)] = (node, set())
         seen[1].add(kinds)
+
+    def refusal(self) -> _Mismatch | None:
+        """Return why a filter left out all that it got, in each of its lists, or None if none did."""
+        total = (each for each in self.asked.values() if 0 < each.items == each.refused.total())
+        return next((mismatch for each in total for mismatch in each.refused), None)
+
+    def count_left_out(self) -> None:
+        """Note what filters left out in this search.
+
+        Raises:
+            MismatchedType: one left out all that it got.
+
+        """
+        refusal = self.refusal()
+        if refusal is not None:
+            raise MismatchedType(wording.mismatched(*refusal))
+        for each in self.asked.values():
+            self.left_out += each.refused
 
     def see_order(self, values: Iterable[object], part: slice) -> None:
         """Note whether what is text among ``values``, but a number, has another order as a number in that part."""
@@ -440,21 +473,20 @@ class _Interpreter(TreeInterpreter):
     def _matching(self, condition: Any, items: list[object]) -> list[object]:  # noqa: ANN401 - a node
         """Return the items that match, without those whose types a function of the condition refuses.
 
-        The library fails at the first such item. But one null is no reason to hide all the others.
+        The library fails at the first such item. But one null is no reason to hide all the others, and a list of one
+        null no reason to hide all other lists.
         """
         is_true: Callable[[object], bool] = self._is_true  # type: ignore[attr-defined]  # not in the stubs
         matching: list[object] = []
-        refused: list[_Mismatch] = []
+        asked = self._compared.asked[id(condition)]
+        asked.items += len(items)
         for item in items:
             try:
                 if is_true(self.visit(condition, item)):
                     matching.append(item)
             except JMESPathTypeError as error:  # noqa: PERF203 - no other item may suffer
                 self._meter.charge(_UNITS_OF_A_MISMATCH)
-                refused.append(_mismatch(error))
-        if refused and len(refused) == len(items):
-            raise MismatchedType(wording.mismatched(*refused[0]))
-        self._compared.left_out.update(refused)
+                asked.refused[_mismatch(error)] += 1
         return matching
 
     def visit_function_expression(self, node: Any, value: Any) -> Any:  # noqa: ANN401
