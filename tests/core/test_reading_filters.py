@@ -1,8 +1,9 @@
-"""Filters whose functions refuse some items, in lists within lists, and comparisons with a list."""
+"""Filters whose functions refuse some items, in lists within lists, and comparisons with a list or with digits."""
 
 from __future__ import annotations
 
 import json
+import warnings
 
 import pytest
 
@@ -46,3 +47,10 @@ def test_a_name_that_is_never_there_may_be_compared_with_a_list_or_an_object(lit
     answer = stored(ORDERS).ask(query=f"length([?tags == {literal}])")
 
     assert "; tags was null in every comparison" in answer.text
+
+
+def test_a_digit_of_another_alphabet_is_no_number_where_warnings_are_errors() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InvalidRequest, match="invalid query"):
+            stored(ORDERS).ask(query="[?id == 1\u0662]")

@@ -71,7 +71,7 @@ _WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
 
 _END = object()
 _STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
-_NUMBER = r"(?<=[=<>,])(\s*)(-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.])"
+_NUMBER = r"(?<=[=<>,])(\s*)(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.])"
 _UNCLOSED = "(['\"`].*)"
 _LITERALS = re.compile(f"{_STRINGS}|{_NUMBER}|{_UNCLOSED}", re.DOTALL)
 
