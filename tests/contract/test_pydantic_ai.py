@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pydantic_ai import Agent, BinaryContent
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -15,14 +17,17 @@ from pydantic_ai.providers.bedrock import BedrockProvider
 import coatcheck_pydantic_ai.hook
 import coatcheck_pydantic_ai.offloader
 import coatcheck_pydantic_ai.retrieval
+from coatcheck import InMemoryStorage
+from coatcheck.testing import ScriptedServer
 from coatcheck_pydantic_ai import ToolOffloader
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, without_arguments
 from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
 from tests.contract.deliveries import ASYNC_ON_FILES
 from tests.contract.golden import Contract
 from tests.contract.inexpressible import PYDANTIC_AI, PYDANTIC_AI_CANNOT
+from tests.contract.loops import on_a_loop
 from tests.contract.pydantic_ai_harness import PydanticAIHarness
-from tests.contract.wires import ON_EACH_WIRE, check_wire
+from tests.contract.wires import FILE, ON_EACH_WIRE, check_native_media, check_wire
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +35,7 @@ if TYPE_CHECKING:
 
     from pydantic_ai.models import Model
 
-    from coatcheck.testing.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation
 
 
 class TestContract(Contract):
@@ -60,6 +65,21 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
 
     check_wire(wire, harness, lacks=PYDANTIC_AI, patch=monkeypatch, folder=tmp_path)
+
+
+@ON_EACH_WIRE
+def test_both_take_a_file_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = OnBedrock if wire == "bedrock" else OnAnthropic
+
+    def fetch() -> BinaryContent:
+        return BinaryContent(FILE, media_type="application/pdf")
+
+    def run(conversation: Conversation) -> None:
+        offload = ToolOffloader(InMemoryStorage(), native_media=True, max_result_tokens=100)
+        model = harness(ScriptedServer()).model(conversation)
+        on_a_loop(partial(Agent(model, tools=[fetch], capabilities=[offload]).run_sync, "Find out."))
+
+    check_native_media(wire, run, patch=monkeypatch)
 
 
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:

@@ -14,6 +14,8 @@ from strands.models.bedrock import BedrockModel
 
 import coatcheck_strands.hook
 import coatcheck_strands.retrieval
+from coatcheck.testing import ScriptedServer
+from coatcheck_strands import ContextOffloader, InMemoryStorage
 from coatcheck_strands.convert import rewrite
 from tests.contract.breaking import EVERYWHERE, Break, check_killed, nothing, raising, silent, without_arguments
 from tests.contract.definition import MAX_TOKENS, tokens_on_the_wire
@@ -22,7 +24,7 @@ from tests.contract.golden import Contract
 from tests.contract.inexpressible import STRANDS
 from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
-from tests.contract.wires import ON_EACH_WIRE, check_wire
+from tests.contract.wires import FILE, ON_EACH_WIRE, check_native_media, check_wire
 from tests.core.telemetry import Telemetry
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from strands.models import Model
 
-    from coatcheck.testing.server import Conversation, ScriptedServer
+    from coatcheck.testing.server import Conversation
 
 
 class TestAgent(Contract):
@@ -61,6 +63,22 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
 
     check_wire(wire, harness, lacks=STRANDS, patch=monkeypatch, folder=tmp_path)
+
+
+@ON_EACH_WIRE
+def test_both_take_a_document_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = OnBedrock if wire == "bedrock" else OnAnthropic
+
+    @strands.tool(description="Gives a report.")
+    def fetch() -> dict[str, Any]:
+        document = {"format": "pdf", "name": "report", "source": {"bytes": FILE}}
+        return {"status": "success", "content": [{"document": document}]}
+
+    def run(conversation: Conversation) -> None:
+        model, plugin = harness(ScriptedServer()).model(conversation), ContextOffloader(InMemoryStorage())
+        strands.Agent(model, tools=[fetch], plugins=[plugin], callback_handler=None)("Find out.")
+
+    check_native_media(wire, run, patch=monkeypatch)
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])

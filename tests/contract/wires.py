@@ -7,6 +7,7 @@ conversation that all frameworks have in common; the servers raise what the real
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL, TiktokenCounter
-from coatcheck.testing import SCENARIOS, AdapterContract
+from coatcheck.adapting import find_references_in
+from coatcheck.testing import SCENARIOS, AdapterContract, ModelCall
 from coatcheck.testing.adapter import reason_to_skip
 from tests.contract.anthropic import AnthropicServer
 from tests.contract.bedrock import BedrockServer
@@ -22,12 +24,12 @@ from tests.contract.definition import MAX_TOKENS
 from tests.contract.golden import golden, play
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from coatcheck.testing import Capability, Conversation, Harness, Model, ScriptedServer
+    from coatcheck.testing import Capability, Conversation, Harness, Model, Received, ScriptedServer
 
-__all__ = ("ON_EACH_WIRE", "check_wire")
+__all__ = ("FILE", "ON_EACH_WIRE", "check_native_media", "check_wire")
 
 ON_EACH_WIRE = pytest.mark.parametrize("wire", ["anthropic", "bedrock"])
 
@@ -37,6 +39,9 @@ HERE = {
     *("several texts", "text and media", "mixed media", "JSON object block", "image", "document", "read media"),
     *("parallel calls", "error", "unknown reference", "just above the threshold"),
 }
+
+FILE = b"%PDF" * 5_000
+READS = 2
 
 AWS = {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none", "AWS_DEFAULT_REGION": "us-east-1"}
 
@@ -70,6 +75,24 @@ def check_wire(
                 )
         assert play(harness(server)) == golden()
     check_requests([json.loads(body) for body in opened[-1].sent])
+
+
+def check_native_media(wire: str, run: Callable[[Conversation], object], *, patch: pytest.MonkeyPatch) -> None:
+    """Let a model call ``fetch``, which returns ``FILE``, and read that twice; check that it is sent each time."""
+    for name, value in AWS.items():
+        patch.setenv(name, value)
+
+    def model(received: Sequence[Received]) -> Sequence[ModelCall]:
+        if not received:
+            return [ModelCall(tool="fetch", arguments={}, call_id="call")]
+        reference = next(find_references_in([{"role": "tool", "content": received[0].text}]))
+        read = ModelCall(tool=RETRIEVAL_TOOL, arguments={"reference": reference}, call_id=f"read_{len(received)}")
+        return [read] if len(received) <= READS else []
+
+    server = SERVERS[wire]()
+    with server.serving(), server.conversation(model) as conversation:
+        run(conversation)
+    assert conversation.sent[-1].count(b64encode(FILE)) == READS
 
 
 def check_requests(bodies: list[dict[str, Any]]) -> None:
