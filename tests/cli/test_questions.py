@@ -77,6 +77,14 @@ def test_tests_and_installed_packages_are_not_part_of_the_library(tmp_path: Path
     assert standard_library(write(tmp_path, files)) == "==== a/five.py ====\n5\n==== one.py ====\n1\n"
 
 
+def test_a_link_to_nothing_is_not_part_of_the_library(tmp_path: Path) -> None:
+    """As a Python that was unpacked elsewhere has: Debian's ``sitecustomize.py`` is a link to ``/etc``."""
+    folder = write(tmp_path, {"one.py": "1\n"})
+    (folder / "sitecustomize.py").symlink_to(tmp_path / "missing.py")
+
+    assert standard_library(folder) == "==== one.py ====\n1\n"
+
+
 def test_a_folder_without_python_is_not_a_library(tmp_path: Path) -> None:
     with pytest.raises(CannotRun, match="--input FILE"):
         standard_library(tmp_path)

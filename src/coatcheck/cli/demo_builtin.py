@@ -65,7 +65,7 @@ def standard_library(folder: Path) -> str:
         CannotRun: there is none.
 
     """
-    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py"))
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.py") if path.is_file())
     library = [name for name in names if _NOT_LIBRARY.isdisjoint(name.split("/"))]
     if not library:
         msg = f"{folder} holds no source of the standard library: show the demo a file of your own with --input FILE"
