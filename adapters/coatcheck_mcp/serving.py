@@ -68,7 +68,8 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
         is_told = await tasks.start(_end_when_told, proxy)
         app = http_app(proxy, port=listener.getsockname()[1], token=token)
         server = Server if is_told else uvicorn.Server
-        await server(uvicorn.Config(app, log_level="warning")).serve([listener])
+        # No log_config: by default uvicorn sets up logging anew, which closes the handlers that others have.
+        await server(uvicorn.Config(app, log_level="warning", log_config=None)).serve([listener])
         tasks.cancel_scope.cancel()
 
 

@@ -29,7 +29,7 @@ from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
 from tests.cli.running import run
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
 REASON = "no such luck"
@@ -112,14 +112,14 @@ class TestWaiting:
 
 
 @contextmanager
-def on_a_port(folder: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+def on_a_port(folder: Path, server: Sequence[str] = TINY) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """Start the proxy on a port of loopback, without any token from the environment of the tests."""
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}"]
     env = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     with (
         reserved_port() as port,
         subprocess.Popen(
-            [*command, f"--http={port}", "--", *TINY], env=env, stderr=subprocess.PIPE, text=True
+            [*command, f"--http={port}", "--", *server], env=env, stderr=subprocess.PIPE, text=True
         ) as proxy,
     ):
         try:
@@ -273,6 +273,17 @@ class TestWords:
         assert ran.stderr == (
             f"coatcheck: port {port} of 127.0.0.1 cannot be used: {why}; name another one with --http\n"
         )
+
+    def test_what_goes_wrong_while_it_serves_on_a_port_is_said_on_stderr(self, tmp_path: Path) -> None:
+        with on_a_port(tmp_path, ["no-such-command"]) as (proxy, port):
+            assert proxy.stderr is not None
+            line = next(line for line in proxy.stderr if "Authorization" in line)
+            wait_until_listening(proxy, port)
+            status_of(port, line.rstrip("'\n").rpartition(" ")[2])
+            proxy.terminate()
+            said = proxy.stderr.read()
+
+        assert said.startswith("coatcheck: could not start the MCP server no-such-command: there is no such command")
 
     def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
         run("put", f"--storage={tmp_path}", given=b"kept")
