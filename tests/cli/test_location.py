@@ -144,6 +144,20 @@ def test_a_bucket_without_the_s3_extra_names_the_extra(monkeypatch: pytest.Monke
     )
 
 
+@pytest.mark.parametrize("needs", [None, "fsspec"])
+def test_an_address_that_cannot_be_used_is_shown_without_its_password(
+    needs: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if needs is not None:
+        monkeypatch.setitem(sys.modules, needs, None)
+
+    ran = run("ls", "--storage", "no-such-filesystem://bob:hunter2@host/kept")
+
+    assert ran.exit_code == 2
+    assert ran.stderr.startswith("coatcheck: no-such-filesystem://***@host/kept: ")
+    assert "hunter2" not in ran.stderr
+
+
 @pytest.mark.parametrize(
     "login", ["bob:hunter2", ":hunter2", "bob:hunter2@home", "bob:", "bob:hun ter2", "bob:hun/ter2@home"]
 )

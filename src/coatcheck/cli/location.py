@@ -174,12 +174,12 @@ def _filesystem(url: str) -> Storage:
     try:
         from fsspec import url_to_fs  # noqa: PLC0415 - see _folder
     except ImportError:
-        msg = f"{url}: this needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
+        msg = f"{without_secret(url)}: this needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
         raise CannotRun(msg) from None
     from coatcheck.storage.fsspec_bridge import FsspecBridge  # noqa: PLC0415
 
     try:
         return FsspecBridge(*url_to_fs(url))
     except Exception as error:  # each filesystem has its own for a missing package, a wrong address, a refused login
-        msg = f"{url}: {error}"
+        msg = f"{without_secret(url)}: {error}"
         raise CannotRun(msg) from error

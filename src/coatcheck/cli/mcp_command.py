@@ -21,7 +21,7 @@ from typer.core import TyperGroup
 
 from coatcheck.cli.background_log import BackgroundLog
 from coatcheck.cli.failure import CannotRun, reported
-from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at
+from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at, without_secret
 from coatcheck.cli.mcp_config_commands import missing_extra
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, make_plain, refuse_empty, scope_of
 from coatcheck.cli.printing import complain, show
@@ -169,7 +169,8 @@ def proxy_stats(
     where = storage or _settings(None).storage
     stats(storage=where, scope=None, as_json=as_json)
     if not as_json:
-        show(f"To list a scope, add the --scope that --json shows. All: {list_command(where, all_scopes=True)}")
+        everything = list_command(without_secret(where), all_scopes=True)
+        show(f"To list a scope, add the --scope that --json shows. All{_hidden(where)}: {everything}")
 
 
 def _load_vocabulary() -> None:
@@ -308,7 +309,8 @@ def _proxy(
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
-    complain(f"coatcheck: results of {names} above {above}{rules} are stored in {where}; {_kept(stored, limits)}")
+    place = f"{without_secret(where)}; {_kept(stored, limits)}"
+    complain(f"coatcheck: results of {names} above {above}{rules} are stored in {place}")
     if fault := _fault_of(stored):
         cut = f"above {proxy.offloader.settings.max_inline_tokens:,} tokens they are cut"
         complain(
@@ -374,7 +376,12 @@ def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str],
 
 
 def _how_to_list(where: str, scope: Scope) -> str:
-    return f"to list them: {list_command(where, scope)}"
+    return f"to list them{_hidden(where)}: {list_command(without_secret(where), scope)}"
+
+
+def _hidden(where: str) -> str:
+    """Return what people must know about a command that names a storage: clients keep what they read here."""
+    return "" if without_secret(where) == where else ", with the secret in place of ***"
 
 
 def _say(message: str) -> None:

@@ -285,6 +285,17 @@ class TestWords:
 
         assert said.startswith("coatcheck: could not start the MCP server no-such-command: there is no such command")
 
+    def test_a_secret_in_the_address_of_the_storage_is_not_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve", lambda _: None)
+        monkeypatch.setattr("coatcheck.cli.mcp_command.storage_at", lambda *_, **__: InMemoryStorage())
+
+        ran = run("mcp", "--storage=sftp://me:s3cret@host/a", "--scope=mine", "--", *TINY)
+
+        assert ran.exit_code == 0
+        assert "s3cret" not in ran.stderr
+        assert "are stored in sftp://***@host/a; " in ran.stderr
+        assert "to list them, with the secret in place of ***: " in ran.stderr
+
     def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
         run("put", f"--storage={tmp_path}", given=b"kept")
 
