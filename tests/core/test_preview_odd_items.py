@@ -284,6 +284,23 @@ def test_what_differs_in_the_few_records_that_have_a_field_is_not_odd() -> None:
     assert "1 with is.said.as" not in shown
 
 
+def test_what_is_odd_in_the_first_object_of_a_list_is_named_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    records: list[dict[str, object]] = [
+        {"id": n, "of": {"parts": [{"state": "up"}, {"state": "down" if n % 2 else "up"}]}} for n in range(60)
+    ]
+    records[30]["of"] = {"parts": [{"state": "down"}, {"state": "up"}]}
+    monkeypatch.setattr(odd, "_ADDED_AT_ONCE", 25)
+
+    assert "1 with of.parts[0].state: down" in _shown(json.dumps(records))
+
+
+def test_an_empty_list_in_place_of_an_object_is_no_list_of_objects() -> None:  # as PHP writes an empty array
+    records = [{"id": n, "of": {"state": "up"} if n % 2 else []} for n in range(60)]
+    records[31]["of"] = {"state": "down"}
+
+    assert "1 with of.state: down" in _shown(json.dumps(records))
+
+
 def test_no_more_names_that_are_data_are_looked_at_than_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

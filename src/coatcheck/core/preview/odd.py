@@ -165,7 +165,7 @@ class OddSearch:
                 self._count(field, at, values)
             field.add_absent(here, at)
             if field.has_objects and (field.fields or self._room):
-                objects = list(map(_object_in, values))
+                objects = field.objects(values)
                 having = [place for place, found in zip(at, objects, strict=True) if found]
                 yield field.fields, having, [found for found in objects if found], field
 
@@ -237,9 +237,11 @@ class _Field(_Tally):
 
     def __init__(self, name: str, types: _Types, *, outer: _Field | None) -> None:
         super().__init__()
-        self.name: str = key_of(name) if outer is None else f"{outer.name}.{key_of(name)}"
+        self._key: str = key_of(name)
         self._outer = outer
         """The field whose objects it is in."""
+        self.has_lists = False
+        """Whether any of its objects is the first of a list."""
         self.fields: dict[str, _Field] = {}
         """The fields of its objects."""
         self.has_objects = False
@@ -248,6 +250,11 @@ class _Field(_Tally):
         self._is_new = True
         if _OBJECT in types.counts:  # which all lack the field
             self.note(_ABSENT, types.counts[_OBJECT], types.first[_OBJECT], types.last[_OBJECT])
+
+    @property
+    def name(self) -> str:
+        """The path to it, as a query writes it: ``spec.containers[0].image``, where only first items are looked at."""
+        return self._key if self._outer is None else f"{self._outer.name}{'[0]' * self._outer.has_lists}.{self._key}"
 
     def add(self, places: Sequence[int], values: Sequence[object]) -> None:
         """Count the values of the records at ``places``, which are in order."""
@@ -282,6 +289,13 @@ class _Field(_Tally):
             backwards = values[::-1]
             for value, count in counts.items():
                 self.note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
+
+    def objects(self, values: Sequence[object]) -> list[Mapping[str, JsonValue]]:
+        """Return the object that is, or is first, in each of the values; an empty one where none is."""
+        objects = list(map(_object_in, values))
+        pairs = zip(objects, values, strict=True)
+        self.has_lists = self.has_lists or any(found and found is not value for found, value in pairs)
+        return objects
 
     def add_present(self, places: Sequence[int]) -> None:
         """Count the records at ``places``, which all have the field."""
