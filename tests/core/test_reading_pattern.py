@@ -87,6 +87,27 @@ def test_a_copied_row_of_a_table_is_found_and_not_every_line(row: str) -> None:
     assert answer.text.endswith(f"\n> 2| {row}")
 
 
+@pytest.mark.parametrize("pattern", ["| Ann Lee | 1st", "| Ann Lee | 1st | 29.0 |", "Lee | 1st |"])
+def test_a_row_is_found_if_the_columns_of_its_table_are_wider(pattern: str) -> None:
+    row = "| Ann Lee       | 1st   | 29.0 |"
+    answer = stored(f"| name          | class | age  |\n{row}\n| Bo            | 2nd   | 3.0  |").ask(
+        pattern=pattern, context_lines=0
+    )
+
+    assert answer.matches == 1
+    assert answer.text.endswith(f"\n> 2| {row}")
+
+
+@pytest.mark.parametrize("pattern", ["| Cy | 9th |", "b|"])
+def test_a_pattern_that_matches_every_line_is_said_to_do_so(pattern: str) -> None:
+    answer = stored("| Ann | 1st |\n| Bo | 2nd |\n").ask(pattern=pattern)
+
+    assert answer.matches == 2
+    assert (
+        answer.text.split("\n")[1] == r"[it matches every line, being empty next to a |: write \| for that character]"
+    )
+
+
 @pytest.mark.parametrize("pattern", ["[ERROR]", "(?i)[error]", "[4711]", "[10.0.0.7]", "[ERROR]|[FATAL]"])
 def test_a_word_in_brackets_is_found_and_not_every_line_with_one_of_its_characters(pattern: str) -> None:
     lines = ["[INFO] 1 NEW RULE 104.7", "[ERROR] [10.0.0.7] [4711] disk full", "1040071 ERROR", "2 [INFO] 10.0.0.71"]

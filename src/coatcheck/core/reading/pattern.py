@@ -120,6 +120,7 @@ class Matcher:
             ValueError: RE2 refuses the pattern. The message is RE2's.
 
         """
+        self.pattern = pattern
         self.literal = literal
         self.note = literal or note
         options = re2.Options()
@@ -177,7 +178,7 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
         if not found_any:
             yield Matcher(pattern, literal=wording.MATCHES_NO_LINE)
         elif _matches_every_line(pattern):
-            yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
+            yield from _as_row(pattern, matcher, markup=markup)
         elif (words := _IN_BRACKETS.fullmatch(pattern)) is not None:
             yield Matcher(f"{words[1] or ''}{_plain(words[2], but='|')}", note=wording.MATCHES_ONE_OF)
     escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None, markup=markup)
@@ -185,6 +186,15 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
         yield escaped
     if not found_any:
         yield from _as_in_grep(pattern)
+
+
+def _as_row(pattern: str, matcher: Matcher, *, markup: bool) -> Iterator[Matcher]:
+    """Yield matchers for a copied row of a table: as it is, in columns of other widths, and as what it is else."""
+    yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
+    escaped = _escaped(pattern, is_text=True, markup=markup)
+    if escaped is not None:
+        yield escaped
+    yield Matcher(matcher.pattern, note=wording.EMPTY_NEXT_TO_BAR)
 
 
 def _as_in_grep(pattern: str) -> Iterator[Matcher]:

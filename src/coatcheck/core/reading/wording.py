@@ -258,6 +258,9 @@ MATCHES_EVERY_LINE = (
 )
 """The same of a pattern that begins or ends with ``|``."""
 
+EMPTY_NEXT_TO_BAR = r"[it matches every line, being empty next to a |: write \| for that character]"
+"""The same, where the content does not have its text."""
+
 MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
 """The same of a word in brackets."""
 
