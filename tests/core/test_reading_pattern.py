@@ -455,3 +455,36 @@ def test_a_search_in_coloured_lines_that_finds_nothing_says_that_they_are_colour
     assert wording.COLOURS not in stored(coloured).ask(pattern=r"\bdiff", line_range="2-2").text
     monkeypatch.setattr(scan, "WINDOW", 4)
     assert wording.COLOURS in stored(coloured).ask(pattern=r"\bdiff").text
+
+
+@pytest.mark.parametrize(
+    ("content", "value"),
+    [
+        ("0.000009119954979568699", "9.119954979568699e-06"),  # JavaScript, as Python shows it
+        ("3.3538627779827747e-9", "3.3538627779827747e-09"),
+        ("1.5E10", "15000000000.0"),  # Java
+        ("1.23456785E7", "12345678.5"),
+        ("1.0E-4", "0.0001"),
+        ("2e+20", "2e20"),
+        ("7.50E-5", "7.5e-05"),
+        ("-1.5E+28", "-1.5e+28"),
+    ],
+)
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_number_is_found_however_the_content_writes_it(content: str, value: str, *, escaped: bool) -> None:
+    text = f'{{"n": 1{content.removeprefix("-")}}}\n{{"n": {content}}}\n{{"n": {content}1}}\n'
+    answer = stored(text).ask(pattern=re.escape(value) if escaped else value, context_lines=0)
+    note, _, row = answer.text.split("\n")[1:]
+
+    assert answer.matches == 1
+    assert note == wording.FOUND_NUMBER
+    assert row == f'> 2| {{"n": {content}}}'
+
+
+@pytest.mark.parametrize(
+    "pattern", ['"id": "x-14e12"', '"id": "a1e5"', '"id": "0.0000"', '"n": 1e999', '"v": 0.0001[0-9]']
+)
+def test_what_only_looks_like_such_a_number_is_found_with_other_spaces(pattern: str) -> None:
+    content = '{"id":"x-14e12"} {"id":"a1e5"} {"id":"0.0000"} {"n":1e999} {"v":0.00017}'
+
+    assert stored(content).ask(pattern=pattern).matches == 1

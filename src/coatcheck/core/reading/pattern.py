@@ -5,13 +5,14 @@ back-references. Those are refused by name, because a literal search for them wo
 regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text. So is text that a model copies without
 escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. And a preview shows the values of
 JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``, ``https:\/\/``, ``R&amp;D``), and no
-tags or colour codes: a pattern that finds nothing is searched in those forms too. No other module imports ``re2``,
-which has no type stubs.
+tags or colour codes; and it shows ``1e-05`` where JavaScript wrote ``0.00001``. A pattern that finds nothing is
+searched in those forms too. No other module imports ``re2``, which has no type stubs.
 """
 
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import re2
@@ -77,8 +78,19 @@ _DELIMITED = re.compile(r"/.+/[a-z]*")
 _QUOTED = re.compile(r"""(["'])[^"']+\1""")
 _OPERATOR = re.compile(r"\S (?:OR|AND) \S")
 
+_NOTATION = (
+    r"(?<![\w.])(?:[0-9]+(?:\\?\.[0-9]+)?[eE](?:\\?[+-])?[0-9]{1,3}|0\\?\.000[0-9]+|[0-9]{7,}\\?\.[0-9]+)"
+    r"(?!\w|[\[{(*+?]|\\[a-zA-Z])"
+)
+"""A number that one language writes with an exponent and another without, and no more of a regular expression."""
+
+_NUMBER = re.compile(_NOTATION)
+_LONGEST_EXPONENT = 30
+"""Beyond this, nobody writes all the zeros."""
+
 _PART = re.compile(
-    r'"[ ]*:[ ]*'
+    rf"{_NOTATION}"
+    r'|"[ ]*:[ ]*'
     r"|\(\?(?:P?<\w+>|[a-zA-Z-]*[:)])"
     r"|\\(?:[xpP]\{[^}]*\}|x[0-9a-fA-F]{2}|[pP].|[0-7]{2,3}|.)"
     r"|\[\^?\]?(?:\\.|[^\\\]])*\]"
@@ -86,8 +98,8 @@ _PART = re.compile(
     r"|.",
     re.DOTALL,
 )
-"""The parts of a pattern: the end of a JSON name with its colon, the beginning of a group, an escape, a class of
-characters, a counted repeat, or one character."""
+"""The parts of a pattern: a number, the end of a JSON name with its colon, the beginning of a group, an escape, a class
+of characters, a counted repeat, or one character."""
 
 _MARKUP = r"(?:<[^<>]*>|\x1b\[[0-9;]*[mK])*"
 """Tags and the codes that colour a terminal: previews do not show them, and they stand next to whole words."""
@@ -229,7 +241,8 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
     forms = [plain] if is_text or r"\Q" in pattern else [*dict.fromkeys((regex, plain))]
     written = ["".join(_all_written(form, both_cases=both, markup=markup)) for form in forms]
     try:
-        return None if written == forms else Matcher("|".join(written), note=wording.FOUND_ESCAPED)
+        note = wording.FOUND_NUMBER if _NUMBER.search(pattern) is not None else wording.FOUND_ESCAPED
+        return None if written == forms else Matcher("|".join(written), note=note)
     except ValueError:
         return None  # too large
 
@@ -251,6 +264,8 @@ def _all_written(form: str, *, both_cases: bool, markup: bool) -> Iterator[str]:
 
 def _written(part: str, *, both_cases: bool) -> str:
     """Return a regular expression for all forms of one part of a pattern."""
+    if _NUMBER.fullmatch(part) is not None:
+        return _number_written(part)
     if part[0] == '"' and part != '"':
         return _ESCAPED['"'] + r"\s*:\s*"
     character = part.removeprefix("\\")
@@ -260,6 +275,25 @@ def _written(part: str, *, both_cases: bool) -> str:
         return _ESCAPED[character]
     cases = {character, character.lower(), character.upper()} if both_cases else {character}
     return f"(?:{'|'.join(form for case in sorted(cases) for form in _forms(case))})"
+
+
+def _number_written(number: str) -> str:
+    """Return a regular expression for a number as it is, with an exponent, and without."""
+    value = Decimal(number.replace("\\", ""))
+    power, digits = value.adjusted(), "".join(map(str, value.as_tuple().digits)).rstrip("0")
+    if not digits:
+        return number
+    sign = "-" if power < 0 else r"\+?"
+    forms = [number, f"{_decimal(digits[0], digits[1:])}[eE]{sign}0*{abs(power)}"]
+    if 0 <= power <= _LONGEST_EXPONENT:
+        forms.append(_decimal(digits[: power + 1].ljust(power + 1, "0"), digits[power + 1 :]))
+    elif -_LONGEST_EXPONENT <= power < 0:
+        forms.append(_decimal("0", "0" * (-power - 1) + digits))
+    return rf"\b(?:{'|'.join(forms)})\b"
+
+
+def _decimal(whole: str, rest: str) -> str:
+    return rf"{whole}\.{rest}0*" if rest else rf"{whole}(?:\.0+)?"
 
 
 def _forms(characters: str) -> Iterator[str]:

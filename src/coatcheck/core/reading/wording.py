@@ -268,6 +268,11 @@ MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characte
 AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
 """Says that the content has nothing that the pattern matches as RE2 takes it."""
 
+FOUND_NUMBER = (
+    "[found only in another form: numbers with or without an exponent (1e-05, 0.00001), spaces, tags, escapes]"
+)
+"""The same of a pattern with a number that has many forms."""
+
 FOUND_ESCAPED = r"[found only in another form: other spaces, tags, colour codes, or escapes such as \" \u00e9 &amp;]"
 """Says that the content has only another form of the pattern, one that means the same there."""
 
