@@ -328,7 +328,7 @@ class _Compared:
                 name = _name(node)
                 if name is not None and kinds == {"null"} and not _names_null(other):
                     yield wording.always_null(name)
-                elif node["type"] == "literal":
+                elif node["type"] == "literal" or id(node) in self.texts:
                     as_text = id(other) in self.numbers
                     hints = _of_another_kind(node["value"], other, others - {"null"})
                     yield from (wording.NUMBERS_AS_TEXT,) if as_text else hints
@@ -342,6 +342,8 @@ class _Compared:
 def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[str]:  # noqa: ANN401
     """Yield what to write if a literal never had the kind of what it was compared with."""
     kind = _kind(value)
+    if kind in {"text", "number", "boolean"} and others == {"list"}:
+        yield wording.NO_LISTS
     if kind == "text" and others and others <= {"number", "boolean"}:
         yield wording.text_is_no_field(str(value)) if other["type"] == "literal" else wording.NO_TEXTS
     elif kind == "number" and others == {"text"} and other["type"] != "literal":
@@ -494,7 +496,7 @@ class _Interpreter(TreeInterpreter):
         if name not in _SEARCHES or count != 2:  # noqa: PLR2004 - the text and what to find in it
             return super().visit_function_expression(node, value)
         text, wanted = arguments = [self._operand(child, value) for child in node["children"]]
-        self._compared.see(node, (_kind(text), _kind(wanted)))
+        self._compared.see(node, ("other" if isinstance(text, list) else _kind(text), _kind(wanted)))
         # Null is what text in double quotes is at first. And for a number in a text, the library raises another error.
         if isinstance(text, str) and (wanted is None or (name == "contains" and not isinstance(wanted, str))):
             return False
@@ -532,7 +534,7 @@ def _kind(value: object) -> str:
         return "text"
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"
-    return "number" if is_number(value) else "other"
+    return "number" if is_number(value) else "list" if isinstance(value, list) else "other"
 
 
 def _mismatch(error: JMESPathTypeError) -> _Mismatch:

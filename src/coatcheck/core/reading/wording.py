@@ -376,6 +376,9 @@ NO_TEXTS = "; text was compared with what is no text: write numbers and booleans
 ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
 """The same the other way round."""
 
+NO_LISTS = "; a list was compared with a single value: write contains(name, 'a'), or for objects name[?key == 'a']"
+"""The same of a list, which never equals one of its items."""
+
 NUMBERS_AS_TEXT = "; a number was compared with numbers written as text: write to_number(name) > `9`"
 """The same, if as text too it would be the wrong order."""
 
