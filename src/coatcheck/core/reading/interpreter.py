@@ -171,7 +171,10 @@ def check_size(value: object) -> None:
 
 
 class _Parser(Parser):
-    """JMESPath's parser, with all that follows ``a.*`` applied to each value, as it is after ``*`` and ``a[*]``."""
+    """JMESPath's parser, with all that follows ``a.*`` applied to each value, as it is after ``*`` and ``a[*]``.
+
+    And ``!a.b`` negates ``a.b``.
+    """
 
     _CACHE: ClassVar[dict[str, ParsedResult]] = {}  # not the library's, which holds what it parses itself
 
@@ -181,6 +184,10 @@ class _Parser(Parser):
         self._advance()
         # The library gives the power of a dot, so that a.*.b.c asks the list of all b for c, and gets null.
         return ast.value_projection(left, self._parse_projection_rhs(self.BINDING_POWER["star"]))
+
+    def _token_nud_not(self: Any, _: object) -> Any:  # noqa: ANN401
+        # The library asks what !a is, true or false, for b or [?b], and gets null.
+        return ast.not_expression(self._expression(self.BINDING_POWER["eq"]))
 
 
 class _Meter:

@@ -1,0 +1,36 @@
+"""What a query negates: all of the path after the sign, though JMESPath's library negates its first name only."""
+
+from __future__ import annotations
+
+import pytest
+
+from coatcheck.core.reading.interpreter import Evaluator
+
+PACKAGES = [
+    {"id": 1, "of": {"licence": "MIT", "tags": [{"name": "a"}]}},
+    {"id": 2, "of": {"licence": None, "tags": []}},
+    {"id": 3, "of": {"tags": [{"name": "b"}]}},
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "result"),
+    [
+        ("[?!of.licence].id", [2, 3]),
+        ("[? ! of . licence].id", [2, 3]),
+        ("[?!of.tags[?name == 'a']].id", [2, 3]),
+        ("[?!of.tags[].name].id", [2]),
+        ("[?!of.tags[0].name].id", [2]),
+        ("[?!of.*].id", []),
+        ("[?!!of.licence].id", [1]),
+        ("[?!of.licence && id > 2].id", [3]),
+        ("[?id > 2 || !of.licence].id", [2, 3]),
+        ("[?!of.licence == `true`].id", [2, 3]),
+        ("[?!(of.licence)].id", [2, 3]),
+        ("[?!contains(of.tags[].name, 'a')].id", [2, 3]),
+        ("[*].[!of.licence][]", [False, True, True]),
+        ("(!@).id", None),
+    ],
+)
+def test_a_path_is_negated_as_a_whole(query: str, result: object) -> None:
+    assert Evaluator(query).search(PACKAGES) == result
