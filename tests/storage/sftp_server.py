@@ -19,16 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ("running_sftp", "sftp")
 
+REFUSES = "--refuse"
+
 
 @contextmanager
-def running_sftp(port: int = 0) -> Iterator[int]:
+def running_sftp(port: int = 0, *, lets_in: bool = True) -> Iterator[int]:
     """Start a server, on a free port unless one is given; yield its port, and kill it at the end.
+
+    With ``lets_in=False`` it refuses every login.
 
     Raises:
         RuntimeError: it did not come up.
 
     """
-    command = [sys.executable, __file__, str(port)]
+    command = [sys.executable, __file__, str(port), *(() if lets_in else (REFUSES,))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
@@ -55,12 +59,24 @@ class Open(asyncssh.SSHServer):
         return False
 
 
-async def main(port: int) -> None:
+class Closed(asyncssh.SSHServer):
+    """Lets nobody in."""
+
+    def password_auth_supported(self) -> bool:
+        """Return that a password is asked for."""
+        return True
+
+    def validate_password(self, username: str, password: str) -> bool:
+        """Return that it is the wrong one."""
+        return False
+
+
+async def main(port: int, *, lets_in: bool) -> None:
     """Say the port, and serve until standard input ends, as it does when the process that started this one is gone."""
     server = await asyncssh.listen(
         "127.0.0.1",
         port,
-        server_factory=Open,
+        server_factory=Open if lets_in else Closed,
         server_host_keys=[asyncssh.generate_private_key("ssh-ed25519")],
         sftp_factory=True,
         reuse_address=True,
@@ -70,4 +86,4 @@ async def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(int(sys.argv[1]), lets_in=REFUSES not in sys.argv))

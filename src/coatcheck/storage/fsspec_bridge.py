@@ -14,6 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from inspect import signature
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -223,11 +224,11 @@ class FsspecBridge:
 
     def _anew(self) -> Any:  # noqa: ANN401 - fsspec has no types
         kind = type(self._given)
-        made = kind(*self._given.storage_args, **self._given.storage_options)
+        made = _made(kind, self._given)
         if _is_connected(made):
             return made
         kind._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec gives us the same one for ever
-        return kind(*self._given.storage_args, **self._given.storage_options)
+        return _made(kind, self._given)
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
@@ -349,6 +350,19 @@ def _layers(filesystem: object) -> list[Any]:
         layers.append(filesystem)
         filesystem = getattr(filesystem, "fs", None)
     return layers
+
+
+def _made(kind: Any, like: Any) -> Any:  # noqa: ANN401 - fsspec has no types
+    """Return a filesystem with the arguments of another. One that is refused its login keeps no connection."""
+    try:
+        return kind(*like.storage_args, **like.storage_options)
+    except Exception as error:
+        # fsspec's own of SFTP leaves it open, with a thread, and nobody else knows of the filesystem.
+        for frame, _ in walk_tb(error.__traceback__):
+            client = getattr(frame.f_locals.get("self"), "client", None)
+            if isinstance(frame.f_locals.get("self"), kind) and client is not None:
+                client.close()
+        raise
 
 
 def _is_connected(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -47,3 +48,19 @@ def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str
     with running_sftp(port):
         check_holds(storage, entry, "after the server was away")
         save(storage, make_entry(b"from after"))
+
+
+def test_a_server_that_refuses_the_login_after_an_outage_is_left_no_connections(tmp_path: Path) -> None:
+    entry = make_entry(b"from before")
+    with running_sftp() as port:
+        storage = FsspecBridge(sftp(port), str(tmp_path / "artifacts"))
+        save(storage, entry)
+    with running_sftp(port, lets_in=False):
+        before = set(threading.enumerate())
+        for _ in range(5):
+            with pytest.raises(Exception, match="Authentication"):
+                storage.load(entry.key)
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)
+
+        assert set(threading.enumerate()) <= before

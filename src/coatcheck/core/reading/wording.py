@@ -388,7 +388,7 @@ MISORDERED = "; numbers written as text were ordered as text ('10' < '9'): use t
 
 def not_a_number(text: str) -> str:
     """Say that ``to_number`` read no number in a text with digits, which no projection or filter shows."""
-    return f"; to_number gave null for text such as '{one_line(text)}': it is left out"
+    return f"; to_number gave null for text such as '{one_line(text)}'"
 
 
 NOT_ORDERED = "NaN has no order. First leave it out, as in [?name == name]"
