@@ -129,14 +129,16 @@ def on_a_port(folder: Path, server: Sequence[str] = TINY) -> Iterator[tuple[subp
 
 
 def status_of(port: int, token: str) -> int:
-    """Return the status of a request with a token."""
+    """Return the status of a request with a token, after the whole answer."""
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {token}"})
-        return connection.getresponse().status
+        response = connection.getresponse()
+        response.read()
+        return response.status
     finally:
         connection.close()
 
