@@ -11,37 +11,21 @@ from gcsfs import GCSFileSystem
 from coatcheck.storage import FsspecBridge
 from coatcheck.testing import DeletesContract, ListsContract, ListsPagesContract, ReadsRangesContract, StorageContract
 from tests.clouds.servers import BUCKET, azure
+from tests.storage.aging import Aging, Clock
 from tests.storage.sftp_server import running_sftp, sftp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from coatcheck import Storage
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # on a loop of fsspec
 
 NUMBERS = count()
 
 
-class Clock:
-    """Goes on where a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
+class Contract(Aging, StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     """Everything that the bridge can do; subclasses choose the filesystem."""
-
-    clock: Clock
-
-    def make_older(self, storage: Storage, key: str) -> bool:
-        self.clock.now += 1
-        return True
 
 
 class TestAzure(Contract):

@@ -223,12 +223,11 @@ class FsspecBridge:
         yield self._given
 
     def _anew(self) -> Any:  # noqa: ANN401 - fsspec has no types
-        kind = type(self._given)
-        made = _made(kind, self._given)
+        made = _made_like(self._given)
         if _is_connected(made):
             return made
-        kind._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec gives us the same one for ever
-        return _made(kind, self._given)
+        type(made)._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec gives us the same one for ever
+        return _made_like(self._given)
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
@@ -352,16 +351,16 @@ def _layers(filesystem: object) -> list[Any]:
     return layers
 
 
-def _made(kind: Any, like: Any) -> Any:  # noqa: ANN401 - fsspec has no types
+def _made_like(given: Any) -> Any:  # noqa: ANN401 - fsspec has no types
     """Return a filesystem with the arguments of another. One that is refused its login keeps no connection."""
     try:
-        return kind(*like.storage_args, **like.storage_options)
+        return type(given)(*given.storage_args, **given.storage_options)
     except Exception as error:
         # fsspec's own of SFTP leaves it open, with a thread, and nobody else knows of the filesystem.
         for frame, _ in walk_tb(error.__traceback__):
-            client = getattr(frame.f_locals.get("self"), "client", None)
-            if isinstance(frame.f_locals.get("self"), kind) and client is not None:
-                client.close()
+            maker = frame.f_locals.get("self")
+            if isinstance(maker, type(given)) and hasattr(maker, "client"):
+                maker.client.close()
         raise
 
 

@@ -44,6 +44,7 @@ from coatcheck.testing.samples import Entry, make_entry, noise, numbered_lines
 from coatcheck.testing.storage import check_holds, save
 from coatcheck_langchain import OffloadMiddleware
 from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, say, thread
+from tests.storage.aging import Aging, Clock
 from tests.storage.offloader_calls import CALLS, stored
 from tests.storage.seaweed import BUCKET, Server
 
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from coatcheck import Listed, Storage
+    from coatcheck import Listed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 
@@ -60,24 +61,8 @@ FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork her
 BIG = TextBlock(numbered_lines(3_000))
 
 
-class Clock:
-    """Goes on where a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Contract(StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
+class Contract(Aging, StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
     """Everything that the bridge can do; subclasses choose the filesystem."""
-
-    clock: Clock
-
-    def make_older(self, storage: Storage, key: str) -> bool:
-        self.clock.now += 1
-        return True
 
 
 def s3_filesystem(server: Server, **options: Any) -> S3FileSystem:  # noqa: ANN401 - whatever s3fs takes

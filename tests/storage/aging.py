@@ -1,0 +1,32 @@
+"""A clock for storages that take one: what is stored grows older where a test says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck import Storage
+
+__all__ = ("Aging", "Clock")
+
+
+class Clock:
+    """Goes on where a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        """Return the time, in seconds."""
+        return self.now
+
+
+class Aging:
+    """Lets the storage contract make an entry older; comes before it among the bases."""
+
+    clock: Clock
+
+    def make_older(self, storage: Storage, key: str) -> bool:
+        """Let a second pass."""
+        self.clock.now += 1
+        return True
