@@ -1,10 +1,12 @@
 """A real S3 server for tests: SeaweedFS, a distributed object store, whole from a wheel, on loopback ports.
 
-Only starting, stopping and reaching it belongs here.
+Only starting, stopping and reaching it belongs here. If ``COATCHECK_S3`` has the address of another server, the tests
+run on that, with the keys in the environment and its bucket ``artifacts``.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -27,9 +29,17 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ("BUCKET", "Server", "running_server", "session")
+__all__ = ("BUCKET", "KEYS", "Server", "new_session", "running_server", "session")
 
 BUCKET = "artifacts"
+OTHER_SERVER = os.environ.get("COATCHECK_S3")
+KEYS = {
+    "AWS_ACCESS_KEY_ID": os.environ["AWS_ACCESS_KEY_ID"] if OTHER_SERVER else "any",  # SeaweedFS takes any
+    "AWS_SECRET_ACCESS_KEY": os.environ["AWS_SECRET_ACCESS_KEY"] if OTHER_SERVER else "any",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
+"""What a process needs in its environment to reach the server."""
+
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 START_SECONDS = 60.0
 STARTS = 3
@@ -55,12 +65,14 @@ class Server:
 
 @cache
 def session() -> boto3.session.Session:
-    """Return a session with credentials: the server takes any."""
-    return boto3.session.Session(
-        aws_access_key_id="any",
-        aws_secret_access_key="any",  # noqa: S106 - no secret
-        region_name="us-east-1",
-    )
+    """Return a session with ``KEYS``, that all may share."""
+    return new_session()
+
+
+def new_session() -> boto3.session.Session:
+    """Return a session with ``KEYS`` that no other test has."""
+    key, secret, region = KEYS.values()
+    return boto3.session.Session(key, secret, region_name=region)
 
 
 @contextmanager
@@ -74,6 +86,9 @@ def running_server(folder: Path) -> Iterator[Server]:
         RuntimeError: it did not come up; the message holds the end of what it said.
 
     """
+    if OTHER_SERVER:
+        yield Server(OTHER_SERVER)
+        return
     said = folder / "server.log"
     for _ in range(STARTS):
         ports = free_ports(2 * len(PORTS))

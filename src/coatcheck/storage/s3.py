@@ -51,7 +51,7 @@ _KNOWS_NO_CONDITIONS = "NotImplemented"
 _ANSWERED_WITH = {
     "PutObject": "ETag",
     "UploadPart": "ETag",
-    "CompleteMultipartUpload": "ETag",
+    "CompleteMultipartUpload": "Key",  # Ceph 16 leaves the ETag empty
     "ListObjectsV2": "IsTruncated",
 }
 """What S3's answer always has. If it is missing, a proxy or a login page answered in S3's place: content that is gone
@@ -132,7 +132,7 @@ class S3Storage:
         self._config = boto_client_config
         self._region_name = region_name
         self._endpoint_url = endpoint_url
-        self._tagging = {"Tagging": urlencode(tags)} if tags else {}
+        self._tagging = {"Tagging": urlencode(tags, quote_via=quote)} if tags else {}
         self._made: tuple[int, S3Client | None] = os.getpid(), None
 
     def __deepcopy__(self, memo: object) -> S3Storage:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import count
+from uuid import uuid4
 
 import pytest
 
 from coatcheck import S3Storage
 from tests.storage.seaweed import BUCKET, Server
 
-NUMBERS = count()
-
 
 @pytest.fixture
 def prefix() -> str:
-    return f"test-{next(NUMBERS)}/artifacts"
+    return f"test-{uuid4().hex}/artifacts"
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 
 from coatcheck import Offloader, TextBlock
 from tests.cli.running import answered, run
-from tests.storage.seaweed import BUCKET
+from tests.storage.seaweed import BUCKET, KEYS
 
 if TYPE_CHECKING:
     from coatcheck import S3Storage
@@ -22,9 +22,8 @@ LINES = b"words of a large result\n" * 50_000
 @pytest.fixture
 def url(server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "any")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "any")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("COATCHECK_STORAGE", f"s3://{BUCKET}/{prefix}")
     monkeypatch.delenv("COATCHECK_SCOPE", raising=False)
     return f"s3://{BUCKET}/{prefix}"

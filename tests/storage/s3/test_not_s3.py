@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LOGIN = b"<html>Please log in to use this network.</html>"
 STARTED = b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
-COMPLETED = b"<CompleteMultipartUploadResult></CompleteMultipartUploadResult>"
+COMPLETED = b"<CompleteMultipartUploadResult>%s</CompleteMultipartUploadResult>"
 QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
 
 
@@ -57,13 +57,21 @@ class LoginPage(Answers):
 class ForgetsTheEnd(Answers):
     """Takes parts, and does not say what became of them."""
 
+    became = b""
+
     def answer(self) -> tuple[bytes, dict[str, str]]:
         asked = parse_qs(urlsplit(self.path).query, keep_blank_values=True)
         if "uploads" in asked:
             return STARTED, {"Content-Type": "application/xml"}
         if "partNumber" in asked:
             return b"", {"ETag": '"part"'}
-        return COMPLETED, {"Content-Type": "application/xml"}
+        return COMPLETED % self.became, {"Content-Type": "application/xml"}
+
+
+class SaysWhere(ForgetsTheEnd):
+    """Takes parts, and answers at the end as Ceph 16 does."""
+
+    became = b"<Location>http://127.0.0.1/b/k</Location><Bucket>b</Bucket><Key>k</Key><ETag></ETag>"
 
 
 class ForgetsAPart(ForgetsTheEnd):
@@ -108,10 +116,15 @@ def test_a_put_that_is_answered_without_an_etag_is_not_a_save() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [(ForgetsTheEnd, "answer to CompleteMultipartUpload"), (ForgetsAPart, "answer to UploadPart")]
+    ("kind", "words"), [(ForgetsTheEnd, "CompleteMultipartUpload has no Key"), (ForgetsAPart, "UploadPart has no ETag")]
 )
-def test_parts_that_are_answered_without_an_etag_are_not_a_save(kind: type[Answers], words: str, large: Entry) -> None:
-    with served(kind) as storage, pytest.raises(StorageError, match=f"{words} has no ETag"):
+def test_parts_that_are_not_answered_as_s3_does_are_not_a_save(kind: type[Answers], words: str, large: Entry) -> None:
+    with served(kind) as storage, pytest.raises(StorageError, match=f"answer to {words}"):
+        save(storage, large)
+
+
+def test_an_answer_with_an_empty_etag_after_all_parts_is_a_save(large: Entry) -> None:
+    with served(SaysWhere) as storage:
         save(storage, large)
 
 
