@@ -59,6 +59,8 @@ MCP_SERVERS = (
 NODE_SERVERS = (
     *(f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory", "sequential-thinking")),
     "@playwright/mcp",
+    "@azure/mcp",  # in C#
+    "kubernetes-mcp-server",  # in Go
 )
 
 NODE_TOOLS = ("@modelcontextprotocol/conformance", "@modelcontextprotocol/inspector@0.15")

@@ -113,6 +113,17 @@ def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[s
             node(f"{OFFICIAL}-sequential-thinking"),
             [call("sequentialthinking", thought="first", **thought), call("sequentialthinking", thought=7)],
         ),
+        "azure": (
+            [*node("@azure/mcp", "index.js"), "server", "start", "--mode", "all"],
+            [
+                call("acr_registry_list"),
+                call("bicepschema_get", **{"resource-type": "Microsoft.Compute/virtualMachines"}),
+            ],
+        ),
+        "kubernetes": (
+            [*node("kubernetes-mcp-server", "bin/index.js"), "--kubeconfig", str(clusters(folder))],
+            [call("pods_list"), call("configuration_view", minified=False)],
+        ),
         "memory": (node(f"{OFFICIAL}-memory"), [call("read_graph"), call("search_nodes", query="x")]),
         "everything": (
             node(f"{OFFICIAL}-everything"),
@@ -134,10 +145,28 @@ def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[s
     }
 
 
+def clusters(folder: Path) -> Path:
+    """Write the settings of a Kubernetes client that knows many clusters, all of them down."""
+    names = [f"team-{number}" for number in range(1_500)]
+    settings = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": f"http://127.0.0.1:9/{name}"}} for name in names],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": "u"}} for name in names],
+        "current-context": "team-3",
+        "users": [{"name": "u", "user": {}}],
+    }
+    path = folder / "clusters.json"
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    return path
+
+
 LARGE = {
+    "azure": "bicepschema_get",
     "fetch": "fetch",
     "filesystem": "read_text_file",
     "git": "git_show",
+    "kubernetes": "configuration_view",
     "playwright": "browser_snapshot",
     "sqlite": "read_query",
 }
@@ -161,7 +190,10 @@ def ask(process: subprocess.Popen[bytes], number: int, method: str, params: dict
     assert process.stdout is not None
     write(process, {"jsonrpc": "2.0", "id": number, "method": method, "params": params})
     while line := process.stdout.readline():
-        message = json.loads(line)
+        try:
+            message = json.loads(line)
+        except ValueError:  # that of Azure writes words between its messages
+            continue
         if "method" in message and "id" in message:
             write(process, {"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
         elif message.get("id") == number:
@@ -175,9 +207,14 @@ def write(process: subprocess.Popen[bytes], message: object) -> None:
     process.stdin.flush()
 
 
+OF_LATER_VERSIONS = {"cacheScope", "ttlMs"}
+"""Keys of 2026-07-28, which one server uses in 2025-11-25 too; the library leaves them out there."""
+
+
 def comparable(answer: Any) -> str:
     """Return an answer without the time of day, and without what the proxy removes or adds according to the page."""
     answer.get("capabilities", {}).pop("tasks", None)
+    answer = {key: value for key, value in answer.items() if key not in OF_LATER_VERSIONS}
     tools = [tool for tool in answer.get("tools", []) if tool["name"] != RETRIEVAL_TOOL]
     if tools:
         plain = [{key: value for key, value in tool.items() if key != "outputSchema"} for tool in tools]
@@ -210,7 +247,10 @@ def site(httpserver: HTTPServer) -> str:
     return httpserver.url_for("").rstrip("/")
 
 
-NAMES = ["time", "git", "sqlite", "fetch", "filesystem", "memory", "everything", "sequential-thinking", "playwright"]
+NAMES = [
+    *("time", "git", "sqlite", "fetch", "filesystem", "memory", "everything", "sequential-thinking", "playwright"),
+    *("azure", "kubernetes"),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
