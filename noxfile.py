@@ -68,6 +68,8 @@ NODE_TOOLS = ("@modelcontextprotocol/conformance", "@modelcontextprotocol/inspec
 
 MCP_CLIENTS = {
     "langchain": ("langchain", "langchain-mcp-adapters>=0.3.2", "langchain-openai", "mcp<2"),
+    "openai": ("openai-agents",),
+    "pydantic": ("pydantic-ai-slim[mcp,openai]",),
     "strands": ("strands-agents[openai]>=1.62",),  # with a `mcp` before 2.2
 }
 """Frameworks with agents that reach the proxy as MCP clients, each in an environment that has no coatcheck."""

@@ -29,6 +29,16 @@ def strands() -> Iterator[ForeignAgent]:
     yield from running("strands")
 
 
+@pytest.fixture(scope="session")
+def openai() -> Iterator[ForeignAgent]:
+    yield from running("openai")
+
+
+@pytest.fixture(scope="session")
+def pydantic() -> Iterator[ForeignAgent]:
+    yield from running("pydantic")
+
+
 def running(framework: str) -> Iterator[ForeignAgent]:
     agent = ForeignAgent(framework)
     yield agent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -41,7 +42,7 @@ class ForeignHarness:
     async def _converse(self, case: Run, is_async: bool) -> Transcript:
         with ExitStack() as serving:
             conversation = serving.enter_context(
-                self._server.conversation(lambda received: case.model([without_prefix(one) for one in received]))
+                self._server.conversation(lambda received: case.model([without_frame(one) for one in received]))
             )
             final = {name: self._answer(serving, *case.tools[name].values()) for name in case.final_tools}
             async with front_of(case, self._transport) as server:
@@ -55,7 +56,7 @@ class ForeignHarness:
                 }
                 answer = await anyio.to_thread.run_sync(self._agent.run, job)
             transcript = conversation.transcript()
-            return replace(transcript, received=tuple(map(without_prefix, transcript.received)), answer=answer)
+            return replace(transcript, received=tuple(map(without_frame, transcript.received)), answer=answer)
 
     def _answer(self, serving: ExitStack, result: Returned) -> dict[str, str]:
         """Return a tool's answer to the user, and a model that gives it, for agents that pass the question on."""
@@ -94,6 +95,21 @@ def text_of(result: Returned) -> str:
     return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
 
 
-def without_prefix(received: Received) -> Received:
-    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
-    return replace(received, text=received.text.removeprefix("Error: "))
+def without_frame(received: Received) -> Received:
+    """Return a tool result without what frameworks put around it.
+
+    Strands and our adapter put "Error: " before what a failing tool says. Pydantic AI makes an object of that, and a
+    JSON list of several texts.
+    """
+    text = received.text.removeprefix("Error: ")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return replace(received, text=text)
+    match value:
+        case {"error": str(said), **rest} if not rest:
+            return replace(received, text=said)
+        case [str(), *_] if all(isinstance(each, str) for each in value):
+            return replace(received, text="\n".join(value))
+        case _:
+            return replace(received, text=text)

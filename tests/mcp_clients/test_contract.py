@@ -1,4 +1,4 @@
-"""The contract, through the proxy, for agents of LangChain and Strands as MCP clients: ``nox -s mcp_clients``."""
+"""The contract, through the proxy, for agents of four frameworks as MCP clients: ``nox -s mcp_clients``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck.testing import AdapterContract
-from tests.contract.inexpressible import MCP
+from tests.contract.inexpressible import MCP, PYDANTIC_AI_CANNOT
+from tests.contract.inexpressible import OPENAI_AGENTS as FOR_OPENAI
 from tests.contract.inexpressible import STRANDS as FOR_STRANDS
 from tests.mcp_clients.foreign import ENVIRONMENTS
 from tests.mcp_clients.harness import ForeignHarness
@@ -31,6 +32,15 @@ STRANDS: Mapping[Capability, str] = {
     **MCP,
     **{name: FOR_STRANDS[name] for name in ("any tool names", "missing call ids")},
     "unknown blocks": "Strands' MCP client drops resource links, without a word",
+}
+OPENAI: Mapping[Capability, str] = {
+    **MCP,
+    **{name: FOR_OPENAI[name] for name in ("missing call ids", "repeated call ids")},
+    "unknown blocks": "the OpenAI Agents SDK shows resource links as JSON text",
+}
+PYDANTIC: Mapping[Capability, str] = {
+    **MCP,
+    "unknown blocks": "Pydantic AI shows the address of resource links as text",
 }
 
 
@@ -68,3 +78,41 @@ class TestStrandsOverHttp(AdapterContract):
     @pytest.fixture
     def harness(self, server: ScriptedServer, strands: ForeignAgent) -> ForeignHarness:
         return ForeignHarness(server, strands, transport="http")
+
+
+class TestOpenAIOnStdio(AdapterContract):
+    lacks = OPENAI
+    deliveries = ("async, memory",)
+
+    @pytest.fixture
+    def harness(self, server: ScriptedServer, openai: ForeignAgent) -> ForeignHarness:
+        return ForeignHarness(server, openai, transport="stdio")
+
+
+class TestOpenAIOverHttp(AdapterContract):
+    lacks = OPENAI
+    deliveries = ("async, files",)
+
+    @pytest.fixture
+    def harness(self, server: ScriptedServer, openai: ForeignAgent) -> ForeignHarness:
+        return ForeignHarness(server, openai, transport="http")
+
+
+class TestPydanticOnStdio(AdapterContract):
+    lacks = PYDANTIC
+    cannot = PYDANTIC_AI_CANNOT
+    deliveries = ("async, memory",)
+
+    @pytest.fixture
+    def harness(self, server: ScriptedServer, pydantic: ForeignAgent) -> ForeignHarness:
+        return ForeignHarness(server, pydantic, transport="stdio")
+
+
+class TestPydanticOverHttp(AdapterContract):
+    lacks = PYDANTIC
+    cannot = PYDANTIC_AI_CANNOT
+    deliveries = ("async, files",)
+
+    @pytest.fixture
+    def harness(self, server: ScriptedServer, pydantic: ForeignAgent) -> ForeignHarness:
+        return ForeignHarness(server, pydantic, transport="http")
