@@ -362,6 +362,30 @@ def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
     check_holds(storage, entry, "after it was saved while a sweep removed it")
 
 
+def test_a_sweep_asks_a_network_disk_anew_before_it_removes(
+    storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NFS keeps the times of files in memory for up to a minute, and asks its server again when a file is opened."""
+    save(storage, entry)
+    make_old(content_path(storage, entry))
+    status, open_file, remembered = Folder.status, os.open, {}
+
+    def status_from_memory(folder: Folder, name: str) -> os.stat_result | None:
+        return remembered.setdefault(name, status(folder, name))
+
+    def open_anew(path: str, *arguments: int, **options: int | None) -> int:
+        remembered.pop(path, None)
+        return open_file(path, *arguments, **options)
+
+    monkeypatch.setattr(Folder, "status", status_from_memory)
+    monkeypatch.setattr(os, "open", open_anew)
+    assert storage.entries("")[0].modified < an_hour_ago()
+    content_path(storage, entry).touch()  # another host saves it again
+
+    assert storage.sweep([entry.key], before=an_hour_ago()) == 0
+    assert load(storage, entry) is not None
+
+
 def test_a_deletion_during_a_save_leaves_the_whole_entry_or_none(storage: FileStorage) -> None:
     entry = make_entry(b"deleted and saved")
     together = threading.Barrier(2)

@@ -162,8 +162,8 @@ def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] =
 
 
 def times(folder: Folder, names: Iterable[str]) -> list[float]:
-    """Return when those of ``names`` that are files were last written or used."""
-    return [status.st_mtime for status in map(folder.status, names) if status is not None]
+    """Return when those of ``names`` that are files were last written or used, by whichever host."""
+    return [status.st_mtime for status in map(folder.status_now, names) if status is not None]
 
 
 def listing(folder: Folder) -> Iterator[Listed]:

@@ -44,6 +44,7 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # reading a pipe planted in place of a file would never return
 _BINARY = getattr(os, "O_BINARY", 0)
+_TO_READ = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
 
 _IN_OPEN_FOLDERS = os.scandir in os.supports_fd and os.supports_dir_fd >= {
     os.open,
@@ -109,6 +110,15 @@ class Folder:
             return None
         return found if stat.S_ISREG(found.st_mode) else None
 
+    def status_now(self, name: str) -> os.stat_result | None:
+        """Return the same, asked anew: NFS answers for up to a minute from memory, but not what opens the file."""
+        found = self.status(name)
+        if found is not None:
+            with suppress(OSError):  # a file that cannot be opened, or that is gone: what is known must do
+                os.close(os.open(self.base + name, _TO_READ, dir_fd=self.descriptor))
+                found = self.status(name)
+        return found
+
     def read(self, name: str, *, start: int = 0, length: int | None = None, size: int | None = None) -> bytes | None:
         """Return bytes of a regular file, or None if there is none; ``size`` is what the whole file must have.
 
@@ -116,9 +126,8 @@ class Folder:
             CorruptContent: the file has another size, or something else has this name: a link, a folder, a device.
 
         """
-        flags = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
         try:
-            descriptor = os.open(self.base + name, flags, dir_fd=self.descriptor)
+            descriptor = os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
