@@ -316,6 +316,8 @@ def _storage(root: Table) -> str:
     given = root.string("storage")
     if given is None or "://" in given:
         return given or DEFAULT_STORAGE
+    if os.path.expanduser(given).startswith("~"):  # noqa: PTH111 - as above; no home: the storage refuses it
+        return given
     return os.fspath(_from(root.file.parent, given))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from coatcheck import CorruptContent, InvalidRequest, ReferenceExpired, ReferenceNotFound, StorageError
 from coatcheck.cli.failure import CannotRun, reported
+from tests.cli.running import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,11 +76,44 @@ def test_output_that_cannot_be_written_is_given_up(
     assert (tmp_path / "output").read_text() == ""
 
 
-def test_a_bug_is_not_an_error_of_the_user() -> None:
+@pytest.mark.parametrize("made", [("hook", "install"), ("ls",)])
+def test_a_user_without_a_home_is_told_so(
+    made: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+    monkeypatch.chdir(tmp_path)
+
+    ran = run(*made)
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert ran.stderr.count("\n") == 1
+    assert "etermine home directory" in ran.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "message", ["Could not determine home directory.", "could not determine the home directory for '~/x', set HOME"]
+)
+def test_a_library_that_needs_a_home_is_told_apart_from_a_bug(message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    @reported
+    def command() -> None:
+        raise RuntimeError(message)
+
+    with pytest.raises(SystemExit) as ended:
+        command()
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("; set HOME to a folder that can be written\n")
+
+
+@pytest.mark.parametrize("bug", [LookupError, RuntimeError])
+def test_a_bug_is_not_an_error_of_the_user(bug: type[Exception]) -> None:
     @reported
     def command() -> None:
         message = "bug"
-        raise LookupError(message)
+        raise bug(message)
 
-    with pytest.raises(LookupError, match="bug"):
+    with pytest.raises(bug, match="bug"):
         command()

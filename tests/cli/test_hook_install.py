@@ -336,13 +336,20 @@ def test_a_folder_is_written_with_its_whole_path(settings: Path, home: Path, mon
     assert f'hook --storage={home}/art"' in read(settings)
 
 
-def test_a_storage_that_is_not_a_folder_is_refused(settings: Path) -> None:
+@pytest.mark.parametrize(
+    ("storage", "why"),
+    [
+        ("s3://bucket", "--storage must be a folder, not 's3://bucket'"),
+        ("~no-such-user/kept", "--storage is '~no-such-user/kept', in a home that is not known; name another folder"),
+    ],
+)
+def test_a_storage_that_is_not_a_folder_is_refused(settings: Path, storage: str, why: str) -> None:
     write(settings, "{}")
 
-    refused = call("install", "--storage=s3://bucket")
+    refused = call("install", f"--storage={storage}")
 
     assert refused.exit_code == 2
-    assert "--storage must be a folder, not 's3://bucket'" in refused.output
+    assert why in refused.output
     assert read(settings) == "{}"
 
 

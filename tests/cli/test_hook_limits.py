@@ -480,6 +480,22 @@ def test_a_folder_that_cannot_be_written_has_nothing_to_list(
     assert "(HookStorage) failed: NotADirectoryError" in caplog.text
 
 
+@pytest.mark.parametrize("storage", [Options().storage, "~no-such-user/kept", "s3://bucket"])
+def test_without_a_home_no_folder_is_made_where_the_client_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], storage: str
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+    monkeypatch.chdir(tmp_path)
+
+    found = answered(said({"text": LARGE}), Options(storage=storage))
+
+    assert found["text"].startswith("Tool result cut. [Of ~")
+    assert answered(said({"text": LARGE[: HARD // 2]}), Options(storage=storage)) is None
+    assert "the home that its folder is in is not known: set HOME, or name" in capfd.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("mark", [{"persistedOutputPath": "/a"}, {"isImage": True}])
 def test_a_server_cannot_speak_for_the_client(options: Options, mark: dict[str, object]) -> None:
     assert answered(said({"text": LARGE, **mark}), options) is not None

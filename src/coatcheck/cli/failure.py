@@ -48,6 +48,10 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except BrokenPipeError:
             _give_up_output()
             raise SystemExit(READER_WENT_AWAY) from None
+        except RuntimeError as error:
+            if not _lacks_home(error):
+                raise
+            _end(COULD_NOT_RUN, f"{str(error).rstrip('.')}; set HOME to a folder that can be written")
         except OSError as error:  # a storage's own is a StorageError here; one without a file is of standard streams
             _give_up_output()
             _end(COULD_NOT_RUN, f"{error.filename or 'standard input or output failed'}: {error.strerror}")
@@ -58,6 +62,11 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
 def _end(code: int, message: str) -> NoReturn:
     complain(f"coatcheck: {message}")
     raise SystemExit(code) from None
+
+
+def _lacks_home(error: RuntimeError) -> bool:
+    """Return whether an error is that of pathlib for a user without HOME and without an entry in the list of users."""
+    return "determine home directory" in str(error) or "determine the home directory" in str(error)
 
 
 def _give_up_output() -> None:

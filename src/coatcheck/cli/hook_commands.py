@@ -124,6 +124,9 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
         msg = f"--storage must be a folder, not {given['--storage']!r}: the hook stores in no other storage"
         raise CannotRun(msg)
     if "--storage" in given:
+        if not options.has_home:
+            msg = f"--storage is {given['--storage']!r}, in a home that is not known; name another folder"
+            raise CannotRun(msg)
         given["--storage"] = options.folder
     if "--config" in given:
         given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)

@@ -70,12 +70,24 @@ class Options:
 
     @property
     def folder(self) -> str:
-        """The folder, absolute; the default one if ``storage`` is a URL, or relative to a folder that was deleted."""
-        storage = self.storage if self.has_folder else DEFAULT_STORAGE
+        """The folder, absolute; the default one if ``storage`` is a URL, or relative to a folder that was deleted.
+
+        Without a home, it is one that cannot be made: else a folder named ``~`` would be made where the client runs.
+        """
+        folder = self._expanded if self.has_home else os.path.join(os.devnull, self._expanded)  # noqa: PTH118 - pathlib is not loaded yet
         try:
-            return os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+            return os.path.abspath(folder)  # noqa: PTH100 - as above
         except OSError:
             return os.path.abspath(os.path.expanduser(DEFAULT_STORAGE))  # noqa: PTH100, PTH111 - as above
+
+    @property
+    def has_home(self) -> bool:
+        """Whether the home that the folder is in is known, if it is in one."""
+        return not self._expanded.startswith("~")
+
+    @property
+    def _expanded(self) -> str:
+        return os.path.expanduser(self.storage if self.has_folder else DEFAULT_STORAGE)  # noqa: PTH111 - as above
 
     @property
     def has_folder(self) -> bool:

@@ -233,7 +233,8 @@ def test_an_empty_file_gives_the_defaults_too(write: Callable[[str], Path]) -> N
         ("~/kept", os.path.expanduser("~/kept")),  # noqa: PTH111 - as a user means it
         ("/kept", "/kept"),
         ("s3://bucket/prefix", "s3://bucket/prefix"),
-        ("~no-such-user/kept", None),
+        ("./~", None),
+        ("~no-such-user/kept", "~no-such-user/kept"),  # refused by the storage; never a folder beside the file
     ],
 )
 def test_a_storage_is_a_folder_or_an_address(write: Callable[[str], Path], given: str, means: str | None) -> None:
