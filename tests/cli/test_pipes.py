@@ -51,6 +51,17 @@ def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path)
     assert theirs.stderr.startswith(b"coatcheck: scope 'thread-43' has no reference ")
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
+def test_a_pipe_gets_every_character_of_a_text(folder: Path, encoding: str) -> None:
+    text = "groß 雪 ☃ 😀"
+    reference = stored(f"{text}\n".encode())
+
+    got = piped("get", reference, "--lines=1:1", env={**os.environ, "PYTHONIOENCODING": encoding})
+
+    assert (got.returncode, got.stderr) == (0, b"")
+    assert got.stdout.decode().splitlines()[-1] == f"  1| {text}"
+
+
 def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
     put = piped("put", "--json", given=BYTES)
     reference = put.stdout.decode().partition('"reference": "')[2].partition('"')[0]

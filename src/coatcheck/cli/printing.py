@@ -11,6 +11,7 @@ import sys
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
+from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -44,8 +45,15 @@ def one_line(text: str) -> str:
 
 
 def show(text: str) -> None:
-    """Write ``text`` and a line end to standard output."""
-    sys.stdout.write(f"{printable(text) if sys.stdout.isatty() else text}\n")
+    """Write ``text`` and a line end to standard output; to a file or a pipe in UTF-8, which has every character.
+
+    Its own encoding may lack some: on Windows it is that of the country. Readers would see ``?`` in their place.
+    """
+    if sys.stdout.isatty():
+        text = printable(text)
+    elif isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    sys.stdout.write(f"{text}\n")
 
 
 def show_bytes(data: bytes) -> None:
