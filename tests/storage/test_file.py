@@ -381,6 +381,29 @@ def test_short_writes_are_completed(monkeypatch: pytest.MonkeyPatch, storage: Fi
     check_holds(storage, entry, "although every write was short")
 
 
+@pytest.mark.parametrize(("stale_reads", "is_read"), [(3, True), (4, False)])
+def test_a_file_that_another_host_replaces_while_it_is_read_is_read_again(
+    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, stale_reads: int, *, is_read: bool
+) -> None:
+    entry, status, left = make_entry(b"replaced"), os.fstat, [stale_reads]
+    save(storage, entry)
+
+    def stale(descriptor: int) -> os.stat_result:
+        # Stands for NFS 3, which needs a server and a kernel that knows it.
+        if left[0] > 0:
+            left[0] -= 1
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return status(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", stale)
+        if is_read:
+            check_holds(storage, entry, "although it was stale")
+        else:
+            with pytest.raises(OSError, match=os.strerror(errno.ESTALE)):
+                storage.load(entry.key)
+
+
 @pytest.mark.parametrize("at_rename", [1, 2])
 def test_a_rename_that_fails_leaves_nothing_temporary(
     monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, entry: Entry, at_rename: int

@@ -368,14 +368,15 @@ def test_a_sweep_asks_a_network_disk_anew_before_it_removes(
     """NFS keeps the times of files in memory for up to a minute, and asks its server again when a file is opened."""
     save(storage, entry)
     make_old(content_path(storage, entry))
-    status, open_file, remembered = Folder.status, os.open, {}
+    status, open_file = Folder.status, os.open
+    remembered: dict[str, os.stat_result | None] = {}
 
     def status_from_memory(folder: Folder, name: str) -> os.stat_result | None:
         return remembered.setdefault(name, status(folder, name))
 
-    def open_anew(path: str, *arguments: int, **options: int | None) -> int:
+    def open_anew(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         remembered.pop(path, None)
-        return open_file(path, *arguments, **options)
+        return open_file(path, flags, mode, dir_fd=dir_fd)
 
     monkeypatch.setattr(Folder, "status", status_from_memory)
     monkeypatch.setattr(os, "open", open_anew)

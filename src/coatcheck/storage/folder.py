@@ -44,6 +44,9 @@ _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
 _NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # reading a pipe planted in place of a file would never return
 _BINARY = getattr(os, "O_BINARY", 0)
+_MORE_READS = 3
+"""Over NFS 3 an open file is stale as soon as another host has replaced it; what replaced it can be read."""
+
 _TO_READ = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
 
 _IN_OPEN_FOLDERS = os.scandir in os.supports_fd and os.supports_dir_fd >= {
@@ -119,8 +122,18 @@ class Folder:
                 found = self.status(name)
         return found
 
-    def read(self, name: str, *, start: int = 0, length: int | None = None, size: int | None = None) -> bytes | None:
+    def read(
+        self,
+        name: str,
+        *,
+        start: int = 0,
+        length: int | None = None,
+        size: int | None = None,
+        more: int = _MORE_READS,
+    ) -> bytes | None:
         """Return bytes of a regular file, or None if there is none; ``size`` is what the whole file must have.
+
+        Read up to ``more`` times again where another host replaces the file meanwhile.
 
         Raises:
             CorruptContent: the file has another size, or something else has this name: a link, a folder, a device.
@@ -128,22 +141,29 @@ class Folder:
         """
         try:
             descriptor = os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
+            is_file = False
+            try:
+                status = os.fstat(descriptor)
+                is_file = stat.S_ISREG(status.st_mode)
+            finally:
+                if not is_file:  # closed here: ``open`` refuses a folder, and leaves it open
+                    os.close(descriptor)
+            if not is_file:
+                raise self._no_file(name)
+            with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
+                if size not in {None, status.st_size}:
+                    msg = f"{str(self.path / name)!r} has {status.st_size:,} bytes, and {size:,} were saved"
+                    raise CorruptContent(msg)
+                file.seek(start)
+                return file.read() if length is None else file.read(length)
         except FileNotFoundError:
             return None
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise self._no_file(name) from error
-            raise
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):  # checked first: ``open`` refuses a folder, and leaves it open
-            os.close(descriptor)
-            raise self._no_file(name)
-        with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123 - a descriptor, opened without following links
-            if size not in {None, status.st_size}:
-                msg = f"{str(self.path / name)!r} has {status.st_size:,} bytes, and {size:,} were saved"
-                raise CorruptContent(msg)
-            file.seek(start)
-            return file.read() if length is None else file.read(length)
+            if error.errno != errno.ESTALE or not more:
+                raise
+        return self.read(name, start=start, length=length, size=size, more=more - 1)
 
     @contextmanager
     def temporary_file(self, content: bytes, *, fsync: bool) -> Iterator[str]:
