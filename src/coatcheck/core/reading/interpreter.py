@@ -4,8 +4,7 @@ A query of 200 characters can build a value of a billion nodes by naming the sam
 (``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
 each step costs one unit, and walking through a value costs its size.
 
-What a query compares is noted. Where a comparison can never be true, or is true of every item that lacks a field, the
-model used the wrong quotes or a wrong name, and reads that next to the result. Only evaluating belongs here.
+What a query compares is noted in ``compared``. Only evaluating belongs here.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from jmespath import ast
 from jmespath.exceptions import JMESPathError, JMESPathTypeError, UnknownFunctionError
@@ -25,16 +22,16 @@ from jmespath.parser import Parser
 from jmespath.visitor import Options, TreeInterpreter
 
 from coatcheck.core.blocks import to_valid_unicode
-from coatcheck.core.checks import is_number
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
+from coatcheck.core.reading.compared import Compared, Mismatch, MismatchedType, is_number_as_text, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable
 
     from jmespath.parser import ParsedResult
 
-__all__ = ("MAX_UNITS", "Evaluator", "MismatchedType", "TooMuchWork", "check_size")
+__all__ = ("MAX_UNITS", "Evaluator", "TooMuchWork", "check_size")
 
 MAX_UNITS = 1_000_000
 """Steps and sizes of one query, about a second of work."""
@@ -59,13 +56,6 @@ _WORDS = {"true": True, "false": False}
 
 _SEARCHES = frozenset({"contains", "starts_with", "ends_with"})
 
-_Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
-
-_NUMBER_AS_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
-"""A number, if JSON has it as text."""
-
-_DIGIT = re.compile("[0-9]")
-
 _WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
 """Of what a function orders, the part that its result depends on. ``sort_by`` and the like are the same."""
 
@@ -74,10 +64,6 @@ _STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
 _NUMBER = r"(?<=[=<>,])(\s*)(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.])"
 _UNCLOSED = "(['\"`].*)"
 _LITERALS = re.compile(f"{_STRINGS}|{_NUMBER}|{_UNCLOSED}", re.DOTALL)
-
-
-class MismatchedType(InvalidRequest):
-    """A function got a value of a type that it does not take. On JSON Lines this may be so for only some records."""
 
 
 class TooMuchWork(InvalidRequest):
@@ -100,7 +86,7 @@ class Evaluator:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except (JMESPathError, LookupError, TypeError, AttributeError) as error:
             raise InvalidRequest(wording.invalid_query(to_valid_unicode(str(error)))) from None
-        self._compared = _Compared()
+        self._compared = Compared()
         self.start_afresh()
 
     def start_afresh(self) -> None:
@@ -224,160 +210,10 @@ class _Meter:
         self.charge(spent)
 
 
-@dataclass(slots=True)
-class _Asked:
-    """What became of the items that a filter got in one search, in all the lists that it got."""
-
-    items: int = 0
-    refused: Counter[_Mismatch] = field(default_factory=Counter)
-
-
-@dataclass(slots=True)
-class _Compared:
-    """What a query has compared, by node: the kinds of value that both sides had together."""
-
-    kinds: dict[int, tuple[Any, set[tuple[str, str]]]] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=dict)
-    """The field names that are taken as text, by node."""
-
-    present: set[int] = field(default_factory=set)
-    """The fields that were there, though null, by node."""
-
-    filtered: dict[int, set[type]] = field(default_factory=dict)
-    """What each filter got, by node."""
-
-    asked: defaultdict[int, _Asked] = field(default_factory=lambda: defaultdict(_Asked))
-    """What became of the items of each filter in this search, by node."""
-
-    left_out: Counter[_Mismatch] = field(default_factory=Counter)
-    """How many items filters left out because a function does not take their type."""
-
-    numbers: set[int] = field(default_factory=set)
-    """The sides that were a number written as text where the other side was a number, by node."""
-
-    misordered: bool = False
-    """Whether numbers written as text were ordered otherwise than numbers are."""
-
-    unread: str | None = None
-    """A text with digits that ``to_number`` could not read."""
-
-    def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
-        seen = self.kinds.get(id(node))
-        if seen is None:
-            seen = self.kinds[id(node)] = (node, set())
-        seen[1].add(kinds)
-
-    def refusal(self) -> _Mismatch | None:
-        """Return why a filter left out all that it got, in each of its lists, or None if none did."""
-        total = (each for each in self.asked.values() if 0 < each.items == each.refused.total())
-        return next((mismatch for each in total for mismatch in each.refused), None)
-
-    def count_left_out(self) -> None:
-        """Note what filters left out in this search.
-
-        Raises:
-            MismatchedType: one left out all that it got.
-
-        """
-        refusal = self.refusal()
-        if refusal is not None:
-            raise MismatchedType(wording.mismatched(*refusal))
-        for each in self.asked.values():
-            self.left_out += each.refused
-
-    def see_order(self, values: Iterable[object], part: slice) -> None:
-        """Note whether what is text among ``values``, but a number, has another order as a number in that part."""
-        if not self.misordered:
-            texts = sorted(value for value in values if _is_number_as_text(value))
-            numbers = [float(text) for text in texts]
-            self.misordered = numbers[part] != sorted(numbers)[part]
-
-    def see_unread(self, value: object) -> None:
-        """Note what ``to_number`` gave null for."""
-        if self.unread is None and isinstance(value, str) and _DIGIT.search(value) is not None:
-            self.unread = value
-
-    def see_numbers(self, first: Any, second: Any, left: object, right: object) -> None:  # noqa: ANN401 - nodes
-        """Note which of two values that are ordered is a number, but text, where the other is no text."""
-        if isinstance(right, str):
-            if isinstance(left, str):
-                if not self.misordered and _is_number_as_text(right):  # most texts are none: this runs for each item
-                    self.see_order((left, right), slice(None))
-            elif is_number(left) and _is_number_as_text(right):
-                self.numbers.add(id(second))
-        elif is_number(right) and _is_number_as_text(left):
-            self.numbers.add(id(first))
-
-    def take_as_text(self) -> bool:
-        found = {
-            id(right): right["value"]
-            for (left, _), (right, kinds) in self._sides()
-            if right["type"] == "field" and kinds == {"null"} and left["type"] != "literal" and not _names_null(right)
-            if id(right) not in self.present
-        }
-        if found:
-            self.texts.update(found)
-            self.kinds.clear()
-        return bool(found)
-
-    def notes(self) -> Iterator[str]:
-        yield from map(wording.taken_as_text, dict.fromkeys(self.texts.values()))
-        for mismatch, count in self.left_out.items():
-            yield wording.left_out(count, *mismatch)
-        if any(dict in types and list not in types for types in self.filtered.values()):
-            yield wording.FILTERS_LISTS
-        if self.misordered:
-            yield wording.MISORDERED
-        if self.unread is not None:
-            yield wording.not_a_number(self.unread)
-        for left, right in self._sides():
-            for (node, kinds), (other, others) in ((left, right), (right, left)):
-                name = _name(node)
-                if name is not None and kinds == {"null"} and not _names_null(other):
-                    yield wording.always_null(name)
-                elif node["type"] == "literal" or id(node) in self.texts:
-                    as_text = id(other) in self.numbers
-                    hints = _of_another_kind(node["value"], other, others - {"null"})
-                    yield from (wording.NUMBERS_AS_TEXT,) if as_text else hints
-
-    def _sides(self) -> Iterator[tuple[tuple[Any, set[str]], tuple[Any, set[str]]]]:
-        for node, pairs in self.kinds.values():
-            left, right = node["children"]
-            yield (left, {kind for kind, _ in pairs}), (right, {kind for _, kind in pairs})
-
-
-def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[str]:  # noqa: ANN401
-    """Yield what to write if a literal never had the kind of what it was compared with."""
-    kind = _kind(value)
-    if kind in {"text", "number", "boolean"} and others == {"list"}:
-        yield wording.NO_LISTS
-    if kind == "text" and others and others <= {"number", "boolean"}:
-        yield wording.text_is_no_field(str(value)) if other["type"] == "literal" else wording.NO_TEXTS
-    elif kind == "number" and others == {"text"} and other["type"] != "literal":
-        yield wording.ONLY_TEXTS
-
-
-def _is_number_as_text(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value) is not None
-
-
-def _names_null(node: Any) -> bool:  # noqa: ANN401 - a node of the parsed query
-    value = node.get("value", "")  # a list or an object, too
-    return value is None or value == "null"
-
-
-def _name(node: Any) -> str | None:  # noqa: ANN401
-    """Return the path that ``node`` is, or None if it is anything else."""
-    if node["type"] == "field":
-        return None if _names_null(node) else str(node["value"])
-    names = [_name(child) for child in node["children"]] if node["type"] == "subexpression" else []
-    return ".".join(name for name in names if name) or None
-
-
 class _Functions(Functions):
     """JMESPath's functions, each paid for before it is called."""
 
-    def __init__(self, meter: _Meter, compared: _Compared) -> None:
+    def __init__(self, meter: _Meter, compared: Compared) -> None:
         self._meter = meter
         self._compared = compared
         self._keys: list[list[object]] = []
@@ -448,7 +284,7 @@ class _Functions(Functions):
 class _Interpreter(TreeInterpreter):
     """JMESPath's interpreter, each step paid for before it is taken."""
 
-    def __init__(self, meter: _Meter, compared: _Compared) -> None:
+    def __init__(self, meter: _Meter, compared: Compared) -> None:
         super().__init__(Options(custom_functions=_Functions(meter, compared)))
         self._meter = meter
         self._compared = compared
@@ -460,7 +296,7 @@ class _Interpreter(TreeInterpreter):
     def visit_comparator(self, node: Any, value: Any) -> Any:  # noqa: ANN401
         first, second = node["children"]
         left, right = self._operand(first, value), self._operand(second, value)
-        kind, other = kinds = _kind(left), _kind(right)
+        kind, other = kinds = kind_of(left), kind_of(right)
         self._compared.see(node, kinds)
         compare = self.COMPARATOR_FUNC[node["value"]]
         self._charge_comparison(left, right)
@@ -503,7 +339,7 @@ class _Interpreter(TreeInterpreter):
         if name not in _SEARCHES or count != 2:  # noqa: PLR2004 - the text and what to find in it
             return super().visit_function_expression(node, value)
         text, wanted = arguments = [self._operand(child, value) for child in node["children"]]
-        self._compared.see(node, ("other" if isinstance(text, list) else _kind(text), _kind(wanted)))
+        self._compared.see(node, ("other" if isinstance(text, list) else kind_of(text), kind_of(wanted)))
         # Null is what text in double quotes is at first. And for a number in a text, the library raises another error.
         if isinstance(text, str) and (wanted is None or (name == "contains" and not isinstance(wanted, str))):
             return False
@@ -536,18 +372,10 @@ class _Interpreter(TreeInterpreter):
         return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
 
 
-def _kind(value: object) -> str:
-    if isinstance(value, str):  # first: it is asked of each item
-        return "text"
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else "boolean"
-    return "number" if is_number(value) else "list" if isinstance(value, list) else "other"
-
-
-def _mismatch(error: JMESPathTypeError) -> _Mismatch:
+def _mismatch(error: JMESPathTypeError) -> Mismatch:
     """Return the function, the types that it takes and the type that it got."""
     actual = TYPES_MAP.get(error.actual_type, error.actual_type)
-    if _is_number_as_text(error.current_value):
+    if is_number_as_text(error.current_value):
         actual = wording.NUMERIC_STRING
     return error.function_name, tuple(error.expected_types), actual
 

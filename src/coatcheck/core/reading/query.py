@@ -17,8 +17,9 @@ from coatcheck.core.embedded import embedded_json
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.items import split_items
 from coatcheck.core.reading import wording
+from coatcheck.core.reading.compared import MismatchedType
 from coatcheck.core.reading.index import decode
-from coatcheck.core.reading.interpreter import Evaluator, MismatchedType, TooMuchWork, check_size
+from coatcheck.core.reading.interpreter import Evaluator, TooMuchWork, check_size
 from coatcheck.core.reading.records import (
     EMPTY,
     OTHER,
