@@ -353,6 +353,32 @@ def test_a_storage_that_is_not_a_folder_is_refused(settings: Path, storage: str,
     assert read(settings) == "{}"
 
 
+def test_a_file_that_names_a_folder_in_the_home_of_nobody_is_refused(settings: Path, home: Path) -> None:
+    write(settings, "{}")
+    file = home / "coatcheck.toml"
+    write(file, 'storage = "~no-such-user/kept"\n')
+
+    refused = call("install", f"--config={file}")
+
+    assert refused.exit_code == 2
+    assert "the folder is '~no-such-user/kept', in a home that is not known; name another with --sto" in refused.output
+    assert read(settings) == "{}"
+    assert call("install", f"--config={file}", f"--storage={home}/mine").exit_code == 0
+
+
+def test_without_a_home_install_for_a_project_asks_for_a_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+
+    refused = call("install", "--project")
+
+    assert refused.exit_code == 2
+    assert "the folder is '~/.coatcheck/hook', in a home that is not known; name another with --sto" in refused.output
+    assert not list(home.iterdir())
+    assert call("install", "--project", "--storage=kept").exit_code == 0
+
+
 def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"

@@ -141,6 +141,14 @@ def test_the_settings_become_part_of_the_entry_as_paths_that_hold_everywhere(fil
     assert args[args.index("--scope") + 1] == "team"
 
 
+def test_a_storage_in_the_home_of_nobody_is_refused(file: Path) -> None:
+    refused = run("mcp", "install", "cursor", "issues", "--storage", "~no-such-user/kept")
+
+    assert refused.exit_code == 2
+    assert "--storage is '~no-such-user/kept', in a home that is not known; name another folder" in refused.stderr
+    assert file.read_text() == CURSOR
+
+
 def test_a_storage_with_an_address_stays_one(file: Path) -> None:
     run("mcp", "install", "cursor", "issues", "--storage", "s3://bucket/mcp")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import CannotRun, reported
-from coatcheck.cli.location import leftovers
+from coatcheck.cli.location import leftovers, to_be_written
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import complain, show
 from coatcheck.core.errors import InvalidRequest
@@ -116,7 +116,7 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
 
     dropped = {word[:-1] for word in words if word.endswith("=") and word[:-1] in OPTIONS}
     kept = [word for word in words if word.removesuffix("=") not in dropped]
-    options, wrong = read_options(kept)
+    _, wrong = read_options(kept)
     if wrong:
         raise CannotRun("; ".join(wrong))
     given, _ = split_options(kept)
@@ -124,10 +124,7 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
         msg = f"--storage must be a folder, not {given['--storage']!r}: the hook stores in no other storage"
         raise CannotRun(msg)
     if "--storage" in given:
-        if not options.has_home:
-            msg = f"--storage is {given['--storage']!r}, in a home that is not known; name another folder"
-            raise CannotRun(msg)
-        given["--storage"] = options.folder
+        given["--storage"] = to_be_written(given["--storage"])
     if "--config" in given:
         given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)
     return given, dropped
@@ -149,17 +146,25 @@ def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]
 
 
 def _listing(words: list[str]) -> Iterator[str]:
-    """Yield how to list what the hook stores with these options, and what is wrong with their file if it is."""
-    from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
-    from coatcheck.hook.options import read_options  # noqa: PLC0415
+    """Yield how to list what the hook stores with these options, and what is wrong with their file if it is.
+
+    Raises:
+        CannotRun: it could store nothing.
+
+    """
+    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - not for --help
+    from coatcheck.hook.options import DEFAULT_STORAGE, read_options  # noqa: PLC0415
 
     options, _ = read_options(words)
     try:
-        folder = folder_for(options)
+        options = options_for(options, "") if options.config else options
     except InvalidRequest as error:  # of a file that was named before
         yield f"{error}; the hook goes on without this file."
-        folder = options.folder
-    yield f"To list what it stores: {list_command(folder, all_scopes=True)}"
+    if not options.has_home:
+        named = options.storage if options.has_folder else DEFAULT_STORAGE
+        msg = f"the folder is {named!r}, in a home that is not known; name another with --storage"
+        raise CannotRun(msg)
+    yield f"To list what it stores: {list_command(options.folder, all_scopes=True)}"
 
 
 @reported

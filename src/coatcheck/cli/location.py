@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.protocol import Storage
 
-__all__ = ("DEFAULT_STORAGE", "STORAGE_VARIABLE", "Limits", "leftovers", "storage_at", "without_secret")
+__all__ = (
+    "DEFAULT_STORAGE",
+    "STORAGE_VARIABLE",
+    "Limits",
+    "leftovers",
+    "storage_at",
+    "to_be_written",
+    "without_secret",
+)
 
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
@@ -83,6 +91,22 @@ def storage_at(
     if is_made:
         _require_made(storage)
     return storage
+
+
+def to_be_written(location: str) -> str:
+    """Return a location as a client's settings get it: a path with its whole path, since a client runs anywhere.
+
+    Raises:
+        CannotRun: it is in the home of a user that is not known. A folder named ``~`` would be made in its place.
+
+    """
+    if "://" in location:
+        return location
+    path = os.path.expanduser(location)  # noqa: PTH111 - that of Path raises for an unknown ``~user``
+    if path.startswith("~"):
+        msg = f"--storage is {location!r}, in a home that is not known; name another folder"
+        raise CannotRun(msg)
+    return os.path.abspath(path)  # noqa: PTH100 - Path's own leaves ``..`` in
 
 
 def leftovers(location: str) -> str | None:

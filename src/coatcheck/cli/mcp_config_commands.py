@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
-from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, without_secret
+from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, to_be_written, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_json
 from coatcheck.core.errors import install_command
@@ -166,7 +166,7 @@ def install(
             os.fspath(load(config, variables=None).path or config),
         ]  # a wrong one would fail in the client, unseen
     if storage is not None:
-        options += ["--storage", storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))]  # noqa: PTH100, PTH111 - no error for an unknown ~user
+        options += ["--storage", to_be_written(storage)]
     for part in scope or ():
         options += ["--scope", part]
     change = plan(client, server, Machine(), options=options, file=_absolute(file))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from coatcheck.core.forks import loading
 
-__all__ = ("BYTES_PER_TOKEN", "OPTIONS", "Options", "read_options", "split_options")
+__all__ = ("BYTES_PER_TOKEN", "DEFAULT_STORAGE", "OPTIONS", "Options", "read_options", "split_options")
 
 _FORMS = {
     "max_age": "a number with s, m, h, d or w, such as 7d",
