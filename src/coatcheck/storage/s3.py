@@ -49,13 +49,13 @@ _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestCon
 _KNOWS_NO_CONDITIONS = "NotImplemented"
 
 _ANSWERED_WITH = {
-    "PutObject": "ETag",
-    "UploadPart": "ETag",
-    "CompleteMultipartUpload": "Key",  # Ceph 16 leaves the ETag empty
-    "ListObjectsV2": "IsTruncated",
+    "PutObject": ("ETag",),
+    "UploadPart": ("ETag",),
+    "CompleteMultipartUpload": ("ETag", "Location"),  # Ceph 16 leaves the ETag empty; errors have a Key too
+    "ListObjectsV2": ("IsTruncated",),
 }
-"""What S3's answer always has. If it is missing, a proxy or a login page answered in S3's place: content that is gone
-would count as saved, and a scope that is not empty as empty."""
+"""What S3's answer always has; one of them is enough. If all are missing, a proxy or a login page answered in S3's
+place: content that is gone would count as saved, and a scope that is not empty as empty."""
 
 _FIRST_FAILURE = 300
 """From this HTTP status on, botocore raises an error of its own."""
@@ -375,10 +375,10 @@ def _require_answer_of_s3(*, http_response: Any, parsed: Mapping[str, Any], mode
 
     """
     wanted = _ANSWERED_WITH[model.name]
-    if http_response.status_code < _FIRST_FAILURE and parsed.get(wanted) in {None, ""}:
+    if http_response.status_code < _FIRST_FAILURE and all(parsed.get(name) in {None, ""} for name in wanted):
         msg = (
-            f"the answer to {model.name} has no {wanted}, so it is not from S3: check endpoint_url, and what proxy or"
-            " login page is in between"
+            f"the answer to {model.name} has no {' and no '.join(wanted)}, so it is not from S3: check endpoint_url,"
+            " and what proxy or login page is in between"
         )
         raise StorageError(msg)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 LOGIN = b"<html>Please log in to use this network.</html>"
 STARTED = b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
 COMPLETED = b"<CompleteMultipartUploadResult>%s</CompleteMultipartUploadResult>"
+FAILED = b'<Error xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Code>InternalError</Code><Key>k</Key></Error>'
 QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
 
 
@@ -74,6 +75,14 @@ class SaysWhere(ForgetsTheEnd):
     became = b"<Location>http://127.0.0.1/b/k</Location><Bucket>b</Bucket><Key>k</Key><ETag></ETag>"
 
 
+class FailsAtTheEnd(ForgetsTheEnd):
+    """Takes parts, and answers 200 with an error that botocore does not see, since it is in a namespace."""
+
+    def answer(self) -> tuple[bytes, dict[str, str]]:
+        body, headers = super().answer()
+        return FAILED if body.startswith(b"<Complete") else body, headers
+
+
 class ForgetsAPart(ForgetsTheEnd):
     """Gives no ETag for a part."""
 
@@ -116,7 +125,12 @@ def test_a_put_that_is_answered_without_an_etag_is_not_a_save() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"), [(ForgetsTheEnd, "CompleteMultipartUpload has no Key"), (ForgetsAPart, "UploadPart has no ETag")]
+    ("kind", "words"),
+    [
+        (ForgetsTheEnd, "CompleteMultipartUpload has no ETag and no Location"),
+        (FailsAtTheEnd, "CompleteMultipartUpload has no ETag and no Location"),
+        (ForgetsAPart, "UploadPart has no ETag"),
+    ],
 )
 def test_parts_that_are_not_answered_as_s3_does_are_not_a_save(kind: type[Answers], words: str, large: Entry) -> None:
     with served(kind) as storage, pytest.raises(StorageError, match=f"answer to {words}"):
