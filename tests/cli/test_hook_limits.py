@@ -496,6 +496,18 @@ def test_without_a_home_no_folder_is_made_where_the_client_runs(
     assert not list(tmp_path.iterdir())
 
 
+def test_without_a_home_and_in_a_deleted_folder_a_part_of_a_large_result_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+
+    assert answered(said({"text": LARGE}), Options(storage="kept"))["text"].startswith("Tool result cut. [Of ~")
+
+
 @pytest.mark.parametrize("mark", [{"persistedOutputPath": "/a"}, {"isImage": True}])
 def test_a_server_cannot_speak_for_the_client(options: Options, mark: dict[str, object]) -> None:
     assert answered(said({"text": LARGE, **mark}), options) is not None

@@ -74,11 +74,10 @@ class Options:
 
         Without a home, it is one that cannot be made: else a folder named ``~`` would be made where the client runs.
         """
-        folder = self._expanded if self.has_home else os.path.join(os.devnull, self._expanded)  # noqa: PTH118 - pathlib is not loaded yet
         try:
-            return os.path.abspath(folder)  # noqa: PTH100 - as above
+            return _whole(self._expanded)
         except OSError:
-            return os.path.abspath(os.path.expanduser(DEFAULT_STORAGE))  # noqa: PTH100, PTH111 - as above
+            return _whole(os.path.expanduser(DEFAULT_STORAGE))  # noqa: PTH111 - pathlib is not loaded yet
 
     @property
     def has_home(self) -> bool:
@@ -140,6 +139,12 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
         else:
             given[option] = value
     return given, wrong
+
+
+def _whole(expanded: str) -> str:
+    """Return a path as an absolute one; without a home, one that cannot be made."""
+    at_home = not expanded.startswith("~")
+    return os.path.abspath(expanded if at_home else os.path.join(os.devnull, expanded))  # noqa: PTH100, PTH118 - as above
 
 
 def _number(name: str, value: str) -> int:
