@@ -52,6 +52,17 @@ def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
+def test_a_pipe_gets_every_character_of_a_difference(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "snow ☃").mkdir()
+    file = tmp_path / "snow ☃/settings.json"
+
+    got = piped("hook", "install", f"--file={file}", "--dry-run", env={**os.environ, "PYTHONIOENCODING": encoding})
+
+    assert got.returncode == 0
+    assert got.stdout.decode().startswith(f"--- {file}\n")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
 def test_a_pipe_gets_every_character_of_a_text(folder: Path, encoding: str) -> None:
     text = "groß 雪 ☃ 😀"
     reference = stored(f"{text}\n".encode())

@@ -17,7 +17,7 @@ import typer
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import leftovers, to_be_written
 from coatcheck.cli.options import PlainCommand
-from coatcheck.cli.printing import complain, show
+from coatcheck.cli.printing import complain, show, show_as_is
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.hook.command import list_command, program
 
@@ -249,7 +249,7 @@ def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str)
         show(f"Nothing to do: {path} {done}.")
         return False
     if dry_run:
-        sys.stdout.write(difference(path, old, new))
+        show_as_is(difference(path, old, new))
     elif source is None:
         create(path, new)
         show(f"{path} {done} now. Start Claude Code again.")

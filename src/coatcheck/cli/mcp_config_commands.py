@@ -21,7 +21,7 @@ import typer
 from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, to_be_written, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
-from coatcheck.cli.printing import complain, show, show_json
+from coatcheck.cli.printing import complain, show, show_as_is, show_json
 from coatcheck.core.errors import install_command
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done
     if not change.is_needed:
         show(f"{name!r} {already} in {path}; nothing was changed.")
     elif dry_run:
-        sys.stdout.write(change.diff)
+        show_as_is(change.diff)
     else:
         backup = write(change.found.source, change.text)
         show(f"{name!r} {done}, in {path} ({change.found.place.reach}).")

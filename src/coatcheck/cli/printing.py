@@ -28,6 +28,7 @@ __all__ = (
     "printable",
     "progress",
     "show",
+    "show_as_is",
     "show_bytes",
     "show_json",
 )
@@ -45,15 +46,18 @@ def one_line(text: str) -> str:
 
 
 def show(text: str) -> None:
-    """Write ``text`` and a line end to standard output; to a file or a pipe in UTF-8, which has every character.
+    """Write ``text`` and a line end to standard output; to a terminal without what would control it."""
+    show_as_is(f"{printable(text) if sys.stdout.isatty() else text}\n")
+
+
+def show_as_is(text: str) -> None:
+    """Write ``text`` to standard output as it is; to a file or a pipe in UTF-8, which has every character.
 
     Its own encoding may lack some: on Windows it is that of the country. Readers would see ``?`` in their place.
     """
-    if sys.stdout.isatty():
-        text = printable(text)
-    elif isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
+    if not sys.stdout.isatty() and isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(text)
 
 
 def show_bytes(data: bytes) -> None:
