@@ -68,7 +68,7 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
     for name, table in root.tables("servers").items():
         found += _of_variables(raw.servers[name], table, variables)
         found += _of_program(config.servers[name], table, variables)
-    return [*found, *_of_patterns(config, root)]
+    return [*_of_storage(config, root), *found, *_of_patterns(config, root)]
 
 
 def without_secrets(words: Collection[str]) -> list[str]:
@@ -154,6 +154,11 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
         return  # it would be looked for in that folder
     if wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
         yield table.complaint("command", f"cannot start: {wrong}")
+
+
+def _of_storage(config: Config, root: Table) -> Iterator[str]:
+    if config.storage.startswith("~") and "storage" in config.given:  # the default keeps its ``~`` until it is used
+        yield root.complaint("storage", "is in a home that is not known: name another folder")
 
 
 def _of_patterns(config: Config, root: Table) -> Iterator[str]:

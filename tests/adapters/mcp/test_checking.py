@@ -61,6 +61,10 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
             "3: servers.a.args has ${HOME}, which stays as it is: variables are filled in only in env, url and headers",
         ),
         (
+            f'storage = "~nobody-here/kept"\n{SERVER}',
+            "1: storage is in a home that is not known: name another folder",
+        ),
+        (
             f'[tools."typo.*"]\nnever = true\n{SERVER}',
             "1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a",
         ),
