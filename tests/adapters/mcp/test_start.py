@@ -32,6 +32,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
     from pathlib import Path
 
+
+@pytest.fixture(autouse=True)
+def logging_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the loggers of this process alone: a command that runs in it would take them from all later tests."""
+    monkeypatch.setattr("coatcheck.cli.mcp_command._say_on_stderr", lambda: None)
+
+
 REASON = "no such luck"
 TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
 
