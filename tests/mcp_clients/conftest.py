@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +12,7 @@ from coatcheck.testing import ScriptedServer
 from tests.mcp_clients.foreign import ForeignAgent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(scope="session")
@@ -20,26 +22,14 @@ def server() -> Iterator[ScriptedServer]:
 
 
 @pytest.fixture(scope="session")
-def langchain() -> Iterator[ForeignAgent]:
-    yield from running("langchain")
+def agents() -> Iterator[Callable[[str], ForeignAgent]]:
+    """Return the agent of a framework, which starts when it is first asked for."""
+    with ExitStack() as running:
 
+        @cache
+        def agent_of(framework: str) -> ForeignAgent:
+            agent = ForeignAgent(framework)
+            running.callback(agent.end)
+            return agent
 
-@pytest.fixture(scope="session")
-def strands() -> Iterator[ForeignAgent]:
-    yield from running("strands")
-
-
-@pytest.fixture(scope="session")
-def openai() -> Iterator[ForeignAgent]:
-    yield from running("openai")
-
-
-@pytest.fixture(scope="session")
-def pydantic() -> Iterator[ForeignAgent]:
-    yield from running("pydantic")
-
-
-def running(framework: str) -> Iterator[ForeignAgent]:
-    agent = ForeignAgent(framework)
-    yield agent
-    agent.end()
+        yield agent_of

@@ -48,8 +48,8 @@ class ForeignAgent:
     """A process that runs one conversation after another."""
 
     def __init__(self, framework: str) -> None:
-        """Start the framework's program from ``agents``, in the environment named after the framework."""
-        command = [ENVIRONMENTS / framework / "bin/python", FOLDER / f"agents/{framework}_agent.py"]
+        """Start the framework's agent from ``agents``, in the environment named after the framework."""
+        command = [ENVIRONMENTS / framework / "bin/python", FOLDER / "agents/serve.py", framework]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, job: Job) -> Any:

@@ -19,7 +19,7 @@ from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_
 from tests.mcp_clients.foreign import ENVIRONMENTS, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from coatcheck.testing import Received, ScriptedServer
     from tests.mcp_clients.foreign import ForeignAgent
@@ -89,9 +89,9 @@ def converse(agent: ForeignAgent, server: ScriptedServer, address: Mapping[str, 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("framework", ["langchain", "strands"])
 def test_large_results_are_offloaded_read_back_and_stay_in_their_scope(
-    request: pytest.FixtureRequest, server: ScriptedServer, tmp_path: Path, *, framework: str, transport: str
+    agents: Callable[[str], ForeignAgent], server: ScriptedServer, tmp_path: Path, *, framework: str, transport: str
 ) -> None:
-    agent: ForeignAgent = request.getfixturevalue(framework)
+    agent = agents(framework)
     script = Script(reads=[{"line_range": "2000-2001"}, {"pattern": "line 3999 of"}, {"query": "rows[2999].name"}, {}])
     with proxy(tmp_path, transport, "one") as address:
         seen = converse(agent, server, address, script)

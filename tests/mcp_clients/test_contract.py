@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.mcp_clients.foreign import ENVIRONMENTS
 from tests.mcp_clients.harness import ForeignHarness
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from coatcheck.testing import Capability, ScriptedServer
     from tests.mcp_clients.foreign import ForeignAgent
@@ -44,75 +44,62 @@ PYDANTIC: Mapping[Capability, str] = {
 }
 
 
-class TestLangChainOnStdio(AdapterContract):
+class BehindTheProxy(AdapterContract):
+    """Subclasses choose the framework and the transport."""
+
+    framework: ClassVar[str]
+    transport: ClassVar[str]
+
+    @pytest.fixture
+    def harness(self, server: ScriptedServer, agents: Callable[[str], ForeignAgent]) -> ForeignHarness:
+        return ForeignHarness(server, agents(self.framework), transport=self.transport)
+
+
+class TestLangChainOnStdio(BehindTheProxy):
+    framework, transport = "langchain", "stdio"
     lacks = LANGCHAIN
     deliveries = ("async, memory",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, langchain: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, langchain, transport="stdio")
 
-
-class TestLangChainOverHttp(AdapterContract):
+class TestLangChainOverHttp(BehindTheProxy):
+    framework, transport = "langchain", "http"
     lacks = LANGCHAIN
     deliveries = ("async, files",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, langchain: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, langchain, transport="http")
 
-
-class TestStrandsOnStdio(AdapterContract):
+class TestStrandsOnStdio(BehindTheProxy):
+    framework, transport = "strands", "stdio"
     lacks = STRANDS
     deliveries = ("sync, memory",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, strands: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, strands, transport="stdio")
 
-
-class TestStrandsOverHttp(AdapterContract):
+class TestStrandsOverHttp(BehindTheProxy):
+    framework, transport = "strands", "http"
     lacks = STRANDS
     deliveries = ("async, files",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, strands: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, strands, transport="http")
 
-
-class TestOpenAIOnStdio(AdapterContract):
+class TestOpenAIOnStdio(BehindTheProxy):
+    framework, transport = "openai", "stdio"
     lacks = OPENAI
     deliveries = ("async, memory",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, openai: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, openai, transport="stdio")
 
-
-class TestOpenAIOverHttp(AdapterContract):
+class TestOpenAIOverHttp(BehindTheProxy):
+    framework, transport = "openai", "http"
     lacks = OPENAI
     deliveries = ("async, files",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, openai: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, openai, transport="http")
 
-
-class TestPydanticOnStdio(AdapterContract):
+class TestPydanticOnStdio(BehindTheProxy):
+    framework, transport = "pydantic", "stdio"
     lacks = PYDANTIC
     cannot = PYDANTIC_AI_CANNOT
     deliveries = ("async, memory",)
 
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, pydantic: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, pydantic, transport="stdio")
 
-
-class TestPydanticOverHttp(AdapterContract):
+class TestPydanticOverHttp(BehindTheProxy):
+    framework, transport = "pydantic", "http"
     lacks = PYDANTIC
     cannot = PYDANTIC_AI_CANNOT
     deliveries = ("async, files",)
-
-    @pytest.fixture
-    def harness(self, server: ScriptedServer, pydantic: ForeignAgent) -> ForeignHarness:
-        return ForeignHarness(server, pydantic, transport="http")

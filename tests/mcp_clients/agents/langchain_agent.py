@@ -1,15 +1,9 @@
-"""A LangChain agent with the tools of an MCP server, in an environment without coatcheck. Run, not imported.
-
-Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
-"""
+"""A LangChain agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
 
 # ruff: noqa: ANN401 - jobs are any JSON
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -82,16 +76,3 @@ def cancel(words: Mapping[str, str], state: Any, _: object) -> dict[str, Any]:
             for call in calls
         ]
     }
-
-
-def main() -> None:
-    for line in sys.stdin:
-        try:
-            answer = asyncio.run(converse(json.loads(line)))
-        except Exception as error:  # noqa: BLE001 - reported to the test
-            answer = {"error": repr(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-main()

@@ -1,13 +1,7 @@
-"""An agent of the OpenAI Agents SDK with the tools of an MCP server, in an environment without coatcheck. A program.
-
-Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
-"""
+"""An agent of the OpenAI Agents SDK with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from agents import (
@@ -83,16 +77,3 @@ def final_tool(name: str, text: str) -> FunctionTool:
     return FunctionTool(
         name=name, description="Answers.", params_json_schema=schema, on_invoke_tool=give, strict_json_schema=False
     )
-
-
-def main() -> None:
-    for line in sys.stdin:
-        try:
-            answer = asyncio.run(converse(json.loads(line)))
-        except Exception as error:  # noqa: BLE001 - reported to the test
-            answer = {"error": repr(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-main()

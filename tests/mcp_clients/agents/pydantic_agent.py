@@ -1,13 +1,7 @@
-"""A Pydantic AI agent with the tools of an MCP server, in an environment without coatcheck. Run, not imported.
-
-Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
-"""
+"""A Pydantic AI agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from fastmcp.client.transports import StdioTransport
@@ -60,16 +54,3 @@ def final_tool(name: str, text: str) -> ToolOutput[Any]:
         return text
 
     return ToolOutput(give, name=name, description="Answers.")
-
-
-def main() -> None:
-    for line in sys.stdin:
-        try:
-            answer = asyncio.run(converse(json.loads(line)))
-        except Exception as error:  # noqa: BLE001 - reported to the test
-            answer = {"error": repr(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-main()

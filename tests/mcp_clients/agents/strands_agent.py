@@ -1,13 +1,8 @@
-"""A Strands agent with the tools of an MCP server, in an environment without coatcheck. Run, not imported.
-
-Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
-"""
+"""A Strands agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 from mcp import StdioServerParameters
@@ -61,16 +56,3 @@ def delegate(name: str, url: str) -> Any:  # noqa: ANN401 - a tool
     """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
     agent = Agent(model_at(url), callback_handler=None)
     return agent.as_tool(name=name, description="Answers.", delegate=True)
-
-
-def main() -> None:
-    for line in sys.stdin:
-        try:
-            answer = converse(json.loads(line))
-        except Exception as error:  # noqa: BLE001 - reported to the test
-            answer = {"error": repr(error)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
-main()
