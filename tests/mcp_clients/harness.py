@@ -17,19 +17,23 @@ from tests.contract.mcp_harness import server_of
 from tests.mcp_clients.foreign import TOKEN, serving_on_a_port, serving_on_pipes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     from coatcheck.testing import Received, Returned, Run, ScriptedServer, Transcript
     from tests.mcp_clients.foreign import ForeignAgent, Job
 
-__all__ = ("ForeignHarness",)
+__all__ = ("ForeignHarness", "without_frame", "without_prefix")
 
 
 class ForeignHarness:
     """Runs an agent behind the proxy."""
 
-    def __init__(self, server: ScriptedServer, agent: ForeignAgent, *, transport: str) -> None:
+    def __init__(
+        self, server: ScriptedServer, agent: ForeignAgent, *, transport: str, bare: Callable[[str], str]
+    ) -> None:
+        """Take a running agent; ``bare`` returns the text of a tool result without what its framework adds."""
         self._server = server
+        self._bare = bare
         self._agent = agent
         self._transport = transport
 
@@ -42,7 +46,7 @@ class ForeignHarness:
     async def _converse(self, case: Run, is_async: bool) -> Transcript:
         with ExitStack() as serving:
             conversation = serving.enter_context(
-                self._server.conversation(lambda received: case.model([without_frame(one) for one in received]))
+                self._server.conversation(lambda received: case.model(self._all_bare(received)))
             )
             final = {name: self._answer(serving, *case.tools[name].values()) for name in case.final_tools}
             async with front_of(case, self._transport) as server:
@@ -56,7 +60,10 @@ class ForeignHarness:
                 }
                 answer = await anyio.to_thread.run_sync(self._agent.run, job)
             transcript = conversation.transcript()
-            return replace(transcript, received=tuple(map(without_frame, transcript.received)), answer=answer)
+            return replace(transcript, received=tuple(self._all_bare(transcript.received)), answer=answer)
+
+    def _all_bare(self, received: Sequence[Received]) -> list[Received]:
+        return [replace(one, text=self._bare(one.text)) for one in received]
 
     def _answer(self, serving: ExitStack, result: Returned) -> dict[str, str]:
         """Return a tool's answer to the user, and a model that gives it, for agents that pass the question on."""
@@ -95,21 +102,21 @@ def text_of(result: Returned) -> str:
     return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
 
 
-def without_frame(received: Received) -> Received:
-    """Return a tool result without what frameworks put around it.
+def without_prefix(text: str) -> str:
+    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
+    return text.removeprefix("Error: ")
 
-    Strands and our adapter put "Error: " before what a failing tool says. Pydantic AI makes an object of that, and a
-    JSON list of several texts.
-    """
-    text = received.text.removeprefix("Error: ")
+
+def without_frame(text: str) -> str:
+    """Return a tool result without what Pydantic AI makes of it: an object of an error, a list of several texts."""
     try:
         value = json.loads(text)
     except ValueError:
-        return replace(received, text=text)
+        return text
     match value:
         case {"error": str(said), **rest} if not rest:
-            return replace(received, text=said)
+            return said
         case [str(), *_] if all(isinstance(each, str) for each in value):
-            return replace(received, text="\n".join(value))
+            return "\n".join(value)
         case _:
-            return replace(received, text=text)
+            return text

@@ -11,7 +11,7 @@ from tests.contract.inexpressible import MCP, PYDANTIC_AI_CANNOT
 from tests.contract.inexpressible import OPENAI_AGENTS as FOR_OPENAI
 from tests.contract.inexpressible import STRANDS as FOR_STRANDS
 from tests.mcp_clients.foreign import ENVIRONMENTS
-from tests.mcp_clients.harness import ForeignHarness
+from tests.mcp_clients.harness import ForeignHarness, without_frame, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,10 +49,11 @@ class BehindTheProxy(AdapterContract):
 
     framework: ClassVar[str]
     transport: ClassVar[str]
+    bare: ClassVar[Callable[[str], str]] = staticmethod(without_prefix)
 
     @pytest.fixture
     def harness(self, server: ScriptedServer, agents: Callable[[str], ForeignAgent]) -> ForeignHarness:
-        return ForeignHarness(server, agents(self.framework), transport=self.transport)
+        return ForeignHarness(server, agents(self.framework), transport=self.transport, bare=self.bare)
 
 
 class TestLangChainOnStdio(BehindTheProxy):
@@ -95,6 +96,7 @@ class TestPydanticOnStdio(BehindTheProxy):
     framework, transport = "pydantic", "stdio"
     lacks = PYDANTIC
     cannot = PYDANTIC_AI_CANNOT
+    bare = staticmethod(without_frame)
     deliveries = ("async, memory",)
 
 
@@ -102,4 +104,5 @@ class TestPydanticOverHttp(BehindTheProxy):
     framework, transport = "pydantic", "http"
     lacks = PYDANTIC
     cannot = PYDANTIC_AI_CANNOT
+    bare = staticmethod(without_frame)
     deliveries = ("async, files",)
