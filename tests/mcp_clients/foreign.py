@@ -49,7 +49,7 @@ class ForeignAgent:
 
     def __init__(self, framework: str) -> None:
         """Start the framework's agent from ``agents``, in the environment named after the framework."""
-        command = [ENVIRONMENTS / framework / "bin/python", FOLDER / "agents/serve.py", framework]
+        command: list[str | Path] = [ENVIRONMENTS / framework / "bin/python", FOLDER / "agents/serve.py", framework]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, job: Job) -> Any:

@@ -49,7 +49,9 @@ class BehindTheProxy(AdapterContract):
 
     framework: ClassVar[str]
     transport: ClassVar[str]
-    bare: ClassVar[Callable[[str], str]] = staticmethod(without_prefix)
+
+    def bare(self, text: str) -> str:
+        return without_prefix(text)
 
     @pytest.fixture
     def harness(self, server: ScriptedServer, agents: Callable[[str], ForeignAgent]) -> ForeignHarness:
@@ -92,17 +94,20 @@ class TestOpenAIOverHttp(BehindTheProxy):
     deliveries = ("async, files",)
 
 
-class TestPydanticOnStdio(BehindTheProxy):
-    framework, transport = "pydantic", "stdio"
+class BehindTheProxyInPydanticAI(BehindTheProxy):
+    framework = "pydantic"
     lacks = PYDANTIC
     cannot = PYDANTIC_AI_CANNOT
-    bare = staticmethod(without_frame)
+
+    def bare(self, text: str) -> str:
+        return without_frame(text)
+
+
+class TestPydanticOnStdio(BehindTheProxyInPydanticAI):
+    transport = "stdio"
     deliveries = ("async, memory",)
 
 
-class TestPydanticOverHttp(BehindTheProxy):
-    framework, transport = "pydantic", "http"
-    lacks = PYDANTIC
-    cannot = PYDANTIC_AI_CANNOT
-    bare = staticmethod(without_frame)
+class TestPydanticOverHttp(BehindTheProxyInPydanticAI):
+    transport = "http"
     deliveries = ("async, files",)
