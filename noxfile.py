@@ -387,6 +387,13 @@ def durable(session: nox.Session) -> None:
 
 
 @nox.session
+def deployed(session: nox.Session) -> None:
+    """Run agents in the servers of LangGraph, Google ADK, Haystack and Bedrock AgentCore."""
+    session.install("-e.[google-adk,haystack,langgraph,strands]", *groups("test", "test-deployed"))
+    session.run("python", "-m", "pytest", "tests/deployed", *session.posargs, env=OFFLINE)
+
+
+@nox.session
 def clouds(session: nox.Session) -> None:
     """Keep content on Azure and Google Cloud, on servers that stand for them, and over SFTP; needs node and npm."""
     folder = Path(session.create_tmp()).resolve()

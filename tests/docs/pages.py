@@ -60,6 +60,7 @@ PART_OF = {
     "langchain_core": "langgraph",
     "langchain_openai": "langgraph",
     "langgraph": "langgraph",
+    "langgraph_sdk": "langgraph",
     "llama_index": "llamaindex",
     "opentelemetry": CORE,  # its tests run with those of the core
     "pydantic_ai": "pydantic-ai",

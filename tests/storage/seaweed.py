@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +22,8 @@ import boto3
 import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+
+from tests.serving import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -149,12 +150,3 @@ def answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
             return True
         time.sleep(0.1)
     return False
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that are free now, all different."""
-    with ExitStack() as open_until_all_are_known:
-        sockets = [open_until_all_are_known.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]

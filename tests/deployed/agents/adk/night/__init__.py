@@ -1,0 +1,1 @@
+"""An app for the API server of Google ADK, which looks for this layout."""
