@@ -373,7 +373,7 @@ def mcp_clients(session: nox.Session) -> None:
 
 @nox.session
 def durable(session: nox.Session) -> None:
-    """Crash a workflow of Pydantic AI on DBOS, with SQLite, and put its harness next to ours."""
+    """Crash a workflow of Pydantic AI on DBOS and a flow on Prefect, and put its harness next to ours."""
     session.install("-e.[pydantic-ai]", *groups("test", "test-pydantic-ai", "test-durable"))
     session.run(
         "python",

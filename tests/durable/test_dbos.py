@@ -26,7 +26,7 @@ pytest.importorskip("dbos", reason="needs DBOS: nox -s durable")
 def test_a_crashed_workflow_resumes_with_the_same_placeholder_and_reads_it_back(tmp_path: Path) -> None:
     script = Script(call(), call("crash"), reading(pattern="^line 1,000 "))
     with ScriptedServer().serving() as server, server.conversation(script) as conversation:
-        program = [sys.executable, str(ROOT / "tests/durable/program.py"), str(tmp_path), conversation.base_url]
+        program = [sys.executable, str(ROOT / "tests/durable/dbos_program.py"), str(tmp_path), conversation.base_url]
         crashed, recovered = (
             subprocess.run(program, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, check=False)
             for _ in range(2)

@@ -1,4 +1,4 @@
-"""Runs an agent in a workflow of DBOS, in a process of its own: ``program.py FOLDER URL``.
+"""Runs an agent in a workflow of DBOS, in a process of its own: ``dbos_program.py FOLDER URL``.
 
 The first process ends midway, as in a crash; a second one on the same folder resumes the same workflow.
 """

@@ -1,0 +1,54 @@
+"""Runs an agent in a flow of Prefect, in a process of its own: ``prefect_program.py FOLDER URL``.
+
+The flow fails midway the first time, and Prefect runs it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from prefect import flow
+from pydantic_ai import Agent, Tool
+from pydantic_ai.durable_exec.prefect import PrefectDurability
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from coatcheck import FileStorage
+from coatcheck_pydantic_ai import ToolOffloader
+from tests.adapters.scripts import BIG
+
+FOLDER, URL = Path(sys.argv[1]), sys.argv[2]
+FAILED = FOLDER / "failed"
+
+
+async def fetch() -> str:
+    """Give a result."""
+    return BIG
+
+
+async def crash() -> str:
+    """Fail the first time."""
+    if FAILED.exists():
+        return "went on"
+    FAILED.touch()
+    msg = "midway"
+    raise RuntimeError(msg)
+
+
+agent = Agent(
+    OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=URL, api_key="none")),
+    name="durable",
+    tools=[Tool(fetch), Tool(crash)],
+    capabilities=[ToolOffloader(FileStorage(FOLDER / "artifacts")), PrefectDurability()],
+)
+
+
+@flow(retries=1)
+async def night() -> str:
+    """Run the agent."""
+    return str((await agent.run("Fetch it.", conversation_id="conversation-1")).output)
+
+
+(FOLDER / "answer").write_text(asyncio.run(night()))
