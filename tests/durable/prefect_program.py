@@ -45,10 +45,10 @@ agent = Agent(
 )
 
 
-@flow(retries=1)
 async def night() -> str:
     """Run the agent."""
     return str((await agent.run("Fetch it.", conversation_id="conversation-1")).output)
 
 
-(FOLDER / "answer").write_text(asyncio.run(night()))
+flow_of_night = flow(retries=1)(night)
+(FOLDER / "answer").write_text(asyncio.run(flow_of_night()))
