@@ -47,6 +47,11 @@ _SHARED = (
     " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
     " logged once"
 )
+_ELSEWHERE = (
+    "the block `with coatcheck.scope(...)` ended in another context than it began in, so calls inside it may have had"
+    " another scope. That happens in a generator whose steps run on different threads, such as a sync dependency or a"
+    " sync streaming body in FastAPI: make it async, or pass scope=... to the adapter"
+)
 _unwarned = [True]
 """Empty once the warning about the default scope has been logged."""
 
@@ -58,14 +63,18 @@ def scope(name: Scope) -> Iterator[None]:
     """Make ``name`` the scope of everything inside the ``with`` block, in this thread or task and those it starts.
 
     Raises:
-        InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them.
+        InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them, or the
+            block ended in another context than it began in.
 
     """
     token = _ambient.set(require_scope(name))
     try:
         yield
     finally:
-        _ambient.reset(token)
+        try:
+            _ambient.reset(token)
+        except ValueError as error:
+            raise InvalidRequest(_ELSEWHERE, for_host=True) from error
 
 
 def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool) -> Scope:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coatcheck import InvalidRequest, Offloader, Scope, TextBlock, scope, scopes
 from coatcheck.scopes import choose_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @pytest.mark.parametrize(
@@ -64,6 +67,18 @@ def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
     thread.join()
 
     assert seen == ["tenant"]
+
+
+def test_a_block_that_ends_in_another_context_than_it_began_in_says_so_and_what_to_do() -> None:
+    def dependency() -> Iterator[None]:
+        with scope("tenant"):
+            yield
+
+    running = dependency()
+    contextvars.copy_context().run(next, running)  # FastAPI runs each step of a sync one in a copy
+
+    with pytest.raises(InvalidRequest, match=r"another context .* may have had another scope.*pass scope="):
+        contextvars.copy_context().run(next, running)
 
 
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
