@@ -29,6 +29,14 @@ __all__ = ("source_from_dict", "source_to_dict", "strategies_from_dict", "strate
 _FILES = "coatcheck.FileStorage"
 _RULES = {f"coatcheck.{rule.__name__}": rule for rule in RULES}
 _PLAIN = (str, int, float, bool, type(None))
+_INSTEAD = {
+    "scope": "Leave it out, and set the scope of each run with hook_context or `with coatcheck.scope(...)`",
+    "settings": "Pass what it holds as arguments",
+}
+_USE = {
+    "strategy": "a policy with to_dict, such as OffloadOverTokens or a subclass of OffloadPolicy",
+    "policy": "Always, Never, OverTokens, OverChars or OverShare",
+}
 
 
 def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -38,12 +46,16 @@ def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | N
         SerializationError: one of them is not plain; the message says what to pass instead.
 
     """
-    written = source.options if options is None else options
+    written = dict(source.options if options is None else options)
+    policies = written.pop("policies", None)
     scope = list(source.scope) if isinstance(source.scope, tuple) else source.scope
     for name, value in {"scope": None if isinstance(scope, list) else scope, **written}.items():
         if not isinstance(value, _PLAIN):
-            msg = f"{owner} cannot be serialized: {name} is {value!r}. Leave it out, or set it after loading"
+            instead = _INSTEAD.get(name, "Leave it out, or make the agent in Python")
+            msg = f"{owner} cannot be serialized: {name} is {value!r}. {instead}"
             raise SerializationError(msg)
+    if policies is not None:
+        written["policies"] = strategies_to_dict(policies, owner, kind="policy")
     return {"store": _store_to_dict(source.given, owner), "scope": scope, **written}
 
 
@@ -53,6 +65,8 @@ def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
     store, scope = arguments.get("store"), arguments.get("scope")
     if isinstance(scope, list):
         arguments["scope"] = tuple(scope)
+    if arguments.get("policies") is not None:
+        arguments["policies"] = strategies_from_dict(arguments["policies"])
     if isinstance(store, dict) and store.get("type") == _FILES:
         arguments["store"] = FileStorage(**store["init_parameters"])
     elif store is not None:
@@ -60,8 +74,8 @@ def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
-    """Return strategies under keys that are ``str``: a tuple of names becomes a JSON list.
+def strategies_to_dict(strategies: Strategies, owner: str, *, kind: str = "strategy") -> dict[str, Any]:
+    """Return strategies, or policies of the core, under keys that are ``str``: a tuple of names becomes a JSON list.
 
     Raises:
         SerializationError: a strategy has no ``to_dict`` and is not one of the core's five policies.
@@ -75,10 +89,7 @@ def strategies_to_dict(strategies: Strategies, owner: str) -> dict[str, Any]:
         elif isinstance(strategy, RULES):
             written[name] = {"type": f"coatcheck.{type(strategy).__name__}", "init_parameters": asdict(strategy)}
         else:
-            msg = (
-                f"{owner} cannot be serialized: the strategy of {key!r} is {strategy!r}. Use a policy with to_dict,"
-                " such as OffloadOverTokens or a subclass of OffloadPolicy"
-            )
+            msg = f"{owner} cannot be serialized: the {kind} of {key!r} is {strategy!r}. Use {_USE[kind]}"
             raise SerializationError(msg)
     return written
 

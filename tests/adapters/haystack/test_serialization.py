@@ -28,6 +28,7 @@ from coatcheck import (
     OverChars,
     OverShare,
     OverTokens,
+    Settings,
 )
 from coatcheck_haystack import (
     AlwaysOffload,
@@ -193,10 +194,12 @@ def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path:
         (lambda: ToolResultOffloadHook(Offloader()), "it has a ready Offloader. Pass the storage and the options"),
         (lambda: ToolResultOffloadHook(InMemoryStorage()), "InMemoryStorage has no to_dict. Use FileStorage"),
         (lambda: ToolResultOffloadHook(EncryptedFiles("x")), "EncryptedFiles has no to_dict. Use FileStorage"),
-        (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out"),
-        (lambda: ToolResultOffloadHook(FileStorage("x"), token_counter=ByteCounter()), "token_counter is"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), scope=str), "scope is <class 'str'>. Leave it out, and set"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), token_counter=ByteCounter()), "or make the agent in Python"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), on_event=print), "on_event is <built-in"),
+        (lambda: ToolResultOffloadHook(FileStorage("x"), settings=Settings()), "Pass what it holds as arguments"),
         (lambda: ToolResultOffloadHook(FileStorage("x"), {"*": lambda _: True}), "Use a policy with to_dict"),
+        (lambda: RetrievalTool(FileStorage("x"), policies={"a": lambda _: True}), "Use Always, Never, OverTokens"),
         (lambda: RetrievalTool(ToolResultOffloadHook(Offloader())), "RetrievalTool cannot be serialized"),
         (lambda: RetrievalTool(InMemoryStorage()), "RetrievalTool cannot be serialized: InMemoryStorage"),
     ],
@@ -207,7 +210,9 @@ def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path:
         "callable scope",
         "counter",
         "on_event",
-        "callable policy",
+        "settings",
+        "callable strategy",
+        "policy of your own",
         "tool of an offloader",
         "tool",
     ],
@@ -232,6 +237,15 @@ def test_policies_of_the_core_come_back(tmp_path: Path) -> None:
     loaded = ToolResultOffloadHook.from_dict(json.loads(json.dumps(hook.to_dict())))
 
     assert loaded.offload_strategies == policies
+
+
+def test_policies_that_are_an_option_come_back(tmp_path: Path) -> None:
+    policies: dict[Any, Any] = {"a": Never(), ("b", "c"): OverTokens(5), "*": OverShare(0.5, context_window=8_000)}
+    hook = ToolResultOffloadHook(FileStorage(tmp_path), policies=policies)
+
+    for made in (hook, RetrievalTool(hook)):
+        loaded = type(made).from_dict(json.loads(json.dumps(made.to_dict())))
+        assert loaded.source.options["policies"] == policies
 
 
 def test_a_custom_policy_is_serialized_by_inherited_methods(tmp_path: Path) -> None:
