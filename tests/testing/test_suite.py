@@ -132,9 +132,11 @@ def test_wait_for_returns_values_and_awaits_awaitables() -> None:
         (b"ab", b"abc", "2 bytes instead of 3, first difference at byte 2"),
         (b"abX", b"abc", "3 bytes instead of 3, first difference at byte 2"),
         (b"x" * 1_000_000 + b"y", b"x" * 1_000_001, "first difference at byte 1,000,000"),
+        (None, b"", "a value of type NoneType instead of 0 bytes"),  # as SQLite's substr returns for an empty blob
+        ("x" * 1_000_000, b"x" * 1_000_000, "a value of type str instead of 1,000,000 bytes"),
     ],
 )
-def test_a_difference_is_described_in_one_line(found: bytes, expected: bytes, message: str) -> None:
+def test_a_difference_is_described_in_one_line(found: Any, expected: bytes, message: str) -> None:  # noqa: ANN401
     with pytest.raises(AssertionError, match=message) as raised:
         require_same(found, expected, "what")
     assert len(str(raised.value)) < 300

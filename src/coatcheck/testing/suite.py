@@ -59,10 +59,13 @@ def wait_for(value: MaybeAwaitable[Result]) -> Result:
     return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 
-def require_same(found: bytes, expected: bytes, what: str) -> None:
+def require_same(found: object, expected: bytes, what: str) -> None:
     """Fail, naming the first difference, if two byte strings differ: pytest's own message would print megabytes."""
     if found == expected:
         return
+    if not isinstance(found, (bytes, bytearray, memoryview)):
+        message = f"{what}: a value of type {type(found).__name__} instead of {len(expected):,} bytes"
+        raise AssertionError(message)  # noqa: TRY004 - a failed test, and without the words that pytest adds to an assert
     same = next((at for at, (one, other) in enumerate(zip(found, expected, strict=False)) if one != other), None)
     first = min(len(found), len(expected)) if same is None else same
     near = slice(max(0, first - 8), first + 24)
