@@ -25,6 +25,7 @@ __all__ = (
     "DEFAULT_SCOPE",
     "MAX_SCOPE_LENGTH",
     "choose_scope",
+    "hold_scope",
     "require_own_scope",
     "require_scope",
     "require_scope_parts",
@@ -47,10 +48,10 @@ _SHARED = (
     " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
     " logged once"
 )
-_ELSEWHERE = (
-    "the block `with coatcheck.scope(...)` ended in another context than it began in, so calls inside it may have had"
-    " another scope. That happens in a generator whose steps run on different threads, such as a sync dependency or a"
-    " sync streaming body in FastAPI: make it async, or pass scope=... to the adapter"
+_NOT_HELD = (
+    "the block `with coatcheck.scope(...)` did not hold until its end, so calls inside it may have had another scope."
+    " That happens if a generator yields inside it, and is run on changing threads, as a sync dependency or a sync"
+    " streaming body of FastAPI is, or in turns with another one. Make it async, or pass scope=... to the adapter"
 )
 _unwarned = [True]
 """Empty once the warning about the default scope has been logged."""
@@ -63,18 +64,33 @@ def scope(name: Scope) -> Iterator[None]:
     """Make ``name`` the scope of everything inside the ``with`` block, in this thread or task and those it starts.
 
     Raises:
-        InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them, or the
-            block ended in another context than it began in.
+        InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them. At the end
+            of the block: it ended in another context than it began in, or before one that began inside it.
 
     """
+    given = require_scope(name)
+    token = _ambient.set(given)
+    try:
+        yield
+    finally:
+        has_held = _ambient.get() == given
+        try:
+            _ambient.reset(token)
+        except ValueError as error:
+            raise InvalidRequest(_NOT_HELD, for_host=True) from error
+        if not has_held:
+            _ambient.set(None)  # what was there before may have ended, too
+            raise InvalidRequest(_NOT_HELD, for_host=True)
+
+
+@contextmanager
+def hold_scope(name: Scope) -> Iterator[None]:
+    """Do what ``scope`` does, for an adapter, which must not raise for what a tool has left open."""
     token = _ambient.set(require_scope(name))
     try:
         yield
     finally:
-        try:
-            _ambient.reset(token)
-        except ValueError as error:
-            raise InvalidRequest(_ELSEWHERE, for_host=True) from error
+        _ambient.reset(token)
 
 
 def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool) -> Scope:

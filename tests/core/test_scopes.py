@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import InvalidRequest, Offloader, Scope, TextBlock, scope, scopes
+from coatcheck.adapting import enter_scope
 from coatcheck.scopes import choose_scope
 
 if TYPE_CHECKING:
@@ -69,16 +70,39 @@ def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
     assert seen == ["tenant"]
 
 
+def yielding(name: str) -> Iterator[None]:
+    with scope(name):
+        yield
+
+
 def test_a_block_that_ends_in_another_context_than_it_began_in_says_so_and_what_to_do() -> None:
-    def dependency() -> Iterator[None]:
-        with scope("tenant"):
-            yield
+    dependency = yielding("tenant")
+    contextvars.copy_context().run(next, dependency)  # FastAPI runs each step of a sync one in a copy of the context
 
-    running = dependency()
-    contextvars.copy_context().run(next, running)  # FastAPI runs each step of a sync one in a copy
+    with pytest.raises(InvalidRequest, match=r"may have had another scope.*pass scope="):
+        contextvars.copy_context().run(next, dependency)
 
-    with pytest.raises(InvalidRequest, match=r"another context .* may have had another scope.*pass scope="):
-        contextvars.copy_context().run(next, running)
+
+def test_blocks_that_do_not_end_in_reverse_order_say_so_and_leave_no_scope_behind() -> None:
+    one, other = yielding("tenant-1"), yielding("tenant-2")
+    next(one)
+    next(other)
+
+    for generator in (one, other):
+        with pytest.raises(InvalidRequest, match="may have had another scope"):
+            next(generator)
+    assert choose_scope(None, "thread-1", required=True) == "thread-1"
+
+
+def test_a_block_of_an_adapter_does_not_mind_what_a_tool_left_open() -> None:
+    left_open = yielding("tenant")
+
+    with enter_scope("thread-1"):
+        next(left_open)
+
+    assert choose_scope(None, "thread-2", required=True) == "thread-2"
+    with pytest.raises(InvalidRequest):
+        left_open.close()
 
 
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])

@@ -17,8 +17,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.references import Scope
 from coatcheck.engine.failures import logger, write
 from coatcheck.engine.options import OtherOptions, check_options
-from coatcheck.scopes import require_scope
-from coatcheck.scopes import scope as ambient_scope
+from coatcheck.scopes import hold_scope, require_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +87,7 @@ def resolve_scope(scope: ScopeOption, context: object) -> Scope | None:
 
 def enter_scope(scope: Scope | None) -> AbstractContextManager[None]:
     """Return a context in which ``scope`` is the ambient one. None changes nothing."""
-    return nullcontext() if scope is None else ambient_scope(scope)
+    return nullcontext() if scope is None else hold_scope(scope)
 
 
 def make_offloader(
