@@ -23,9 +23,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     outcome = offloader.offload([TextBlock(log)], tool_name="read_log", scope="conversation-1")
     assert isinstance(outcome, Offloaded)
-    placeholder = outcome.blocks[0]
-    assert isinstance(placeholder, TextBlock)
-    print(placeholder.text[:600], "\n...\n")
+    print(outcome.text[:600], "\n...\n")
 
     reference = str(outcome.references[0])
     print(offloader.retrieve(reference, scope="conversation-1", pattern="ERROR", context_lines=1).text, "\n")

@@ -1,4 +1,4 @@
-"""Blocks and the exact text of JSON values."""
+"""Blocks, the text of an outcome, and the exact text of JSON values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import orjson
 import pytest
 from hypothesis import given
 
-from coatcheck import Always, InMemoryStorage, InvalidRequest, MediaBlock, Offloaded, Offloader
+from coatcheck import (
+    Always,
+    InMemoryStorage,
+    InvalidRequest,
+    JsonBlock,
+    Kept,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    TextBlock,
+)
 from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
 from tests.core.strategies import json_values, texts
 
@@ -95,3 +105,12 @@ def test_a_medium_may_hold_any_view_of_bytes(view: Callable[[bytes], Any], media
 
     assert isinstance(outcome, Offloaded)
     assert offloader.load(outcome.references[0], scope="s").data == bytes(data)
+
+
+def test_the_text_of_an_outcome_is_that_of_its_text_blocks() -> None:
+    kept = Kept(blocks=(TextBlock("one"), JsonBlock({"n": 2}), TextBlock("three\n")), reason="policy")
+    assert kept.text == "one\nthree\n"
+    assert Kept(blocks=(), reason="policy").text == ""
+
+    left = Offloader(InMemoryStorage()).offload([TextBlock("a b " * 9_000)], tool_name="search", scope="s")
+    assert [TextBlock(left.text)] == list(left.blocks)

@@ -279,8 +279,7 @@ def _shown(block: Block, outcome: Outcome, *, most: int) -> tuple[str, bool]:
         return "", False
     if not TiktokenCounter().exceeds(block.text, most):
         return block.text.removesuffix("\n"), True
-    (placeholder,) = (each.text for each in outcome.blocks if isinstance(each, TextBlock))
-    return placeholder.partition("\n\n")[2], False  # after the notice, which is for models
+    return outcome.text.partition("\n\n")[2], False  # after the notice, which is for models
 
 
 def _standard_input() -> bytes:

@@ -108,8 +108,20 @@ KeepReason: TypeAlias = Literal[
 ]
 
 
+class _Blocks:
+    """What all outcomes have in common."""
+
+    __slots__ = ()
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """The texts among ``blocks``, joined by line ends; all there is to show if only texts came in."""
+        return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class Kept(_Blocks):
     """The result stays in the conversation as it is."""
 
     blocks: tuple[Block, ...]
@@ -125,7 +137,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offloaded:
+class Offloaded(_Blocks):
     """The result was stored whole and left the conversation."""
 
     blocks: tuple[Block, ...]
@@ -150,7 +162,7 @@ class Offloaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truncated:
+class Truncated(_Blocks):
     """The storage failed and the result was above ``max_inline_tokens``: it was cut, and the notice says so."""
 
     blocks: tuple[Block, ...]

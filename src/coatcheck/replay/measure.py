@@ -216,8 +216,7 @@ def _left(result: ToolResult, tokens: int, needs: Sequence[Need], *, offloader: 
     outcome = offloader.offload(result.blocks, tool_name=result.tool_name, is_error=result.is_error, scope=_SCOPE)
     if not isinstance(outcome, Offloaded):
         return None
-    shown = "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
-    missing = [need for need in needs if not holds(shown, need.span)]
+    missing = [need for need in needs if not holds(outcome.text, need.span)]
     return Left(
         tool=result.tool_name,
         tokens=tokens,
