@@ -14,7 +14,7 @@ from coatcheck.adapting import enter_scope
 from coatcheck.scopes import choose_scope
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_thread_with_a_copied_context_sees_the_scope() -> None:
     assert seen == ["tenant"]
 
 
-def yielding(name: str) -> Iterator[None]:
+def yielding(name: str) -> Generator[None, None, None]:
     with scope(name):
         yield
 
