@@ -43,17 +43,19 @@ def contents_of(blocks: Sequence[Block], *, like: object = None) -> list[Content
     return [_content_of(block, properties) for block in blocks]
 
 
-def offloaded_references(content: object) -> tuple[str, ...]:
-    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+def offloaded_references(message: object) -> tuple[str, ...]:
+    """Return the references in a message, or in one tool result, for user interfaces; empty where nothing was stored.
 
     Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
     names only some, and a text that lists them all, one per line.
 
     Args:
-        content: a ``Content`` of the type ``function_result``, or the dictionary that a saved session keeps of it.
+        message: a message of a run, one ``Content`` of it of the type ``function_result``, or the dictionary that a
+            saved session keeps of either.
 
     """
-    return tuple(dict.fromkeys(find_references_in([{"contents": [content]}])))
+    is_whole = "contents" in message if isinstance(message, dict) else hasattr(message, "contents")
+    return tuple(dict.fromkeys(find_references_in([message if is_whole else {"contents": [message]}])))
 
 
 def _items_of(result: object) -> Sequence[Content]:

@@ -65,18 +65,19 @@ def text_of(blocks: Sequence[Block]) -> str:
     return "\n".join(texts)
 
 
-def offloaded_references(part: object) -> tuple[str, ...]:
-    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+def offloaded_references(message: object) -> tuple[str, ...]:
+    """Return the references in a message, or in one tool result, for user interfaces; empty where nothing was stored.
 
     Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
     names only some, and a text that lists them all, one per line.
 
     Args:
-        part: a ``ToolReturnPart`` of a message.
+        message: a message of a run, or one ``ToolReturnPart`` of it.
 
     """
-    message = {"role": "tool", "content": getattr(part, "content", None)}
-    return tuple(dict.fromkeys(find_references_in([message])))
+    is_whole = hasattr(message, "parts")
+    whole = message if is_whole else {"role": "tool", "content": getattr(message, "content", None)}
+    return tuple(dict.fromkeys(find_references_in([whole])))
 
 
 def _halves_of(result: object) -> tuple[object, Sequence[object]]:

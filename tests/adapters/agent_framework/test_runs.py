@@ -37,6 +37,8 @@ async def test_references_are_found_in_messages_and_in_what_a_session_keeps(serv
     (result,) = results_in(response.messages)
     (saved,) = (value["messages"] for value in session.to_dict()["state"].values() if "messages" in value)
     assert offloaded_references(result) == shown
+    for messages in (response.messages, saved):
+        assert [found for each in messages if (found := offloaded_references(each))] == [shown]
     assert [found for each in saved for part in each["contents"] if (found := offloaded_references(part))] == [shown]
     assert shown[0] in keep_references(response.messages)
     assert keep_references(saved) == keep_references(response.messages)

@@ -49,7 +49,7 @@ async def test_a_saved_history_keeps_the_placeholder_and_a_later_run_reads_it(se
     assert MIDDLE in script.shown[-1][-1]
 
 
-async def test_references_are_found_in_the_parts_of_a_history(server: ScriptedServer) -> None:
+async def test_references_are_found_in_the_messages_of_a_history_and_in_their_parts(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     script, result = await run(server, offload, call(), tools=[returning(BIG)])
@@ -58,6 +58,7 @@ async def test_references_are_found_in_the_parts_of_a_history(server: ScriptedSe
     (part,) = returns_in(result)
     assert offloaded_references(part) == shown
     assert offloaded_references(parts_of(result)[0]) == ()
+    assert [found for each in result.all_messages() if (found := offloaded_references(each))] == [shown]
     assert offload.offloader.load(shown[0], scope=ID).text == BIG
 
 
