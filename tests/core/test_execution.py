@@ -37,9 +37,9 @@ from coatcheck.engine.loops import BackgroundLoop
 from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from coatcheck import Outcome, ToolResult
+    from coatcheck import Outcome, Stored, ToolResult
 
 COUNTER = ByteCounter()
 BIG = TextBlock("".join(f"row {number}\n" for number in range(5_000)))
@@ -543,6 +543,29 @@ class CancelledLocalStorage(CancelledSyncStorage):
     """The same, called on the threads for local work."""
 
     is_local = True
+
+
+class DelegatingStorage:
+    """A local one with plain methods that return what those of an async one do."""
+
+    is_local = True
+
+    def __init__(self) -> None:
+        self.inner = AsyncDictStorage()
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Awaitable[None]:
+        return self.inner.save(key, content, content_type=content_type, metadata=metadata)
+
+    def load(self, key: str) -> Awaitable[Stored | None]:
+        return self.inner.load(key)
+
+
+async def test_what_a_plain_method_of_a_local_storage_returns_is_awaited() -> None:
+    offloader = _offloader(DelegatingStorage())
+    [outcome] = await _in_patience(offloader)
+
+    assert isinstance(outcome, Offloaded)
+    assert (await offloader.aload(outcome.references[0])).text == BIG.text
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, NoReturn, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -409,7 +409,7 @@ async def _off_loop(effect: Effect) -> object:
 
 
 def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads) -> Effect | _Done[Result] | None:
-    """Run the engine up to its end, its next call that must not run on this thread, or a pause that ends its turn.
+    """Run the engine up to its end, a call to be made or awaited elsewhere, or a pause that ends its turn.
 
     ``threads`` is the pool that this thread belongs to.
     """
@@ -418,10 +418,17 @@ def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThrea
         while effect is None or (effect.local and not effect.is_async):
             if effect is None and _ends_turn(threads):
                 return None
-            effect = operation.send(None if effect is None else answer_of(effect, effect.call))
+            answer = None if effect is None else answer_of(effect, effect.call)
+            if effect is not None and inspect.isawaitable(answer):
+                return replace(effect, call=partial(_returned, answer), is_async=True)
+            effect = operation.send(answer)
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
     return effect
+
+
+def _returned(answer: object) -> object:
+    return answer
 
 
 def _ends_turn(threads: UnawaitedThreads) -> bool:
