@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -19,7 +20,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.core.references import suggested_name
+from coatcheck.core.references import find_storage_references, suggested_name
 from tests.core.storages import Shelves
 
 BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
@@ -206,6 +207,23 @@ def test_expand_replaces_the_references_of_its_scope_only() -> None:
     expanded = offloader(storage).expand(f"See [{mine}], not {yours}.", scope=ALICE)
 
     assert expanded == f"See [{BIG.text}], not {yours}."
+
+
+def test_expand_leaves_a_word_alone_that_is_too_long_for_a_reference() -> None:
+    storage = Shelves()
+    reference = str(offloaded(storage, BIG).references[0])
+    row = "cell," * 1_000 + reference
+
+    assert offloader(storage).expand(f"{row}\n{reference}", scope=ALICE) == f"{row}\n{BIG.text}"
+
+
+def test_a_long_word_is_searched_for_references_in_linear_time() -> None:
+    def took(length: int) -> float:
+        started = time.process_time()
+        assert not list(find_storage_references("QUJD" * length, ALICE))
+        return time.process_time() - started
+
+    assert took(8_000) < 8 * min(took(2_000) for _ in range(3)) + 0.05
 
 
 def test_media_and_text_of_one_result_each_have_their_reference() -> None:

@@ -314,8 +314,10 @@ def names_scope(reference: str, scope: Scope) -> bool:
 
 def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
     """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
-    tag = _hash_scope(scope)[:DIGEST_LENGTH]
-    return re.finditer(rf"[^{_NO_REFERENCE}]*scope_{tag}(?:[^{_NO_REFERENCE}]*[^{_NO_REFERENCE}.,;:!?])?", text)
+    other, tag = f"[^{_NO_REFERENCE}]", _hash_scope(scope)[:DIGEST_LENGTH]
+    # From the start of a word only: from within a word of a megabyte, such as base64, each try would read the rest.
+    found = re.finditer(rf"(?<!{other}){other}*scope_{tag}(?:{other}*[^{_NO_REFERENCE}.,;:!?])?", text)
+    return (match for match in found if len(match.group()) <= MAX_STORAGE_REFERENCE_LENGTH)
 
 
 def _tags_in(reference: str) -> set[str]:
