@@ -255,6 +255,15 @@ class Picture:
     base64_image: str
 
 
+class Open:
+    """Keeps fields that its class does not have where pydantic's models keep them."""
+
+    __slots__ = ("__dict__", "__pydantic_extra__")
+
+    def __init__(self, **unknown: object) -> None:
+        self.__pydantic_extra__ = unknown
+
+
 @WAYS
 @pytest.mark.parametrize(
     "heavy",
@@ -263,10 +272,12 @@ class Picture:
         OpaqueBlock({"image": {"format": "png", "source": {"bytes": b"q" * LIMIT}}}),
         OpaqueBlock(Picture("q" * LIMIT)),
         OpaqueBlock("q" * LIMIT),
+        OpaqueBlock(Open(data="q" * LIMIT)),
         MediaBlock(b"q" * LIMIT, "image/png"),
+        MediaBlock(memoryview(b"q" * LIMIT), "image/png"),  # type: ignore[arg-type]  # accepted all the same
         JsonBlock({"rows": ["q" * 10] * (LIMIT // 10)}),
     ],
-    ids=["mapping of text", "mapping of bytes", "dataclass", "text", "medium", "JSON"],
+    ids=["mapping of text", "mapping of bytes", "dataclass", "text", "unknown field", "medium", "view", "JSON"],
 )
 def test_of_blocks_other_than_text_only_those_too_large_alone_leave(way: str, heavy: Block) -> None:
     offloader = offloader_on()
@@ -288,6 +299,23 @@ def test_a_block_that_holds_any_object_or_contains_itself_passes_unchanged() -> 
     circle.append(circle)
 
     assert settle(offloader_on(), [OpaqueBlock(circle), OpaqueBlock(object()), OpaqueBlock(pytest)], "sync") is None
+
+
+@WAYS
+def test_an_object_that_cannot_be_looked_at_does_not_keep_the_rest_whole(way: str) -> None:
+    class Unbound:
+        """Stands for something that is not there now, as the proxies of web frameworks do."""
+
+        def __getattr__(self, name: str) -> object:
+            message = "working outside of a request"
+            raise RuntimeError(message)
+
+    unbound = OpaqueBlock({"request": Unbound()})
+    outcome = settle(offloader_on(), [TextBlock(HUGE), unbound], way)
+
+    assert isinstance(outcome, Offloaded)
+    assert outcome.blocks[1:] == (unbound,)
+    assert settle(offloader_on(), [unbound], way) is None
 
 
 def test_a_block_that_contains_itself_and_is_too_large_is_cut() -> None:

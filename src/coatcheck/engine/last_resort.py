@@ -12,6 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import PROPOSED
@@ -241,12 +242,22 @@ def _fields_of(value: object) -> dict[str, Any]:
     if isinstance(value, type):
         return {}
     if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name, None) for field in dataclasses.fields(value)}
-    return _attributes_of(value) if hasattr(value, "__pydantic_fields__") else {}
+        return {field.name: _get(value, field.name) for field in dataclasses.fields(value)}
+    return _attributes_of(value) if _get(value, "__pydantic_fields__") is not None else {}
 
 
 def _attributes_of(value: object) -> dict[str, Any]:
-    return {name: held for name, held in vars(value).items() if held is not None}
+    fields = [_get(value, name) for name in ("__dict__", "__pydantic_extra__")]
+    return {
+        name: held for some in fields if isinstance(some, Mapping) for name, held in some.items() if held is not None
+    }
+
+
+def _get(value: object, name: str) -> Any:  # noqa: ANN401 - whatever it holds
+    """Return an attribute; None if there is none, or if the object raises when it is looked at."""
+    with suppress(Exception):
+        return getattr(value, name)
+    return None
 
 
 def _held_by(block: Block) -> object:
@@ -257,14 +268,18 @@ def _held_by(block: Block) -> object:
             return block.value
         case MediaBlock():
             return block.data
-        case OpaqueBlock(native) if hasattr(native, "__dict__") and not dataclasses.is_dataclass(native):
+        case OpaqueBlock(native) if _get(native, "__dict__") is not None and not dataclasses.is_dataclass(native):
             return _attributes_of(native)  # a framework's own part
         case OpaqueBlock(native):
             return native
 
 
 def _as_json(block: Block) -> str:
-    return json.dumps(_held_by(block), ensure_ascii=False, default=lambda held: _fields_of(held) or repr(held))
+    return json.dumps(_held_by(block), ensure_ascii=False, default=_as_json_value)
+
+
+def _as_json_value(value: object) -> object:
+    return _fields_of(value) or repr(bytes(value) if isinstance(value, memoryview) else value)
 
 
 def _has_more(texts: Sequence[str], limit: int) -> bool:
