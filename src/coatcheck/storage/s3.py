@@ -145,8 +145,8 @@ class S3Storage:
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry whole or not at all; one that is there already is sent again, which refreshes its time.
 
-        Two contents that meet under one key at the same moment are told apart by servers that know conditional writes,
-        as S3 does; others keep the later one, which a whole read then finds to be corrupt.
+        Two contents of at most 16 MB that meet under one key at the same moment are told apart by servers that know
+        conditional writes, as S3 does. Else the later one stays, which a whole read then finds to be corrupt.
 
         Raises:
             StorageError: the key is malformed, another content has it, or S3 cannot keep such metadata.
@@ -199,10 +199,10 @@ class S3Storage:
         if found is None:
             return None
         response, content = found
-        # "bytes 10-19/200"; a server that does not know ranges sends everything, and no such line.
+        # "bytes 10-19/200"; a server that does not know ranges, or a login page, sends everything, and no such line.
         _, slash, size = response.get("ContentRange", "").partition("/")
         if not slash:
-            return _stored(response, content[start : start + length], size=len(content))
+            return replace(_stored(response, content[start : start + length], size=len(content)), whole=content)
         return _stored(response, content[:length], size=int(size))
 
     def delete(self, key: str) -> None:

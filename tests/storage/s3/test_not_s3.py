@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from botocore.config import Config
 
-from coatcheck import Kept, Offloader, S3Storage, StorageError, TextBlock
+from coatcheck import CorruptContent, Kept, Offloader, S3Storage, StorageError, TextBlock
+from coatcheck.core.references import content_digest, make_reference
 from coatcheck.storage import s3
 from coatcheck.testing.samples import Entry, make_entry, noise
 from coatcheck.testing.storage import save
@@ -53,6 +54,13 @@ class Answers(BaseHTTPRequestHandler):
 
 class LoginPage(Answers):
     """A captive portal."""
+
+
+class LongLoginPage(Answers):
+    """One that is read in parts."""
+
+    def answer(self) -> tuple[bytes, dict[str, str]]:
+        return LOGIN * 4_000, {"Content-Type": "text/html"}
 
 
 class ForgetsTheEnd(Answers):
@@ -155,3 +163,10 @@ def test_large_content_that_a_login_page_answers_is_not_a_save() -> None:
 def test_an_answer_from_a_login_page_is_not_a_listing(ask: Callable[[S3Storage], Any]) -> None:
     with served(LoginPage) as storage, pytest.raises(StorageError, match="ListObjectsV2 has no IsTruncated"):
         ask(storage)
+
+
+@pytest.mark.parametrize("kind", [LoginPage, LongLoginPage])
+def test_a_login_page_is_never_read_as_content(kind: type[Answers]) -> None:
+    reference = make_reference("t", "s", digest=content_digest("text/plain", b"content"))
+    with served(kind) as storage, pytest.raises(CorruptContent):
+        Offloader(storage).retrieve(reference, scope="s")
