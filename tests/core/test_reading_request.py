@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,14 @@ def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | No
 def test_a_malformed_line_range_is_refused_with_the_accepted_forms(given: object) -> None:
     with pytest.raises(InvalidRequest, match='line_range must look like "10-20", "10-" or "10", not '):
         parse_request(line_range=given)
+
+
+def test_a_long_line_range_is_refused_in_linear_time() -> None:
+    started = time.process_time()
+    with pytest.raises(InvalidRequest, match="line_range must look like"):
+        parse_request(line_range=f"1{',000' * 50_000}")
+
+    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

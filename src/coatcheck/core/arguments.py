@@ -60,8 +60,9 @@ RANGE_FORMS = '"10-20", "10-" or "10"'
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
-_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?=\s*[-:])|(?<=[-:])\s*[0-9]{1,3}(?:,[0-9]{3})+")
-"""A number with commas, as a placeholder writes it; only next to a dash, where it cannot be two numbers."""
+_GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}(?=\s*[-:])|(?<=[-:])\s*[0-9]{1,3}(?:,[0-9]{3}){1,4}")
+"""A number with commas, as a placeholder writes it; only next to a dash, where it cannot be two numbers. It has up to
+15 digits, like any other: without that bound, a long one would take quadratic time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
