@@ -179,6 +179,8 @@ class Offloader:
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop, which must be asyncio's.
 
+        A callable policy, ``measured_tokens`` and ``confirm`` have 30 seconds each, and then count as failed.
+
         Raises:
             InvalidRequest: as for ``offload``; or the result is not certainly small, and no asyncio event loop runs.
 
@@ -352,7 +354,8 @@ class Offloader:
         selector, the content is read from its beginning.
 
         Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
-        selectors apply to that text. It holds at most the newest 1,000. The shared scope ``"default"`` is not listed.
+        selectors apply to that text. It holds at most 1,000: the newest, or any where the storage lists by key, as S3
+        does. The shared scope ``"default"`` is not listed.
 
         Args:
             reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
@@ -433,7 +436,8 @@ class Offloader:
         """Return a page of what a scope holds, newest first, for the host.
 
         A storage of this machine is asked once. A storage behind a network gets the requests of one page and, if its
-        list has no metadata, as with S3, one for each content on the page.
+        list has no metadata, as with S3, one for each content on the page. Where the storage lists by key, as S3 does,
+        only the entries within each 1,000 are in this order.
 
         Args:
             scope: as for ``retrieve``.

@@ -22,9 +22,9 @@ __all__ = ("BackendCancelled", "BackgroundLoop", "in_time", "is_loop_running")
 Result = TypeVar("Result")
 
 TIME_LIMIT_SECONDS = 30.0
-"""How long one call to a storage that is async or not local may take before it counts as failed, from when a thread
-takes it; and how long a queue may go without any call being taken before its callers give up. The sync driver can give
-up only async calls: a sync storage runs on the caller's own thread, and must limit itself."""
+"""How long one call may take before it counts as failed, from when a thread takes it: of the host's own code, or of a
+storage that is async or not local. And how long a queue may go without any call being taken before its callers give up.
+The sync driver can give up only async calls: all else runs on the caller's own thread, and must limit itself."""
 
 CLEAN_UP_SECONDS = 1.0
 """How long a call that was given up may take to end. After that it is left alone, and ends with the process at the

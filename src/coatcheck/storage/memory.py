@@ -38,7 +38,7 @@ class InMemoryStorage:
         Args:
             max_bytes: content bytes kept at most; a single content larger than this is refused.
             max_entries: entries kept at most.
-            clock: gives the time of a save, in seconds since the epoch.
+            clock: gives the time of each save and each read, in seconds since the epoch.
 
         Raises:
             InvalidRequest: a limit is not a whole number above 0.
