@@ -61,7 +61,10 @@ _ambient: ContextVar[Scope | None] = ContextVar("coatcheck_scope", default=None)
 
 @contextmanager
 def scope(name: Scope) -> Iterator[None]:
-    """Make ``name`` the scope of everything inside the ``with`` block, in this thread or task and those it starts.
+    """Make ``name`` the scope of everything inside the ``with`` block, and of the tasks that start there.
+
+    A thread that starts there, or that a pool lends, need not have it: its calls then use ``"default"``. Run its work
+    with ``contextvars.copy_context().run``, as ``asyncio.to_thread`` does.
 
     Raises:
         InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them. At the end
