@@ -73,7 +73,7 @@ class MediaBlock:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueBlock:
-    """A block that coatcheck does not understand: never stored; the same object comes back in its place."""
+    """A block that coatcheck does not understand. ``offload`` never stores it, and returns the very same object."""
 
     native: object
     """The framework's own block."""

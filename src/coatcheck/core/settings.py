@@ -83,7 +83,8 @@ class Settings:
     """Tokens of one read-back, at least 256. None: ``max_result_tokens``, or 256 if that is less."""
 
     max_inline_tokens: int = MAX_INLINE_TOKENS
-    """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it."""
+    """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it. Exempt are
+    results of the retrieval tool, and those for which ``confirm`` returned false."""
 
     max_step_tokens: int | None = None
     """Tokens that all results of one step may take together, where the framework shows the step. None: no limit."""
