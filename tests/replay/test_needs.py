@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -82,3 +83,11 @@ def test_blocks_of_all_kinds_are_looked_at_and_odd_ones_do_no_harm() -> None:
 def test_a_span_is_held_as_a_whole_word_only() -> None:
     assert holds("(A-1001)", "A-1001")
     assert not holds("A-10011 xA-1001", "A-1001")
+
+
+def test_a_ruler_is_read_in_linear_time_and_hides_nothing_next_to_it() -> None:
+    started = time.process_time()
+    needs = find_needs([returned("order A-1001"), said(f"Orders {'.' * 5_000} A-1001 {'ACGT' * 20_000}")])
+
+    assert needs == {0: (Need("A-1001", 1),)}
+    assert time.process_time() - started < 2

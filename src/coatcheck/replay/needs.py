@@ -33,6 +33,9 @@ _NAME = r"[A-Z]\w*[^\W\d_]"
 _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
 """Begins and ends with a letter or digit: what is between two quoted strings does not."""
 
+_TOO_LONG = re.compile(r"[\w./~@:+-]{200,}")
+"""No span: a ruler such as ``......``, or encoded data. ``_SPAN`` would take cubic time for it."""
+
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
 
 COMMON = frozenset(
@@ -108,7 +111,7 @@ def _values(call: Call) -> list[str]:
 
 
 def _spans(text: str) -> Iterator[str]:
-    for found in _SPAN.finditer(text):
+    for found in _SPAN.finditer(_TOO_LONG.sub(" ", text)):
         span = next(group for group in found.groups() if group).rstrip(".:,-")
         if _MIN_CHARACTERS <= len(span) <= _MAX_CHARACTERS and span.lower() not in COMMON:
             yield span
