@@ -1,8 +1,8 @@
 """Checks what a storage contains, and deletes what the host wants gone, as generators of effects.
 
-Only this module deletes anything, and only when the host asks: scopes that ended, or entries past a limit. Storages
-list and remove; this module decides which entries go. Entries with keys that coatcheck does not make belong to somebody
-else: they are neither checked nor deleted.
+A storage with limits of its own makes room by itself. Apart from that, only this module deletes anything, and only when
+the host asks: scopes that ended, or entries past a limit. Storages list and remove; this module decides which entries
+go. Entries with keys that coatcheck does not make belong to somebody else: they are neither checked nor deleted.
 """
 
 from __future__ import annotations

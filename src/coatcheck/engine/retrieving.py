@@ -96,10 +96,10 @@ class Retrieving:
                         reference, scope, request=request, native_media=native_media, retrieval_tool=retrieval_tool
                     )
             except InvalidRequest as error:
-                if (text := self._within_budget(str(error))) is None:
+                if (text := self._cut_if_over_budget(str(error))) is None:
                     raise
                 raise InvalidRequest(text) from error
-            if (text := self._within_budget(answered.text)) is not None:
+            if (text := self._cut_if_over_budget(answered.text)) is not None:
                 answered = replace(answered, text=text, blocks=(TextBlock(text),))
             tokens = self._counter.count(answered.text) if self._recorder.listening else None
         except CoatcheckError as error:
@@ -118,7 +118,7 @@ class Retrieving:
         self._recorder.record_read("retrieved", about, tokens=tokens)
         return answered
 
-    def _within_budget(self, text: str) -> str | None:
+    def _cut_if_over_budget(self, text: str) -> str | None:
         """Return ``text`` cut at its end if it exceeds the budget, as it may quote something long; None if it fits."""
         budget = self._settings.retrieval_limit
         return self._counter.head(text, budget) if self._counter.exceeds(text, budget) else None
