@@ -18,6 +18,7 @@ from coatcheck.core.references import DEFAULT_SCOPE, MAX_SCOPE_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextvars import Token
 
     from coatcheck.core.references import Scope
 
@@ -68,22 +69,34 @@ def scope(name: Scope) -> Iterator[None]:
 
     Raises:
         InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them. At the end
-            of the block: it ended in another context than it began in, or before one that began inside it.
+            of the block: it ended in another context than it began in, or before one that began inside it. If the
+            block ends with an error, only the log says so.
 
     """
     given = require_scope(name)
     token = _ambient.set(given)
     try:
         yield
-    finally:
-        has_held = _ambient.get() == given
-        try:
-            _ambient.reset(token)
-        except ValueError as error:
-            raise InvalidRequest(_NOT_HELD, for_host=True) from error
-        if not has_held:
-            _ambient.set(None)  # what was there before may have ended, too
-            raise InvalidRequest(_NOT_HELD, for_host=True)
+    except BaseException as error:  # such as the end of a task that was cancelled: it must not become another error
+        if not _end_block(given, token):
+            if isinstance(error, GeneratorExit):
+                raise InvalidRequest(_NOT_HELD, for_host=True) from None
+            _warn(_NOT_HELD)
+        raise
+    if not _end_block(given, token):
+        raise InvalidRequest(_NOT_HELD, for_host=True)
+
+
+def _end_block(given: Scope, token: Token[Scope | None]) -> bool:
+    """End a block; return whether its scope was the ambient one until then."""
+    has_held = _ambient.get() == given
+    try:
+        _ambient.reset(token)
+    except ValueError:
+        return False
+    if not has_held:
+        _ambient.set(None)  # what was there before may have ended, too
+    return has_held
 
 
 @contextmanager
@@ -176,5 +189,9 @@ def _warn_once() -> None:
         _unwarned.pop()  # atomic, so that only one of several threads says it
     except IndexError:
         return
+    _warn(_SHARED, DEFAULT_SCOPE, _GIVE_ONE)
+
+
+def _warn(message: str, *arguments: object) -> None:
     with suppress(Exception):  # a log that fails must not take the agent down
-        logging.getLogger("coatcheck").warning(_SHARED, DEFAULT_SCOPE, _GIVE_ONE)
+        logging.getLogger("coatcheck").warning(message, *arguments)

@@ -94,6 +94,23 @@ def test_blocks_that_do_not_end_in_reverse_order_say_so_and_leave_no_scope_behin
     assert choose_scope(None, "thread-1", required=True) == "thread-1"
 
 
+@pytest.mark.parametrize("error", [KeyError("the host's own"), asyncio.CancelledError()], ids=["error", "cancelled"])
+def test_an_error_passes_a_block_that_did_not_hold_and_the_log_says_so(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    left_open = yielding("tenant-2")
+
+    def fail() -> None:
+        with scope("tenant-1"):
+            next(left_open)
+            raise error
+
+    with pytest.raises(type(error)):
+        fail()
+    assert "may have had another scope" in caplog.text
+    assert choose_scope(None, "thread-1", required=True) == "thread-1"
+
+
 def test_a_block_of_an_adapter_does_not_mind_what_a_tool_left_open() -> None:
     left_open = yielding("tenant")
 
