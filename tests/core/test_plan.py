@@ -75,7 +75,17 @@ def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
     assert _decide(image, rule=OverTokens(2_500)) == Keep(reason="within the threshold")
     assert isinstance(_decide(image, image, rule=OverTokens(2_500)), Offload)
     assert isinstance(_decide(MediaBlock(b"x", "application/pdf"), rule=OverTokens(2_500)), Offload)
-    assert media_tokens("video/mp4") > media_tokens("audio/mpeg") > media_tokens("image/png")
+    video, audio, picture = (media_tokens(MediaBlock(b"x", of)) for of in ("video/mp4", "audio/mpeg", "image/png"))
+    assert video > audio > picture
+
+
+def test_a_document_of_text_counts_its_text_so_that_none_stays_above_the_hard_limit() -> None:
+    table = MediaBlock(b"1;2\n" * 100_000, "text/csv")
+
+    assert media_tokens(table) == 100_000
+    assert isinstance(_decide(table, rule=Never()), Offload)
+    assert _decide(MediaBlock(table.data, "application/pdf"), rule=Never()) == Keep(reason="policy")
+    assert _decide(MediaBlock(b"1;2", "text/csv"), rule=Never()) == Keep(reason="policy")
 
 
 @pytest.mark.parametrize(

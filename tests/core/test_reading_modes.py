@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from coatcheck.core.blocks import is_text
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.reading import is_text
 from coatcheck.core.settings import MIN_BUDGET
 from coatcheck.core.tokens import ByteCounter, TiktokenCounter, TokenCounter
 from tests.core.reading_driver import REFERENCE, Stored, attempt, body, foreign, shown, split_lines, stored

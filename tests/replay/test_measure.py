@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck import InvalidRequest
+from coatcheck import InvalidRequest, MediaBlock
 from coatcheck.core.blocks import JsonBlock, OpaqueBlock, TextBlock, ToolResult
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.plan import media_tokens
@@ -266,9 +266,8 @@ def test_media_cost_by_their_type_and_unknown_blocks_by_their_json() -> None:
 
     (size,) = replayed(anthropic([picture, at_an_address, unknown, {"type": "json", "json": {"a": 1}}])).sizes
 
-    assert size == 2 * media_tokens("image/png") + COUNTER.count('{"type":"weather","sun":true}') + COUNTER.count(
-        '{"a":1}'
-    )
+    texts = ('{"type":"weather","sun":true}', '{"a":1}')
+    assert size == 2 * media_tokens(MediaBlock(b"x", "image/png")) + sum(map(COUNTER.count, texts))
 
 
 def test_json_that_no_tool_returns_is_reported_with_its_place() -> None:

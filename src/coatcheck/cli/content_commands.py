@@ -72,9 +72,8 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.core.blocks import Offloaded  # noqa: PLC0415
+    from coatcheck.core.blocks import Offloaded, is_text  # noqa: PLC0415
     from coatcheck.core.policy import Always  # noqa: PLC0415
-    from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415
 
     if file is not None:
@@ -183,8 +182,8 @@ def get(
 @reported
 def cat(reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None) -> None:
     """Write the whole content to standard output, byte for byte."""
-    from coatcheck.core.reading import is_text  # noqa: PLC0415
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
+    from coatcheck.core.blocks import is_text  # noqa: PLC0415 - see put
+    from coatcheck.offloader import Offloader  # noqa: PLC0415
 
     place, chosen = storage_at(storage), scope_of(scope)
     with _in_words_of_a_shell(place, chosen):
@@ -263,9 +262,8 @@ def _with_options(message: str) -> str:
 
 def _shown(block: Block, outcome: Outcome, *, most: int) -> tuple[str, bool]:
     """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
-    from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
+    from coatcheck.core.blocks import MediaBlock, TextBlock, is_text  # noqa: PLC0415 - see put
     from coatcheck.core.policy import Always  # noqa: PLC0415
-    from coatcheck.core.reading import is_text  # noqa: PLC0415
     from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
     from coatcheck.offloader import Offloader  # noqa: PLC0415
     from coatcheck.storage.memory import InMemoryStorage  # noqa: PLC0415
@@ -304,8 +302,7 @@ def _block(data: bytes, content_type: str | None) -> tuple[Block, str]:
 
     Declared text is text whatever its bytes; they are stored as they are.
     """
-    from coatcheck.core.blocks import MediaBlock, TextBlock  # noqa: PLC0415 - see put
-    from coatcheck.core.reading import is_text  # noqa: PLC0415
+    from coatcheck.core.blocks import MediaBlock, TextBlock, is_text  # noqa: PLC0415 - see put
 
     if content_type is not None and not is_text(content_type):
         return MediaBlock(data, content_type), ""

@@ -32,6 +32,7 @@ __all__ = (
     "TextBlock",
     "ToolResult",
     "Truncated",
+    "is_text",
     "json_text",
     "require_result",
     "to_valid_unicode",
@@ -81,6 +82,37 @@ class OpaqueBlock:
 
 Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
 """One part of a tool result, of any kind."""
+
+_TEXT_TYPES = frozenset(
+    {
+        "application/csv",
+        "application/ecmascript",
+        "application/graphql",
+        "application/html",
+        "application/javascript",
+        "application/json",
+        "application/json5",
+        "application/jsonl",
+        "application/jsonlines",
+        "application/markdown",
+        "application/md",
+        "application/ndjson",
+        "application/sql",
+        "application/toml",
+        "application/txt",
+        "application/x-javascript",
+        "application/x-jsonlines",
+        "application/x-ndjson",
+        "application/x-sh",
+        "application/x-toml",
+        "application/x-www-form-urlencoded",
+        "application/x-yaml",
+        "application/xml",
+        "application/yaml",
+    }
+)
+"""Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
+documents."""
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
@@ -300,3 +332,9 @@ def to_valid_unicode(text: str) -> str:
         # One code point becomes one code point. Decoding with errors="replace" would make three of each surrogate.
         return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     return text
+
+
+def is_text(content_type: str) -> bool:
+    """Return whether content of this MIME type is read as UTF-8 text. Parameters and case do not matter."""
+    essence = content_type.partition(";")[0].strip().lower()
+    return essence.startswith("text/") or essence in _TEXT_TYPES or essence.endswith(("+json", "+xml", "+yaml"))

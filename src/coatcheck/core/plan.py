@@ -17,6 +17,7 @@ from coatcheck.core.blocks import (
     MediaBlock,
     OpaqueBlock,
     TextBlock,
+    is_text,
     json_text,
     utf8_length,
 )
@@ -125,7 +126,7 @@ class Measure:
                     part = Part(block=block, text=json_text(block.value), content_type="application/json")
                 case MediaBlock():
                     part = Part(block=block, content_type=block.media_type)
-                    self.media += media_tokens(block.media_type) if block.data else 0
+                    self.media += media_tokens(block) if block.data else 0
                 case OpaqueBlock():
                     part = Part(block=block)
             self.parts.append(part)
@@ -288,9 +289,10 @@ def _shrink_previews(decisions: list[Decision], over: int) -> None:
         left -= share
 
 
-def media_tokens(media_type: str) -> int:
-    """Return what one medium of this type costs in a model's window, in tokens."""
-    return _MEDIA_TOKENS.get(media_type.partition("/")[0], _DOCUMENT_TOKENS)
+def media_tokens(block: MediaBlock) -> int:
+    """Return about what a medium costs in a model's window, in tokens; a document of text, at least its text."""
+    tokens = _MEDIA_TOKENS.get(block.media_type.partition("/")[0], _DOCUMENT_TOKENS)
+    return max(tokens, len(block.data) // CHARACTERS_PER_TOKEN) if is_text(block.media_type) else tokens
 
 
 def _offload_above(threshold: int | None, *, settings: Settings) -> Offload:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.core import preview
-from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated
+from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncated, is_text
 from coatcheck.core.checks import is_count
 from coatcheck.core.errors import CoatcheckError, StorageError
 from coatcheck.core.items import MAX_APART, join_texts
@@ -26,7 +26,7 @@ from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cu
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step, rule_of
 from coatcheck.core.policy import Rule
 from coatcheck.core.preview import Previewed
-from coatcheck.core.reading import encode_bytes, index_text, is_text
+from coatcheck.core.reading import encode_bytes, index_text
 from coatcheck.engine.contents import HASHED_ON_THREAD_BYTES
 from coatcheck.engine.counting import blame_counter, without_counter
 from coatcheck.engine.execution import Effect, Effects

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from coatcheck.core.arguments import LAST_LINE, LISTING, asks_for_list
-from coatcheck.core.blocks import MediaBlock, TextBlock
+from coatcheck.core.blocks import MediaBlock, TextBlock, is_text
 from coatcheck.core.errors import (
     CoatcheckError,
     InvalidRequest,
@@ -28,7 +28,7 @@ from coatcheck.core.notice import (
     missing_reference,
     too_slow,
 )
-from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, is_text, parse_request, read
+from coatcheck.core.reading import Answer, ByteRange, IndexNeeded, Request, parse_request, read
 from coatcheck.core.reading.wording import NOTHING_STORED
 from coatcheck.core.references import DEFAULT_SCOPE, canonical_reference
 from coatcheck.core.retrieved import Content, Retrieved

@@ -394,6 +394,6 @@ def _tokens_of(block: Block, counter: TokenCounter) -> int:
         case JsonBlock():
             return counter.count(json_text(block.value))
         case MediaBlock():
-            return media_tokens(block.media_type)
+            return media_tokens(block)
         case OpaqueBlock():  # what is not understood costs something too; its JSON is the nearest guess
             return counter.count(json_text(cast("JsonValue", block.native)))

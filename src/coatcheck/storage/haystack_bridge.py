@@ -141,7 +141,7 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
     """Return the type for the extension of a key. Ignore an extension of text if the content is binary."""
     with loading:
-        from coatcheck.core.reading import is_text  # noqa: PLC0415 - loaded with the first content that is read
+        from coatcheck.core.blocks import is_text  # noqa: PLC0415 - loaded with the first content that is read
 
     ending = PurePath(key).suffix.lower()
     said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]

@@ -15,11 +15,12 @@ from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from coatcheck.core.arguments import Request, parse_request
+from coatcheck.core.blocks import is_text
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
-from coatcheck.core.reading.source import Answer, ByteRange, IndexNeeded, Reading, Source, is_text
+from coatcheck.core.reading.source import Answer, ByteRange, IndexNeeded, Reading, Source
 from coatcheck.core.settings import MAX_QUERY_BYTES, MIN_BUDGET
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ __all__ = (
     "Source",
     "encode_bytes",
     "index_text",
-    "is_text",
     "parse_request",
     "read",
 )

@@ -39,7 +39,6 @@ __all__ = (
     "Walk",
     "clip_range",
     "fetch",
-    "is_text",
     "orient",
     "resolve_offset",
 )
@@ -112,43 +111,6 @@ Steps: TypeAlias = Generator[ByteRange | IndexNeeded, bytes | None, _Result]
 """A computation that asks for bytes on its way to a result."""
 
 Reading: TypeAlias = Steps[Answer]
-
-_TEXT_TYPES = frozenset(
-    {
-        "application/csv",
-        "application/ecmascript",
-        "application/graphql",
-        "application/html",
-        "application/javascript",
-        "application/json",
-        "application/json5",
-        "application/jsonl",
-        "application/jsonlines",
-        "application/markdown",
-        "application/md",
-        "application/ndjson",
-        "application/sql",
-        "application/toml",
-        "application/txt",
-        "application/x-javascript",
-        "application/x-jsonlines",
-        "application/x-ndjson",
-        "application/x-sh",
-        "application/x-toml",
-        "application/x-www-form-urlencoded",
-        "application/x-yaml",
-        "application/xml",
-        "application/yaml",
-    }
-)
-"""Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
-documents."""
-
-
-def is_text(content_type: str) -> bool:
-    """Return whether content of this MIME type is read as UTF-8 text. Parameters and case do not matter."""
-    essence = content_type.partition(";")[0].strip().lower()
-    return essence.startswith("text/") or essence in _TEXT_TYPES or essence.endswith(("+json", "+xml", "+yaml"))
 
 
 def clip_range(line_range: tuple[int, int], index: LineIndex) -> tuple[int, int]:
