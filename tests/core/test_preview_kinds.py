@@ -262,6 +262,25 @@ def test_matches_that_are_not_looked_at_are_not_counted() -> None:
     assert re.fullmatch(r"\[… lines [\d,]+-30,000 of 30,000 not shown …\]", shown[-1])
 
 
+@pytest.mark.parametrize(
+    "end", ["Found 1071 errors in 27 files", "\nFound 225 errors.\n[*] 5 fixable with --fix", "\n"]
+)
+def test_what_a_checker_says_below_its_matches_is_shown(end: str) -> None:
+    matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
+    shown = checked_preview(Previewed.of(f"{matches}{end}\n"), 300)
+
+    assert re.match(r"9 files, \d+ of 900 matches shown, the rest is not:\n", shown)
+    assert shown.endswith(f"\n{end}")
+
+
+def test_a_match_is_not_what_a_checker_says_at_its_end() -> None:
+    matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
+    shown = checked_preview(Previewed.of(f"{matches}2 hosts skipped\nsrc/other.py:1: error: other\n"), 300)
+
+    assert re.match(r"9 files, \d+ of the first 900 matches shown, the rest is not:\n", shown)
+    assert shown.endswith("\n[… lines 901-902 of 902 not shown …]")
+
+
 def test_a_match_in_a_file_without_dot_or_slash_is_a_match() -> None:
     code = [f"src/part_{number % 9}.py:{number}:    needle({number})" for number in range(1, 400)]
     text = "\n".join(["Makefile:12:\tneedle --all", "LICENSE:84:of any needle", *code])

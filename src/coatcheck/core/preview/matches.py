@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import count_of
 from coatcheck.core.preview.source import gap_of_lines, lines_of, plain, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -27,6 +28,8 @@ _AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+
 
 _MIN_LINES, _MAX_LINES_OF_A_MATCH = 5, 12
 _HEADING_TOKENS = 48
+_CLOSING_LINES, _LONGEST_CLOSING_LINE = 3, 200
+"""What a checker says at its end, such as how many errors it found, is not longer."""
 
 
 def are_matches(lines: Sequence[str]) -> bool:
@@ -44,7 +47,8 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     """Return files and matches within ``budget`` tokens, or None if no match fits."""
     files: dict[str, list[str]] = {}
     last = around = 0
-    for number, line in lines_of(content).items():
+    lines = lines_of(content)
+    for number, line in lines.items():
         found = _MATCH.fullmatch(plain(line))
         if number != last + 1 or not (found or _AROUND.fullmatch(plain(line))):
             break
@@ -53,7 +57,10 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")
         else:
             around += 1
-    rest = [gap_of_lines(last + 1, content.lines, content.lines)] if last < content.lines else []
+    closing = _closing(lines, last, content.lines)
+    end = content.lines - len(closing)
+    gap = [gap_of_lines(last + 1, end, content.lines)] if last < end else []
+    rest = [*gap, *closing]
     left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS
     shown: dict[str, list[str]] = {}
     full = False
@@ -73,8 +80,24 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             left -= cost
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
-    seen = f"{'the first ' if rest else ''}{last - around:,} matches"
+    seen = f"{'the first ' if gap else ''}{last - around:,} matches"
     left_out = "the lines around them and the rest are" if around else "the rest is"
     what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, {left_out} not:"
-    text = "\n".join((what, *(line for lines in shown.values() for line in lines), *more, *rest))
+    text = "\n".join((what, *chain.from_iterable(shown.values()), *more, *rest))
     return text if shown and counter.count(text) <= budget else None
+
+
+def _closing(lines: Mapping[int, str], last: int, total: int) -> list[str]:
+    """Return the last few lines, as far as they are short and not among the matches, which end at line ``last``."""
+    closing: list[str] = []
+    for number in range(total, max(last, total - _CLOSING_LINES), -1):
+        line = plain(lines.get(number, ""))
+        if (
+            number not in lines
+            or len(line) > _LONGEST_CLOSING_LINE
+            or _MATCH.fullmatch(line)
+            or _AROUND.fullmatch(line)
+        ):
+            break
+        closing.append(line)
+    return closing[::-1]
