@@ -94,6 +94,17 @@ def _element(chance: random.Random, words: list[str], *, depth: int) -> str:
     return chance.choice([element, f"{held}<!-- <{name}> --><br/>", f"{held}<script>'<{name}>'</script>"])
 
 
+def test_a_row_of_a_table_is_one_line_on_however_many_it_is_written() -> None:
+    rows = "".join(
+        f"<tr>\n  <th>{number}</th>\n  <td>\n    Ada\n  </td>\n  <td>{number * 7}</td>\n</tr>\n" for number in range(30)
+    )
+    code = "<tr>\n<td>1</td>\n<td><pre>if x:\n    y()</pre></td>\n</tr>"
+    lines = _text(f"<html><body><p>two\nlines<table>\n<tbody>\n{rows}{code}</tbody></table>after\nit</body></html>")
+
+    assert lines[1:4] == ["two", "lines", "0 | Ada | 0"]
+    assert lines[32:38] == ["29 | Ada | 203", "1", "if x:", "y()", "after", "it"]
+
+
 def test_a_long_page_says_how_far_it_was_read() -> None:
     page = "<html><body>" + "<p>some words in a row, and then some more of them</p>\n" * 90_000
 

@@ -57,6 +57,9 @@ _BLOCKS = frozenset(
     b" figure form br hr body".split()
 )
 _CELLS = frozenset({b"td", b"th"})
+_ENDS_A_ROW = frozenset({b"tr", b"table", b"pre"})
+"""What is written in lines, such as a listing of code in a cell, stays in lines."""
+
 _BLANK = re.compile(r"[ \t\r\f\v\xa0]+")
 _HEAD_SHARE = 0.85
 
@@ -81,10 +84,18 @@ class _Page:
     depth: int = 0
     """How many elements of that name are open."""
 
+    in_row: bool = False
+    """Whether a row of a table is open. It is one line, on however many its cells are written."""
+
     def add(self, text: bytes) -> None:
         """Add what a reader sees, unless it is in an element that nobody sees."""
         if not self.unseen:
-            self.parts.append(text)
+            self.parts.append(text.replace(b"\n", b" ") if self.in_row else text)
+
+    def break_line(self) -> None:
+        """Begin a new line, if the old one is seen."""
+        if not self.unseen:
+            self.parts.append(b"\n")
 
     def add_raw(self, name: bytes, text: bytes) -> None:
         """Add the content of an element that holds nothing but text."""
@@ -101,8 +112,10 @@ class _Page:
         elif not closes and name in (_BLOCKS if self.unseen == b"svg" else () if self.unseen else _UNSEEN):
             # No drawing contains a block, so a drawing that is still open was never closed.
             self.unseen, self.depth = (b"", 0) if self.unseen else (name, 1)
+        if name in _ENDS_A_ROW:
+            self.in_row = name == b"tr" and not closes
         if name in _BLOCKS:
-            self.add(b"\n")
+            self.break_line()
         elif name in _CELLS and not closes:
             self.add(b" | ")
 
