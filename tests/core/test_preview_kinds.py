@@ -305,6 +305,33 @@ def test_of_matches_with_lines_around_them_only_the_matches_are_shown_and_counte
     assert not any("before" in line or "behind" in line for line in shown)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"<table border='1'>\n{'<tr><td>1</td><td>Ada</td></tr>' * 400}\n</table>\n",
+        f"<h2>Steps</h2>{'<p>Restart <b>it</b>,<br>then <ac:link ac:name=2>look</ac:link>.' * 400}</p><p />",
+    ],
+)
+def test_the_body_of_a_page_is_shown_as_text(body: str) -> None:
+    assert _kind_of(body) == "html"
+
+
+@pytest.mark.parametrize(
+    ("begin", "line", "end"),
+    [
+        ('<p align="center">logo</p>\n\n# Title\n', "Some text, and more of it.\n", "<p>end</p>\n"),
+        ("<div>\n", '<app-row [item]="a" (click)="go()">words</app-row>\n', "</div>\n"),
+        ("<div>\n", '<row :item="a">words</row>\n', "</div>\n"),
+        ("<ul>\n", "<li>{{ name }}</li>\n", "</ul>\n"),
+        ("<p>", "Words without an end. ", ""),
+    ],
+)
+def test_markdown_and_templates_that_begin_with_an_element_are_not_the_body_of_a_page(
+    begin: str, line: str, end: str
+) -> None:
+    assert _kind_of(f"{begin}{line * 400}{end}") != "html"
+
+
 @pytest.mark.parametrize("stamp", ["[{:12.6f}]", "[Thu Jan  1 10:00:{:02.0f} 2026]"])
 def test_kernel_messages_are_a_log(stamp: str) -> None:
     lines = [f"{stamp.format(number * 0.066)} pci 0000:00:{number % 99:02}.0: found" for number in range(900)]

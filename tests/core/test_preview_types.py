@@ -88,7 +88,7 @@ DECLARED_WRONGLY = sorted(
 """Enough to try on every sample: two of each kind that has a structure."""
 
 ONLY_DECLARED = {
-    "text/html": ("<p>one</p>\n" * MANY, "html"),
+    "text/html": ("<b>one</b>\n" * MANY, "html"),
     "text/csv": ("name, note\n" + "".join(f"{n}, about {n}\n" for n in range(MANY)), "delimited"),
     "text/x-log": ("".join(f"step {n} done\n" for n in range(MANY)), "log"),
     "text/markdown": ("".join(f"2026-01-01 12:00:{n % 60:02} entry\n" for n in range(MANY)), "text"),

@@ -114,6 +114,14 @@ _PAGE = re.compile(
 """A comment may not contain ``-->``. Otherwise each further comment doubles the ways to match, and all are tried on a
 text that is not a page."""
 
+_ELEMENT = r"(?:body|div|p|table|ul|ol|h[1-6]|main|nav|span|pre|blockquote)"
+_BODY = re.compile(rf"\s*<{_ELEMENT}[\s>]", re.IGNORECASE)
+_END_OF_A_BODY = re.compile(rf"(?:</{_ELEMENT}>|<(?:hr|br|p) ?/?>)\s*$", re.IGNORECASE)
+"""The body of a page without the page, such as a table from pandas or the text of a wiki."""
+
+_NO_BODY = re.compile(r"\{[{%]|<[%?]|\s(?:[:@#*]|v-|\[)[\w.-]+\]?=\"|^#{1,6} |^```|\]\(", re.MULTILINE)
+"""In a template, the markup is what matters; and Markdown may begin with an element."""
+
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
 _STAMPED = re.compile(
@@ -255,7 +263,8 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         or (first == "{" and are_spread(content.text)),
         preview_json_in_words: opens_a_bracket and any(embedded_json(content.text)),
         preview_python: is_pair,
-        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head),
+        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head)
+        or _is_body(head, tail),
         preview_xml: last == ">" and _XML.match(head),
         preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
@@ -279,6 +288,10 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
 
 def _is_terminal(end: str) -> bool:
     return any(held in end and sign.search(end) for held, sign in _TERMINAL.items())
+
+
+def _is_body(head: str, tail: str) -> bool:
+    return bool(_BODY.match(head) and _END_OF_A_BODY.search(tail)) and not any(map(_NO_BODY.search, (head, tail)))
 
 
 def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
