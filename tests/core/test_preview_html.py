@@ -105,6 +105,16 @@ def test_a_row_of_a_table_is_one_line_on_however_many_it_is_written() -> None:
     assert lines[32:38] == ["29 | Ada | 203", "1", "if x:", "y()", "after", "it"]
 
 
+def test_what_a_preview_leaves_out_of_a_page_is_named() -> None:
+    rows = "".join(
+        f"<tr><td>Name{number}</td><td>role</td><td>a few words of no interest</td></tr>" for number in range(99)
+    )
+    shown = _shown(f"<html><body><table>{rows}</table></body></html>", 1_000)
+
+    assert "\nName3 | role | a few words of no interest\n" in shown
+    assert re.search(r"\n\[… more, in it: Name\d+( Name\d+){20,} …\]$", shown)
+
+
 def test_a_long_page_says_how_far_it_was_read() -> None:
     page = "<html><body>" + "<p>some words in a row, and then some more of them</p>\n" * 90_000
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.characters import unescaped
-from coatcheck.core.preview.names import ENOUGH, with_names
+from coatcheck.core.preview.names import ENOUGH, next_to_names, with_names
 from coatcheck.core.preview.source import shortened
 from coatcheck.core.preview.work import count_parts
 
@@ -129,12 +129,16 @@ def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str 
     lines = list(_lines(page))
     if not lines:
         return None
-    shown = _show(page, lines, budget, counter)
-    if shown is None:
-        return None
-    is_whole = _GAP not in shown
-    shown = with_names(shown, content.text, budget, counter)
-    return _with_markup(shown, content.text, budget, counter) if is_whole else shown
+
+    def fit(most: int) -> tuple[str | None, bool]:
+        shown = _show(page, lines, most, counter)
+        return shown, shown is not None and _GAP not in shown
+
+    text = "\n".join(lines)
+    shown = next_to_names(fit, text, budget, counter, may_fit=not counter.exceeds(text, budget), or_alone=True)
+    if shown is None or _GAP in shown:
+        return shown
+    return _with_markup(with_names(shown, content.text, budget, counter), content.text, budget, counter)
 
 
 def _with_markup(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
