@@ -45,6 +45,24 @@ def test_the_letter_of_an_escape_is_not_part_of_a_name(text: str) -> None:
     assert {re.sub(r"\d+", "", name) for name in names if not name.isdecimal()} <= {"user_", "table_"}
 
 
+def test_the_keys_of_a_manifest_are_names() -> None:
+    keys = ["canIpForward", "minCpuPlatform", "templateRef"]
+    items = "".join(f"{key}:\n  type: string\n  text: |-\n    words of no interest\n" for key in keys)
+    words = [
+        f"{chr(97 + number % 26) * 3}{chr(97 + number // 26) * 2}: words of no interest\n" for number in range(400)
+    ]
+    text = f"{''.join(words[:200])}{items}{''.join(words[200:])}"
+    shown = checked_preview(Previewed.of(text), 250)
+
+    assert f", in them: {' '.join(keys)} …]" in shown
+
+
+def test_the_letter_of_an_escape_before_a_key_is_not_part_of_a_name() -> None:
+    text = "\n".join(f"words {'of no interest ' * 9}\\nName: x\\tPlace: y" for _ in range(90))
+
+    assert not re.search(r"\bin (?:them|it): .*\b[nt](?:Name|Place)\b", checked_preview(Previewed.of(text), 250))
+
+
 def test_characters_that_are_written_as_escapes_are_not_names() -> None:
     records = [{"id": f"p{number * 7919 % 99_991}", "city": f"{CITIES[number % 3]} {number}"} for number in range(400)]
 

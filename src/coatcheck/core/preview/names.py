@@ -60,11 +60,13 @@ _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
 """A figure with a comma for each thousand. Any other comma separates two terms."""
 
 _NAMES = re.compile(
-    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
+    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|[a-z]{2,}[A-Z]\w*(?=:$)"
+    r"|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
     re.ASCII,
 )
-"""What each line begins with: an identifier, a path or a capitalised word; or a figure that is the whole line; or
-nothing. There is only one way to reach the first sign that words do not have, so this takes linear time."""
+"""What each line begins with: an identifier, a path, a capitalised word or a key such as ``minReplicas:``; or a figure
+that is the whole line; or nothing. One letter before a capital may be what is left of an escape. There is only one way
+to reach the first sign that words do not have, so this takes linear time."""
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORECASE)
 """A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
