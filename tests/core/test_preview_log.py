@@ -260,3 +260,35 @@ def test_what_has_the_level_of_an_error_itself_comes_before_names_of_classes() -
 
     assert shown.startswith("[17 ERROR lines]\n")
     assert "\n[ERROR] no room\n" in shown
+
+
+@pytest.mark.parametrize(
+    "frame", ["\tat org.example.Step{}.run(Step.java:{})", "   at Example.Step{}.Run() in Step.cs:line {}"]
+)
+def test_the_exceptions_of_a_program_are_shown_between_the_frames_of_their_stacks(frame: str) -> None:
+    def stack(what: str) -> list[str]:
+        return [what, *(frame.format(chr(97 + number % 26), number) for number in range(60))]
+
+    thrown = ["example.TaskException: task 7", "Caused by: example.DiskException: no room"]
+    shown = _shown([*stack(thrown[0]), *stack(thrown[1]), *stack("example.LastException: startup failed")], 250)
+
+    assert all(f"\n{line}\n" in shown for line in (*thrown, "example.LastException: startup failed"))
+
+
+def test_each_failed_test_of_jest_is_shown() -> None:
+    names = [f"{chr(97 + number % 26) * 3}{chr(97 + number // 26)}" for number in range(200)]
+    tests = [f"    {'✕' if name in {'ddda', 'pppd'} else '✓'} adds {name} to the cart" for name in names]
+    more = [f"  at Object.{name} (cart.test.js:{number}:9)" for number, name in enumerate(names)]
+    failed = [f"  ● cart: {number} failed: expected 18\n" for number in range(40)]
+    shown = _shown(
+        ["FAIL src/cart.test.js", "  cart", *tests, *failed, *more, "Tests:       42 failed, 200 total"], 250
+    )
+
+    assert "    ✕ adds ddda to the cart\n" in shown
+    assert "    ✕ adds pppd to the cart\n" in shown
+
+
+def test_a_dump_of_threads_is_no_log_of_errors() -> None:
+    threads = [f'"worker-{n}" prio=5 waiting\n\tat org.example.Step.run(Step.java:{n})\n' for n in range(90)]
+
+    assert "ERROR" not in _shown(threads, 250)

@@ -133,8 +133,12 @@ _TERMINAL = {
     "\x1b[": re.compile(r"\x1b\[[0-9;]*[mK]"),
     "\r": re.compile(r"[^\n\r]\r[^\n\r]"),
     "Traceback (": re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE),
+    "\n\tat ": re.compile(r"(?:Exception|Error)\b[^\n]*\n\tat [\w.$/<>]+\("),
+    "\n   at ": re.compile(r"(?:Exception|Error)\b[^\n]*\n   at [\w.`<>+\[\]]+\("),
+    "✕ ": re.compile(r"^\s*✕ \w", re.MULTILINE),
 }
-"""Each pattern under a literal that its match contains: a search for the literal takes a hundredth of the time."""
+"""What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest. Each
+pattern is under a literal that its match contains: a search for the literal takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
