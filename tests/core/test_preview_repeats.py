@@ -50,6 +50,16 @@ def test_a_line_unlike_all_others_is_shown_wherever_it_is(place: int) -> None:
     assert shown[at + 1].startswith(f"[… lines {place + 2:,}-")
 
 
+def test_totals_at_the_end_are_shown_before_one_line_of_each_of_many_groups() -> None:
+    rules = [f"{chr(97 + number % 26) * 3}-{chr(97 + number // 26) * 3}" for number in range(90)]
+    found = [f"  {at}:{at % 7} error in a line that breaks the rule {rule}" for rule in rules for at in range(9)]
+    shown = _shown([*found, "", "✖ 810 problems in all", "  90 of them can be mended", "", ""])
+
+    assert shown[0].startswith("[lines alike but for their numbers: 9 like line 1, ")
+    assert "✖ 810 problems in all" in shown
+    assert "  90 of them can be mended" in shown
+
+
 @pytest.mark.parametrize("place", [30, 33_333, 89_990])
 def test_a_line_unlike_all_others_in_8_mb_is_shown(place: int) -> None:
     lines = [f"{line}, and so on and on and on for a while until all is done" for line in _chunks(90_000)]

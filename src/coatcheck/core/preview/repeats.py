@@ -40,6 +40,9 @@ _RARE = 0.1
 _MAX_NAMED = 4
 """How many groups the heading names: those with the most lines."""
 
+_LAST_LINES = 3
+"""Totals come at the end."""
+
 _MAX_GROUPS = 20_000
 """With more groups of lines than this, a text is not treated as repetitive."""
 
@@ -84,6 +87,8 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
         return None
     raw = lines_of(content)
     most = _most(alike)
+    last = islice((number for number in reversed(raw) if raw[number].strip()), _LAST_LINES)
+    closing = [one for one in last if found.groups[_keys([raw[one]])[0]].count < _MIN_ALIKE] or [content.lines]
     heading = _heading(alike, most)
     cost = counter.count(heading)
 
@@ -91,7 +96,7 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
         return plain(firsts[number][0] if number in firsts else raw[number])
 
     def lines_within(budget: int) -> str:
-        wanted = chain([1, content.lines], most, alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
+        wanted = chain([1, *closing], most, alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
         chosen = pick(wanted, line, content.lines, budget - cost, counter)
         return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else ""
 
