@@ -93,3 +93,21 @@ def test_no_member_is_left_out_silently_between_the_first_ones_and_the_names_of_
         shown = _shown(value, budget)
         if re.search(r"^last: ", shown, re.MULTILINE) and f"[… of {len(value)} keys]" not in shown:
             assert re.findall(r"^\w+(?=: )", shown, re.MULTILINE) == [*value]
+
+
+def test_a_long_map_leaves_room_to_open_the_members_after_it() -> None:
+    times = {f"{n // 50}.{n % 50}.0": f"2026-01-{n % 28 + 1:02}T00:37:52.468000+00:00" for n in range(290)}
+    after = {"dependencies": {f"part{n}": f"^{n}.2.0" for n in range(9)}, "engines": {"node": ">= 18"}}
+    shown = _shown({"name": "express", "time": times, "license": "MIT", **after})
+
+    assert "part8: ^8.2.0" in shown
+    assert "engines: {node: >= 18}" in shown
+    assert re.search(r"time: object with 290 keys\n( {2}\"\d+\.\d+\.0\": 2026-.*\n){8,}", shown)
+
+
+def test_each_field_of_a_long_record_is_shown_before_what_is_in_another() -> None:
+    fields = {f"field_{n}": n if n % 2 else f"value {n}" for n in range(40)}
+    parts = {f"part_{n}": {"state": "open", "held": {"a": n, "b": "words of no interest"}} for n in range(9)}
+    shown = _shown({"order": fields, **parts}, 520)
+
+    assert all(f"field_{n}: " in shown for n in range(40))

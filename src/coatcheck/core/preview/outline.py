@@ -43,6 +43,10 @@ _RANK_OF_A_CUT = 3.0
 """Compared with the place of an item in its list, which ranks by its logarithm: 1 for the second, 2 for the fourth."""
 
 _RANK_OF_A_NAME = 1.0
+_KEYS_OF_A_MAP, _FIRST_OF_A_MAP = 24, 8
+"""After the first members of a map from ids to values, the others rank as those of a list do, so that a long map does
+not take the room of all that comes after it."""
+
 _ONE_LINE = 300
 """Characters of a container that is written on one line."""
 
@@ -337,6 +341,11 @@ def _hides_most(rows: Rows, budget: int) -> bool:
     )
 
 
+def _is_map(value: dict[str, JsonValue]) -> bool:
+    """Return whether an object has many members, the first ones all of one type, unlike a record."""
+    return len(value) >= _KEYS_OF_A_MAP and len({type(one) for one in islice(value.values(), _KEYS_OF_A_MAP)}) == 1
+
+
 class _Part:
     """A part of the value: a scalar, a container, or a row of a table. There are hundreds in one preview."""
 
@@ -439,7 +448,9 @@ class _Container(_Part):
         if self._rows is not None:
             yield from self._rows.follow(rank)
         elif isinstance(self._value, dict):
-            yield from ((rank, part, _STUB) for part in self._parts.values())
+            first = _FIRST_OF_A_MAP if self._depth and _is_map(self._value) else len(self._value)
+            for place, part in enumerate(self._parts.values(), 1):
+                yield rank + log2(max(1, place / first)), part, _STUB
         else:
             for place, part in enumerate(self._parts.values(), 1):
                 is_scalar = isinstance(part, _Scalar)
