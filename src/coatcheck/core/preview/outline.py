@@ -448,9 +448,10 @@ class _Container(_Part):
         if self._rows is not None:
             yield from self._rows.follow(rank)
         elif isinstance(self._value, dict):
-            first = _FIRST_OF_A_MAP if self._depth and _is_map(self._value) else len(self._value)
+            is_long = self._depth and _is_map(self._value)
             for place, part in enumerate(self._parts.values(), 1):
-                yield rank + log2(max(1, place / first)), part, _STUB
+                further = log2(place / _FIRST_OF_A_MAP) if is_long and place > _FIRST_OF_A_MAP else 0.0
+                yield rank + further, part, _STUB
         else:
             for place, part in enumerate(self._parts.values(), 1):
                 is_scalar = isinstance(part, _Scalar)
