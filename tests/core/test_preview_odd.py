@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock
+from coatcheck import Always, ByteCounter, InMemoryStorage, Offloader, TextBlock, TiktokenCounter
 from coatcheck.core.preview import LARGE_CHARACTERS, Previewed, log, preview, search_for_odd
+from coatcheck.core.preview.table import Records, Rows, gap_of_list, table
 from tests.core.previewing import checked_preview
 
 if TYPE_CHECKING:
@@ -210,3 +211,16 @@ def test_fields_with_many_values_have_no_odd_ones() -> None:
     assert _shown(json.dumps([{"id": n, "name": f"name {n}"} for n in range(1_000)])).startswith(
         "list of 1,000 objects, one a line: id|name\n"
     )
+
+
+def test_rows_get_the_room_that_gaps_around_odd_records_without_a_row_do_not_need() -> None:
+    counter, odd = TiktokenCounter(), range(20, 600, 40)
+    wide = {n: {f"column {k}": f"a value {n * k}" for k in range(10)} for n in range(600)}
+    records = Records(what="list of 600 objects", items=wide, total=600, gap=gap_of_list, odd=odd)
+    rows = Rows.of(records, counter)
+    assert rows is not None
+
+    lines = table(rows, 500, counter)
+
+    assert lines is not None
+    assert 400 < counter.count("\n".join(lines)) <= 500

@@ -59,6 +59,9 @@ _NAMING_COLUMNS = 8
 _CHARACTERS_OF_A_TOKEN = 8
 """At most, of names, so that most of what cannot fit is not counted."""
 
+_LINE_END_AND_DIGITS = 2
+"""Tokens that a gap takes more than one that begins at the first record."""
+
 _SHARE_OF_NAMES = 0.5
 """The share of the room for rows that names may take. If it is enough to name all records, those without a row are
 named."""
@@ -285,10 +288,13 @@ def _filled(
     header = shown.header(longest)
     total = shown.records.total
     room = budget - counter.count(header) - 1
-    apart = 1 + len(shown.records.odd) + len(shown.records.as_they_are)
-    gaps = (counter.count(next(with_gaps({}, total, shown.records.gap))) + 1) * apart
+    of_a_gap = counter.count(next(with_gaps({}, total, shown.records.gap))) + _LINE_END_AND_DIGITS
     column, names, costs = _named(*named, room, counter)
-    lines = dict(shown.records.as_they_are)
+    lines: dict[int, str] = {}
+    gaps = 1
+    for position, line in shown.records.as_they_are.items():
+        gaps += _new_gaps(position, lines, total)
+        lines[position] = line
     left = room - sum(costs.values()) - sum(counter.count(f"{line}\n") for line in lines.values())
     for position in shown.positions:
         spend(counter, _UNITS_OF_A_CELL * len(shown.columns) * len(shown.cells[position]))
@@ -297,12 +303,18 @@ def _filled(
         if len(line) > budget * 40:
             break
         cost = counter.count(line) + 1 - costs.get(position, 0)
-        if cost > left - (gaps if len(lines) + 1 < total else 0):
+        gaps += _new_gaps(position, lines, total)
+        if cost > left - gaps * of_a_gap:
             break
         lines[position] = line
         left -= cost
     made = [header, *with_gaps(lines, total, shown.records.gap, name=column, names=names)]
     return bool(names) or len(lines) == total, len(lines) - len(shown.records.as_they_are), made
+
+
+def _new_gaps(position: int, lines: Mapping[int, str], total: int) -> int:
+    """Return how many gaps there are more once this position is shown: one, none, or one less."""
+    return sum(0 <= next_to < total and next_to not in lines for next_to in (position - 1, position + 1)) - 1
 
 
 def _named(
