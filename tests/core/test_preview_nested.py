@@ -111,3 +111,11 @@ def test_each_field_of_a_long_record_is_shown_before_what_is_in_another() -> Non
     shown = _shown({"order": fields, **parts}, 520)
 
     assert all(f"field_{n}: " in shown for n in range(40))
+
+
+def test_a_text_in_lines_is_shown_by_its_first_as_in_a_notebook() -> None:
+    cells = [{"cell_type": "code", "source": [f"# Step {n}\n", *["run(n)\n"] * 40, "done()"]} for n in range(60)]
+    shown = _shown({"cells": cells, "nbformat": 4}, 300)
+
+    assert "\n  [42 lines: # Step 0]" in shown
+    assert "\n  [42 lines: # Step 59]" in shown

@@ -39,6 +39,9 @@ class Verbatim(str):
     __slots__ = ()
 
 
+_FIRST_LINE = 60
+"""Characters of the first line of a text in lines."""
+
 _WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
 
 
@@ -72,9 +75,12 @@ def scalar(value: JsonValue, longest: int) -> str:
 
 
 def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
-    """Return a container by its size: ``[12 objects]``, ``{3 keys}``."""
+    """Return a container by its size: ``[12 objects]``, ``{3 keys}``, ``[9 lines: "# Results"]``."""
     if isinstance(value, dict):
         return "{" + count_of(len(value), "key") + "}"
+    first = value[0] if value else None
+    if isinstance(first, str) and first.endswith("\n"):  # a text in lines, as notebooks have it
+        return f"[{count_of(len(value), 'line')}: {scalar(first[:-1], _FIRST_LINE)}]"
     noun = "object" if set(map(type, value)) == {dict} else "item"
     return f"[{count_of(len(value), noun)}]"
 
