@@ -245,3 +245,7 @@ def test_many_small_members_are_measured_together(
     assert json.loads(stored(text, options)) == rows
     assert len(written) < 2_000, "two looks at each few of them"
     assert sum(map(len, written)) < 12 * len(json.dumps(rows))
+
+
+def test_a_text_of_line_ends_leaves_in_linear_time(options: Options) -> None:
+    assert answered({"data": "\n" * 200_000 + "!"}, options)["data"].startswith(OPENING)

@@ -71,7 +71,7 @@ _NOT_TEXT = frozenset({"base64", "blob", "image_data"})
 _DATA = _NOT_TEXT | {"data"}
 _MEDIA_TYPE = re.compile(r"(?:audio|image|video)(?:/.*)?|(?:application/)?pdf")
 _SAYING = frozenset({"type", "mimeType", "media_type"})
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*=*\s*")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\-\r\n]*(?:[=\t ][=\s]*)?")
 _ADDRESSES = frozenset({"image_url", "uri", "url"})
 _DATA_URL = re.compile(r"data:[^,]{,200};base64,")
 _PLAIN = frozenset({bool, float, int, type(None)})
