@@ -395,6 +395,7 @@ def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -
     assert words in said
     assert pointed_at.startswith(place)
     assert "\nLook at " not in pointed_at
+    assert ("say why in lacks, under " in pointed_at) == bool(BY_NAME[name].needs)
 
 
 class SettlesOnTheLoop(ToyHarness):

@@ -19,6 +19,7 @@ import pytest
 
 from coatcheck.storage.file import FileStorage
 from coatcheck.storage.memory import InMemoryStorage
+from coatcheck.testing.places import naming_needs
 from coatcheck.testing.scenario import CAPABILITIES
 from coatcheck.testing.scenarios import SCENARIOS
 from coatcheck.testing.suite import Contract
@@ -79,7 +80,8 @@ class AdapterContract(Contract):
         A message without a place is not about the adapter: the harness, the scenario or the core is wrong.
         """
         path, storage = delivery.split(", ")
-        Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()
+        with naming_needs(scenario):
+            Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()
 
     def test_what_cannot_be_expressed_has_a_reason(self) -> None:
         """Each name in ``cannot`` is that of a scenario, and has a reason.

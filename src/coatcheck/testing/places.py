@@ -25,6 +25,7 @@ __all__ = (
     "RETRIEVAL",
     "SHARING",
     "TOOLS",
+    "naming_needs",
     "place_of_answers",
     "place_of_error",
     "place_of_references",
@@ -130,6 +131,18 @@ def pointing_at(place: str | None) -> Iterator[None]:
     except AssertionError as error:
         if place is not None and _LOOK not in words_of(error):
             error.args = (f"{words_of(error)}{_LOOK}{place}.",)
+        raise
+
+
+@contextmanager
+def naming_needs(scenario: Scenario) -> Iterator[None]:
+    """Let an ``AssertionError`` that ends with a place also name what a framework may not have, if it is about that."""
+    try:
+        yield
+    except AssertionError as error:
+        if scenario.needs and _LOOK in words_of(error):
+            needs = " or ".join(f'"{capability}"' for capability in sorted(scenario.needs))
+            error.args = (f"{words_of(error)} If the framework does not have this, say why in lacks, under {needs}.",)
         raise
 
 
