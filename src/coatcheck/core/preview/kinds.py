@@ -258,6 +258,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     # An envelope: a quote opens, and after it comes a bracket or something escaped.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
+    is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
     opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
     may_be: dict[PreviewFunction, object] = {
         preview_command_output: first == "<" and output_in(content.text),
@@ -267,8 +268,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         or (first == "{" and are_spread(content.text)),
         preview_json_in_words: opens_a_bracket and any(embedded_json(content.text)),
         preview_python: is_pair,
-        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head)
-        or _is_body(head, tail),
+        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head) or is_body,
         preview_xml: last == ">" and _XML.match(head),
         preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
@@ -292,10 +292,6 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
 
 def _is_terminal(end: str) -> bool:
     return any(held in end and sign.search(end) for held, sign in _TERMINAL.items())
-
-
-def _is_body(head: str, tail: str) -> bool:
-    return bool(_BODY.match(head) and _END_OF_A_BODY.search(tail)) and not any(map(_NO_BODY.search, (head, tail)))
 
 
 def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
