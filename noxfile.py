@@ -388,8 +388,9 @@ def durable(session: nox.Session) -> None:
 
 @nox.session
 def deployed(session: nox.Session) -> None:
-    """Run agents in the servers of LangGraph, Google ADK, Haystack and Bedrock AgentCore."""
-    session.install("-e.[google-adk,haystack,langgraph,strands]", *groups("test", "test-deployed"))
+    """Run agents in the servers of LangGraph, Google ADK, Haystack and Bedrock AgentCore, and behind AG-UI."""
+    frameworks = "agent-framework,google-adk,haystack,langgraph,pydantic-ai,strands"
+    session.install(f"-e.[{frameworks}]", *groups("test", "test-deployed"))
     session.run("python", "-m", "pytest", "tests/deployed", *session.posargs, env=OFFLINE)
 
 

@@ -20,7 +20,17 @@ if TYPE_CHECKING:
 
     from coatcheck.testing import ModelCall, Received
 
-__all__ = ("ANSWER", "AdkServer", "AgentCore", "Hayhooks", "Host", "LangGraphServer", "Model")
+__all__ = (
+    "ANSWER",
+    "AdkServer",
+    "AgentCore",
+    "AgentFramework",
+    "Hayhooks",
+    "Host",
+    "LangGraphServer",
+    "Model",
+    "PydanticAi",
+)
 
 AGENTS = Path(__file__).with_name("agents")
 ANSWER = "the last word of the model"
@@ -185,6 +195,40 @@ class AgentCore(Host):
         """Invoke the agent."""
         named: dict[str, Any] = {"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": session}
         return self.post("/invocations", {"prompt": "?", "agent": agent}, **named)
+
+
+class AgUi(Host):
+    """A web application that speaks AG-UI with user interfaces."""
+
+    program: ClassVar[str]
+
+    @classmethod
+    def command(cls, port: int, folder: Path) -> list[str]:
+        """Return the command that starts the server."""
+        del folder
+        return [sys.executable, str(AGENTS / cls.program), str(port)]
+
+    def ask(self, session: str, *, agent: str) -> str:
+        """Run the agent, which streams."""
+        return self.stream(session, agent=agent)
+
+    def stream(self, session: str, *, agent: str) -> str:
+        """Run the agent."""
+        message = {"id": "1", "role": "user", "content": "?"}
+        names = {"threadId": session, "runId": "1", "state": {}, "tools": [], "context": [], "forwardedProps": {}}
+        return self.post("/", {**names, "messages": [message], "agent": agent}, Accept="text/event-stream")
+
+
+class PydanticAi(AgUi):
+    """Pydantic AI behind AG-UI."""
+
+    program = "pydantic_ai_app.py"
+
+
+class AgentFramework(AgUi):
+    """The Microsoft Agent Framework behind AG-UI."""
+
+    program = "agent_framework_app.py"
 
 
 def _program(name: str) -> str:

@@ -16,7 +16,7 @@ from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing import ModelCall
 from coatcheck.testing.scripting import shown_references
 from tests.adapters.scripts import MIDDLE, Script, call, reading
-from tests.deployed.hosts import ANSWER, AdkServer, AgentCore, Hayhooks, LangGraphServer
+from tests.deployed.hosts import ANSWER, AdkServer, AgentCore, AgentFramework, Hayhooks, LangGraphServer, PydanticAi
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,3 +123,11 @@ class TestHayhooks(HostContract):
 
 class TestTheRuntimeOfAgentCore(HostContract):
     runs = AgentCore
+
+
+class TestPydanticAiBehindAgUi(HostContract):
+    runs = PydanticAi
+
+
+class TestTheAgentFrameworkBehindAgUi(HostContract):
+    runs = AgentFramework
