@@ -473,3 +473,12 @@ def test_a_byte_order_mark_hides_no_json(before: str) -> None:
     rows = [{"id": number, "name": f"name {number}"} for number in range(500)]
 
     assert checked_preview(Previewed.of(before + json.dumps(rows)), 200).startswith("list of 500 objects")
+
+
+@pytest.mark.parametrize(("file", "place"), [("src/(app)/part_{}.ts", "({},5)"), ("C:\\app\\Part{}.cs", "({})")])
+def test_errors_of_the_compilers_of_typescript_and_net_are_shown_by_file(file: str, place: str) -> None:
+    errors = "".join(f"{file.format(n % 9)}{place.format(n)}: error X1: no such name 'n{n}'.\n" for n in range(900))
+    shown = checked_preview(Previewed.of(errors), 500)
+
+    assert re.match(r"9 files, \d+ of 900 matches shown, the rest is not:\n", shown)
+    assert all(f"\n{file.format(part)} (100)\n" in shown for part in range(9))

@@ -19,7 +19,10 @@ __all__ = ("are_matches", "preview_matches")
 
 _TIME = r"(?<=\d\d:)\d\d:\d\d(?!\d)"
 _DRIVE = r"(?:[A-Za-z]:[\\/])?"
-_MATCH = re.compile(rf"({_DRIVE}[^\s:](?=[^:\n]*[./\\])[^:\n]*|[A-Za-z][\w-]*):(?!{_TIME})(\d+):(.*)", re.DOTALL)
+_PLACE = rf":(?!{_TIME})(\d+)|\((\d+(?:,\d+)?)\)(?=: ?(?:fatal )?(?:error|warning) )"
+"""``:12``, or ``(12,5)`` as the compilers of TypeScript and .NET write it, before what they found."""
+
+_MATCH = re.compile(rf"({_DRIVE}[^\s:](?=[^:\n]*[./\\])[^:\n]*|[A-Za-z][\w-]*)(?:{_PLACE}):(.*)", re.DOTALL)
 """A path has a dot or a slash, which a lookahead finds, so that a long line without a colon is read in linear time. A
 path without one is a name such as ``Makefile``. The minutes of a time are not the number of a line."""
 
@@ -54,7 +57,7 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
             break
         last = number
         if found:
-            files.setdefault(found[1], []).append(f"  {found[2]}:{shortened(found[3])}")
+            files.setdefault(found[1], []).append(f"  {found[2] or found[3]}:{shortened(found[4])}")
         else:
             around += 1
     closing = _closing(lines, last, content.lines)
