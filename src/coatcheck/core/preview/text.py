@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_text",)
 
-HEAD_SHARE = 0.5
-"""The share of the budget that the head gets. Nobody knows which end holds the answer: the head says what ran, the tail
-how it ended."""
+_FOR_A_BEGINNING, _FOR_AN_END = 120, 72
+"""Tokens. Head and tail get the same room, as nobody knows which end holds the answer: the head says what ran, the tail
+how it ended. If half of the room is too little for a beginning, such as the first commit of a log with its subject, the
+head gets more, as long as the tail keeps a few lines. Found like ``_SHARE_OF_NAMES``."""
 
 _NUMBERED = re.compile(r"\s*(\d{1,9})[:|\t]")
 _NUMBERED_LINES, _IN_ORDER = 0.5, 0.8
@@ -125,9 +126,10 @@ def _cut(
     The number of a line is not a name, so if lines have numbers, the names are looked for again.
     """
     text = content.text
-    for_head = int((room - for_names) * (1 if numbered else HEAD_SHARE))
+    for_ends = room - for_names
+    for_head = for_ends if numbered else max(for_ends // 2, min(_FOR_A_BEGINNING, for_ends - _FOR_AN_END))
     head = _end_at_a_line(counter.head(text, for_head))
-    tail = _start_at_a_line(counter.tail(text, room - for_names - for_head))
+    tail = _start_at_a_line(counter.tail(text, for_ends - for_head))
     start, end = len(head), max(len(text) - len(tail), len(head))
     shown = f"{head}\n{tail}"
     if among is not None and not numbered:
