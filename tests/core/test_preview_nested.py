@@ -119,3 +119,13 @@ def test_a_text_in_lines_is_shown_by_its_first_as_in_a_notebook() -> None:
 
     assert "\n  [42 lines: # Step 0]" in shown
     assert "\n  [42 lines: # Step 59]" in shown
+
+
+@pytest.mark.parametrize(
+    "items", [["one\n", "two\nand three\n"], ["one\ntwo\n", "three"], ["one\n", 2], ["one\n", {"two": 3}]]
+)
+def test_items_are_not_called_lines_if_one_is_none(items: list[object]) -> None:
+    shown = _shown({"found": [{"held": items * 40, "id": n} for n in range(60)]}, 300)
+
+    assert "[80 items]" in shown
+    assert "80 lines" not in shown

@@ -79,10 +79,14 @@ def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     if isinstance(value, dict):
         return "{" + count_of(len(value), "key") + "}"
     first = value[0] if value else None
-    if isinstance(first, str) and first.endswith("\n"):  # a text in lines, as notebooks have it
+    if isinstance(first, str) and first.endswith("\n") and all(map(_is_line, value)):  # as notebooks have a text
         return f"[{count_of(len(value), 'line')}: {scalar(first[:-1], _FIRST_LINE)}]"
     noun = "object" if set(map(type, value)) == {dict} else "item"
     return f"[{count_of(len(value), noun)}]"
+
+
+def _is_line(value: JsonValue) -> bool:
+    return isinstance(value, str) and "\n" not in value[:-1]
 
 
 def brief(value: JsonValue, longest: int) -> str:
