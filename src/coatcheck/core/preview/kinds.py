@@ -119,8 +119,13 @@ _BODY = re.compile(rf"\s*<{_ELEMENT}[\s>]", re.IGNORECASE)
 _END_OF_A_BODY = re.compile(rf"(?:</{_ELEMENT}>|<(?:hr|br|p) ?/?>)\s*$", re.IGNORECASE)
 """The body of a page without the page, such as a table from pandas or the text of a wiki."""
 
-_NO_BODY = re.compile(r"\{[{%]|<[%?]|\s(?:[:@#*]|v-|\[)[\w.-]+\]?=\"|^#{1,6} |^```|\]\(", re.MULTILINE)
-"""In a template, the markup is what matters; and Markdown may begin with an element."""
+_NO_BODY = re.compile(
+    r"\{[{%#]|<[%?]|\s(?:[:@#*(\[]|ng-|th:|v-|x-)[\w.-]+[\])]?=\"|<\w[^<>]*\s[\w:.|-]+=\{"  # a template
+    r"|^#{1,6} |^```|\]\("  # Markdown
+    r"|\A\s*(?i:<table\b[^>]*>\s*<(?!!--|(?:caption|col|colgroup|tbody|td|tfoot|th|thead|tr)\b))",  # XML
+    re.MULTILINE,
+)
+"""In a template and in XML, the markup is what matters; and Markdown may begin with an element."""
 
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
