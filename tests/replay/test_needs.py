@@ -91,3 +91,11 @@ def test_a_ruler_is_read_in_linear_time_and_hides_nothing_next_to_it() -> None:
 
     assert needs == {0: (Need("A-1001", 1),)}
     assert time.process_time() - started < 2
+
+
+def test_a_table_of_contents_is_read_in_linear_time() -> None:
+    started = time.process_time()
+    needs = find_needs([returned("order A-1001"), said(f"{'.' * 190} 3\n" * 500 + "A-1001")])
+
+    assert needs == {0: (Need("A-1001", 1),)}
+    assert time.process_time() - started < 2

@@ -28,13 +28,15 @@ _MIN_CHARACTERS = 3
 _MAX_CHARACTERS = 80
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
-_IDENTIFIER = r"[A-Za-z_./~][\w./~@:+-]*[\d_./@:-][\w./~@:+-]*\w"
+_IDENTIFIER = r"[A-Za-z_./~](?:[^\W\d_]|[~+])*[\d_./@:-][\w./~@:+-]*\w"
+"""There is only one way to reach the first sign that words do not have; else this would take cubic time."""
+
 _NAME = r"[A-Z]\w*[^\W\d_]"
 _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
 """Begins and ends with a letter or digit: what is between two quoted strings does not."""
 
 _TOO_LONG = re.compile(r"[\w./~@:+-]{200,}")
-"""No span: a ruler such as ``......``, or encoded data. ``_SPAN`` would take cubic time for it."""
+"""No span: a ruler such as ``......``, or encoded data. ``_SPAN`` would take quadratic time for it."""
 
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
 
