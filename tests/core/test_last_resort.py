@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -318,11 +319,37 @@ def test_an_object_that_cannot_be_looked_at_does_not_keep_the_rest_whole(way: st
     assert settle(offloader_on(), [unbound], way) is None
 
 
-def test_a_block_that_contains_itself_and_is_too_large_is_cut() -> None:
+class Shy:
+    def __repr__(self) -> str:
+        message = "not here"
+        raise RuntimeError(message)
+
+
+def _circle() -> list[object]:
     circle: list[object] = ["q" * LIMIT]
     circle.append(circle)
+    return circle
 
-    outcome = settle(offloader_on(), [OpaqueBlock(circle)], "sync")
+
+@WAYS
+@pytest.mark.parametrize(
+    "held",
+    [_circle(), {date(2026, 1, 1): "q" * LIMIT}, {"by": Shy(), "q": "q" * LIMIT}],
+    ids=["itself", "keys that are no text", "an object without a text"],
+)
+def test_a_large_block_that_is_no_json_is_stored_and_so_is_the_text_next_to_it(way: str, held: object) -> None:
+    offloader = offloader_on()
+    outcome = settle(offloader, [TextBlock(HUGE), OpaqueBlock(held)], way)
+
+    assert isinstance(outcome, Offloaded)
+    stored = offloader.load(outcome.references[0], scope="mine").text
+    assert stored is not None
+    assert stored.startswith(HUGE)
+    assert "q" * LIMIT in stored
+
+
+def test_a_large_block_that_cannot_be_written_is_cut() -> None:
+    outcome = settle(offloader_on(), [OpaqueBlock({(1, 2): [Shy(), "q" * LIMIT]})], "sync")
 
     assert isinstance(outcome, Truncated)
     assert "bytes is not shown]" in text_of(outcome)

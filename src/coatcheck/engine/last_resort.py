@@ -275,11 +275,17 @@ def _held_by(block: Block) -> object:
 
 
 def _as_json(block: Block) -> str:
-    return json.dumps(_held_by(block), ensure_ascii=False, default=_as_json_value)
+    held = _held_by(block)
+    try:
+        return json.dumps(held, ensure_ascii=False, default=_as_json_value)
+    except (TypeError, ValueError):  # a key that JSON cannot have, or something that holds itself
+        return repr(held)
 
 
 def _as_json_value(value: object) -> object:
-    return _fields_of(value) or repr(bytes(value) if isinstance(value, memoryview) else value)
+    with suppress(Exception):
+        return _fields_of(value) or repr(bytes(value) if isinstance(value, memoryview) else value)
+    return object.__repr__(value)
 
 
 def _has_more(texts: Sequence[str], limit: int) -> bool:
