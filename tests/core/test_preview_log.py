@@ -288,6 +288,14 @@ def test_each_failed_test_of_jest_is_shown() -> None:
     assert "    ✕ adds pppd to the cart\n" in shown
 
 
+def test_a_page_with_crosses_in_it_is_no_log_of_failed_tests() -> None:
+    features = [f"{'✓' if number % 3 else '✕'} Feature {chr(97 + number % 26) * 3}, in words" for number in range(90)]
+    shown = _shown(["✕ Close", "Prices", *features, "Ask sales@example.com", *features[::-1]], 250)
+
+    assert "ERROR" not in shown
+    assert "sales@example.com" in shown
+
+
 def test_a_dump_of_threads_is_no_log_of_errors() -> None:
     threads = [f'"worker-{n}" prio=5 waiting\n\tat org.example.Step.run(Step.java:{n})\n' for n in range(90)]
 

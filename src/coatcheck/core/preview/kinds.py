@@ -140,10 +140,12 @@ _TERMINAL = {
     "Traceback (": re.compile(r"^Traceback \(most recent call last\):$", re.MULTILINE),
     "\n\tat ": re.compile(r"(?:Exception|Error)\b[^\n]*\n\tat [\w.$/<>]+\("),
     "\n   at ": re.compile(r"(?:Exception|Error)\b[^\n]*\n   at [\w.`<>+\[\]]+\("),
-    "✕ ": re.compile(r"^\s*✕ \w", re.MULTILINE),
+    "FAIL ": re.compile(r"^FAIL \S+\.[cm]?[jt]sx?\b", re.MULTILINE),
+    "Tests: ": re.compile(r"^Tests: +\d+ failed, ", re.MULTILINE),
 }
-"""What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest. Each
-pattern is under a literal that its match contains: a search for the literal takes a hundredth of the time."""
+"""What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest (pages
+have crosses, too). Each pattern is under a literal that its match contains: a search for the literal takes a hundredth
+of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
