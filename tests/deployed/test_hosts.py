@@ -74,21 +74,31 @@ class HostContract(ABC):
             assert (MIDDLE in script.shown[1][-1]) is finds
 
     def test_many_sessions_at_once_get_their_own(self, host: Host) -> None:
-        host.model.plays = whatever_comes_next
+        host.model.plays = plays = WhateverComesNext()
+        # Always the same ones: their references differ in four digits, which two of many may have in common.
+        sessions = [str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.agent} {number}")) for number in range(AT_ONCE)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = pool.map(lambda _: host.ask(str(uuid.uuid4()), agent=self.agent), range(AT_ONCE))
+            answers = pool.map(lambda session: host.ask(session, agent=self.agent), sessions)
             assert all(ANSWER in answer for answer in answers)
+        assert len(plays.references) == AT_ONCE, "sessions shared a scope"
 
 
-def whatever_comes_next(received: Sequence[Received]) -> list[ModelCall]:
-    """Fetch, read back, answer, whichever of many sessions asks."""
-    if not received:
-        return [ModelCall(tool="fetch", arguments={}, call_id=f"call_{uuid.uuid4()}")]
-    if len(received) == 1:
-        arguments = {"reference": shown_references(received[0].text)[0], **WANTED}
-        return [ModelCall(tool=RETRIEVAL_TOOL, arguments=arguments, call_id=f"call_{uuid.uuid4()}")]
-    assert MIDDLE in received[1].text
-    return []
+class WhateverComesNext:
+    """Fetches, reads back, answers, whichever of many sessions asks."""
+
+    def __init__(self) -> None:
+        self.references: set[str] = set()
+
+    def __call__(self, received: Sequence[Received]) -> list[ModelCall]:
+        if not received:
+            return [ModelCall(tool="fetch", arguments={}, call_id=f"call_{uuid.uuid4()}")]
+        [reference, *_] = shown_references(received[0].text)
+        self.references.add(reference)
+        if len(received) == 1:
+            arguments = {"reference": reference, **WANTED}
+            return [ModelCall(tool=RETRIEVAL_TOOL, arguments=arguments, call_id=f"call_{uuid.uuid4()}")]
+        assert MIDDLE in received[1].text
+        return []
 
 
 class TestAMiddlewareInLangGraphsServer(HostContract):
