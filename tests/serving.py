@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ("free_ports", "listens", "running")
 
-START_SECONDS = 60.0
+START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 
 def free_ports(count: int) -> list[int]:
@@ -46,6 +46,10 @@ def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str
             yield said
         finally:
             process.terminate()  # some write down what they have, every few seconds and now
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 def listens(port: int) -> bool:
