@@ -300,3 +300,11 @@ def test_a_dump_of_threads_is_no_log_of_errors() -> None:
     threads = [f'"worker-{n}" prio=5 waiting\n\tat org.example.Step.run(Step.java:{n})\n' for n in range(90)]
 
     assert "ERROR" not in _shown(threads, 250)
+
+
+def test_an_issue_that_quotes_a_stack_is_no_log() -> None:
+    words = [f"The word {chr(97 + n % 26) * 3} says what happened, in a sentence of its own." for n in range(99)]
+    stack = ["IllegalStateException: closed", *(f"\tat org.example.Step.run(Step.java:{n})" for n in range(9))]
+    shown = _shown([*words[:20], *stack, *words, "Set invoice.cacheSize to 9.", *words], 250)
+
+    assert " invoice.cacheSize" in shown

@@ -298,7 +298,12 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
 
 
 def _is_terminal(end: str) -> bool:
-    return any(held in end and sign.search(end) for held, sign in _TERMINAL.items())
+    """Return whether this end is a program's output. An issue quotes a stack, too, but most of its lines are words."""
+    lines = end.count("\n")
+    return any(
+        held in end and sign.search(end) and (held[0] != "\n" or 2 * end.count(held) >= lines)
+        for held, sign in _TERMINAL.items()
+    )
 
 
 def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
