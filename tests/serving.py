@@ -27,8 +27,8 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str, str] | None = None) -> Iterator[Path]:
-    """Run a server in ``folder`` until the end of the block, and yield the file with what it says.
+def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Run a server in ``folder`` until the end of the block.
 
     Raises:
         RuntimeError: it did not come up; the message holds the end of what it said.
@@ -43,7 +43,7 @@ def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str
                     msg = f"{command[0]} did not start:\n" + said.read_text(errors="replace")[-2_000:]
                     raise RuntimeError(msg)
                 time.sleep(0.05)
-            yield said
+            yield
         finally:
             process.terminate()  # some write down what they have, every few seconds and now
             try:

@@ -1,4 +1,4 @@
-"""These tests need the servers of four frameworks, which ``nox -s deployed`` installs."""
+"""These tests need the servers of other packages, which ``nox -s deployed`` installs."""
 
 from __future__ import annotations
 

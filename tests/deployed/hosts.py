@@ -53,10 +53,9 @@ class Host(ABC):
 
     speaks: ClassVar[type[ScriptedServer]] = ScriptedServer
 
-    def __init__(self, address: str, model: Model, log: Path) -> None:
+    def __init__(self, address: str, model: Model) -> None:
         self.address = address
         self.model = model
-        self.log = log
 
     @classmethod
     @contextmanager
@@ -71,8 +70,8 @@ class Host(ABC):
                 "GOOGLE_API_KEY": "none",
                 "GOOGLE_GEMINI_BASE_URL": conversation.base_url,
             }
-            with running(cls.command(port, folder), folder, port=port, env=env) as log:
-                yield cls(f"http://127.0.0.1:{port}", model, log)
+            with running(cls.command(port, folder), folder, port=port, env=env):
+                yield cls(f"http://127.0.0.1:{port}", model)
 
     @classmethod
     @abstractmethod
@@ -178,27 +177,8 @@ class Hayhooks(Host):
         return self.post("/chat/completions", {"model": agent, "messages": [message], "stream": True, "user": session})
 
 
-class AgentCore(Host):
-    """The runtime of Amazon Bedrock AgentCore, with an agent of Strands."""
-
-    @classmethod
-    def command(cls, port: int, folder: Path) -> list[str]:
-        """Return the command that starts the server."""
-        del folder
-        return [sys.executable, str(AGENTS / "agentcore_app.py"), str(port)]
-
-    def ask(self, session: str, *, agent: str) -> str:
-        """Invoke the agent, which streams."""
-        return self.stream(session, agent=agent)
-
-    def stream(self, session: str, *, agent: str) -> str:
-        """Invoke the agent."""
-        named: dict[str, Any] = {"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": session}
-        return self.post("/invocations", {"prompt": "?", "agent": agent}, **named)
-
-
-class AgUi(Host):
-    """A web application that speaks AG-UI with user interfaces."""
+class Application(Host):
+    """A program of ours that serves its agent itself, always in a stream."""
 
     program: ClassVar[str]
 
@@ -211,6 +191,21 @@ class AgUi(Host):
     def ask(self, session: str, *, agent: str) -> str:
         """Run the agent, which streams."""
         return self.stream(session, agent=agent)
+
+
+class AgentCore(Application):
+    """The runtime of Amazon Bedrock AgentCore, with an agent of Strands."""
+
+    program = "agentcore_app.py"
+
+    def stream(self, session: str, *, agent: str) -> str:
+        """Invoke the agent."""
+        named: dict[str, Any] = {"X-Amzn-Bedrock-AgentCore-Runtime-Session-Id": session}
+        return self.post("/invocations", {"prompt": "?", "agent": agent}, **named)
+
+
+class AgUi(Application):
+    """A web application that speaks AG-UI with user interfaces."""
 
     def stream(self, session: str, *, agent: str) -> str:
         """Run the agent."""

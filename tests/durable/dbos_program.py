@@ -11,14 +11,10 @@ import sys
 from pathlib import Path
 
 from dbos import DBOS, SetWorkflowID
-from pydantic_ai import Agent, Tool
 from pydantic_ai.durable_exec.dbos import DBOSDurability
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
-from coatcheck import FileStorage
-from coatcheck_pydantic_ai import ToolOffloader
 from tests.adapters.scripts import BIG
+from tests.durable.durable_agent import durable_agent
 
 FOLDER, URL = Path(sys.argv[1]), sys.argv[2]
 ANSWER, CRASHED, FETCHED = (FOLDER / name for name in ("answer", "crashed", "fetched"))
@@ -40,12 +36,7 @@ async def crash() -> str:
     os._exit(3)
 
 
-agent = Agent(
-    OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=URL, api_key="none")),
-    name="durable",
-    tools=[Tool(fetch), Tool(crash)],
-    capabilities=[ToolOffloader(FileStorage(FOLDER / "artifacts")), DBOSDurability()],
-)
+agent = durable_agent(FOLDER, URL, tools=[fetch, crash], engine=DBOSDurability())
 
 
 async def work() -> str:

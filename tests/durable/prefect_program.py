@@ -10,14 +10,10 @@ import sys
 from pathlib import Path
 
 from prefect import flow
-from pydantic_ai import Agent, Tool
 from pydantic_ai.durable_exec.prefect import PrefectDurability
-from pydantic_ai.models.openai import OpenAIChatModel
-from pydantic_ai.providers.openai import OpenAIProvider
 
-from coatcheck import FileStorage
-from coatcheck_pydantic_ai import ToolOffloader
 from tests.adapters.scripts import BIG
+from tests.durable.durable_agent import durable_agent
 
 FOLDER, URL = Path(sys.argv[1]), sys.argv[2]
 FAILED = FOLDER / "failed"
@@ -37,12 +33,7 @@ async def crash() -> str:
     raise RuntimeError(msg)
 
 
-agent = Agent(
-    OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=URL, api_key="none")),
-    name="durable",
-    tools=[Tool(fetch), Tool(crash)],
-    capabilities=[ToolOffloader(FileStorage(FOLDER / "artifacts")), PrefectDurability()],
-)
+agent = durable_agent(FOLDER, URL, tools=[fetch, crash], engine=PrefectDurability())
 
 
 async def night() -> str:
