@@ -92,10 +92,7 @@ def made() -> dict[str, Any]:
         tool: offloader.offload([TextBlock(text)], tool_name=tool, tool_args={"number": number}, scope=SCOPE)
         for number, (tool, text) in enumerate(results().items())
     }
-    shown = {
-        tool: "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
-        for tool, outcome in outcomes.items()
-    }
+    shown = {tool: outcome.text for tool, outcome in outcomes.items()}
     references = {
         tool: str(outcome.references[0]) for tool, outcome in outcomes.items() if isinstance(outcome, Offloaded)
     }

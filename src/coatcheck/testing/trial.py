@@ -396,7 +396,7 @@ class Trial:
                     received.raw, untouched[number].raw, f"result {number} should stay as it is without offloading"
                 )
             else:
-                expected = _text(outcome)
+                expected = outcome.text
                 place = place_of_references(shown_references(received.text), shown_references(expected))
                 with pointing_at(place):
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
@@ -419,7 +419,7 @@ class Trial:
         """Check what the scenario says about the core alone: no adapter can mend what fails here."""
         for outcome in outcomes:
             if isinstance(outcome, Offloaded):
-                check_early(_text(outcome))
+                check_early(outcome.text)
         said = "\n".join(
             str(block.native) if isinstance(block, OpaqueBlock) else _texts([block])
             for outcome in outcomes
@@ -587,10 +587,6 @@ def _named(tool: str | None) -> frozenset[str]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 2_000 else f"{text[:1_200]} … {text[-800:]}"  # noqa: PLR2004 - what a reader takes in
-
-
-def _text(outcome: Outcome) -> str:
-    return _texts(outcome.blocks)
 
 
 def _texts(blocks: Sequence[Block]) -> str:
