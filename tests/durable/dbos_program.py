@@ -1,6 +1,6 @@
-"""Runs an agent in a workflow of DBOS, in a process of its own: ``dbos_program.py FOLDER URL``.
+"""Runs an agent in a workflow of DBOS, in a process of its own: ``dbos_program.py FOLDER URL DATABASE``.
 
-The first process ends midway, as in a crash; a second one on the same folder resumes the same workflow.
+The first process ends midway, as in a crash; a second one on the same folder and database resumes the same workflow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pydantic_ai.durable_exec.dbos import DBOSDurability
 from tests.adapters.scripts import BIG
 from tests.durable.durable_agent import durable_agent
 
-FOLDER, URL = Path(sys.argv[1]), sys.argv[2]
+FOLDER, URL, DATABASE = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 ANSWER, CRASHED, FETCHED = (FOLDER / name for name in ("answer", "crashed", "fetched"))
 WORKFLOW = "workflow-1"
 
@@ -57,7 +57,7 @@ async def main() -> None:
 DBOS(
     config={
         "name": "coatcheck",
-        "system_database_url": f"sqlite:///{FOLDER / 'dbos.sqlite'}",
+        "system_database_url": DATABASE,
         "application_version": "1",
         "run_admin_server": False,
     }

