@@ -92,3 +92,13 @@ def test_of_many_digests_one_is_named_and_the_rest_leave_room_for_words(digest: 
 
     assert len(re.findall(r"(?:[0-9a-fA-F]:?){16,}", gap)) == 1
     assert gap.count("topic_") > 10
+
+
+@pytest.mark.parametrize("place", [":{}", ":{}:7"])
+def test_of_the_places_in_one_file_one_is_named(place: str) -> None:
+    files = [f"src/package/module_{letter * 3}.py" for letter in "abcdefgh"]
+    lines = [f"  {path}{place.format(line * 31)} is possibly unbound\n" for path in files for line in range(1, 40)]
+
+    shown = checked_preview(Previewed.of("what was checked\n" * 40 + "".join(lines) + "the end of it\n" * 40), 300)
+
+    assert [shown.count(path) for path in files] == [1] * len(files)

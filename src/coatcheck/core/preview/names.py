@@ -72,6 +72,10 @@ _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORE
 """A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
 each would take as many tokens as ten names."""
 
+_PLACE = re.compile(r"(?<=\w)(?::\d+){1,2}:?(?= |$)", re.ASCII)
+"""The line, and the column, that a compiler puts behind a path. The first of a path is named; others would fill a gap
+with the same path."""
+
 _ROW = (1, 2, 3)
 """A figure continues a row if the figures that are less by these are known."""
 
@@ -209,6 +213,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     """
     known = set(_terms_of(shown).split())
     said, has_digest = " ".join(known), False
+    known.update(_PLACE.sub("", said).split())
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
@@ -221,9 +226,11 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and not (numbered and name[0].isdecimal())
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
+                path = name if is_digest else _PLACE.sub("", name)
                 is_next = has_digest if is_digest else name.isdecimal() and _goes_on(name, known)
+                is_next |= path != name and path in known
                 has_digest |= is_digest
-                known.add(name)
+                known.update((name, path))
                 if not is_next:
                     yield number and number[1], name
         known.update(candidates)
