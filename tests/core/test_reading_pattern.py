@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import pytest
 import re2
@@ -197,6 +198,25 @@ def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None)
     assert header == f"[1 match for /{pattern}/]"
     assert note == wording.FOUND_ESCAPED
     assert row.startswith(f"> {line}| ")
+
+
+@pytest.mark.parametrize(
+    ("written", "pattern"),
+    [
+        ("3:45\u202fPM", "3:45 PM"),
+        ("1\u202f234\u2009€", "1 234 €"),
+        ("注文\u3000番号", "注文 番号"),
+        (unicodedata.normalize("NFD", "Zoë Müller.pdf"), r"Zoë Müller\.pdf"),
+        (unicodedata.normalize("NFD", "한국어"), "한국.*어"),
+        (unicodedata.normalize("NFD", "müller"), "(?i)MÜLLER"),
+    ],
+)
+def test_other_blanks_and_letters_apart_from_their_accents_are_found(written: str, pattern: str) -> None:
+    header, note, _, row = stored(f"one\n{written}\n").ask(pattern=pattern, context_lines=0).text.split("\n")
+
+    assert header == f"[1 match for /{pattern}/]"
+    assert note == wording.FOUND_ESCAPED
+    assert row == f"> 2| {written}"
 
 
 @pytest.mark.parametrize(

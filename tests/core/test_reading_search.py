@@ -68,7 +68,7 @@ _PIECES = st.sampled_from(
         "é",
         "汉字",
         "👍🏽",
-        "é",
+        "ö",
         "abc",
         "\n",
         "\r\n",

@@ -12,6 +12,7 @@ searched in those forms too. No other module imports ``re2``, which has no type 
 from __future__ import annotations
 
 import re
+import unicodedata
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +114,7 @@ _ESCAPED = {
     "&": r"(?:&(?:amp;)?|\\u0026)",
     "<": r"(?:<|\\u003[cC]|&lt;)",
     ">": r"(?:>|\\u003[eE]|&gt;)",
-    " ": r"(?:(?:[ \t\x{a0}]|&nbsp;)+)",
+    " ": r"(?:(?:[\t\p{Zs}]|&nbsp;)+)",
 }
 """How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
 table are more than one space apart, and models write one."""
@@ -297,8 +298,8 @@ def _decimal(whole: str, rest: str) -> str:
 
 
 def _forms(characters: str) -> Iterator[str]:
-    """Yield a character as it is, and escaped as in JSON and as in HTML."""
-    yield characters
+    """Yield a character as it is, its accents apart from it (as macOS names files), and escaped as in JSON and HTML."""
+    yield from dict.fromkeys((characters, unicodedata.normalize("NFD", characters)))
     units = characters.encode("utf-16-be", "surrogatepass")
     yield "(?i:" + "".join(rf"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")"
     yield "".join(f"&#(?:{ord(each)}|(?i:x{ord(each):x}));" for each in characters)
