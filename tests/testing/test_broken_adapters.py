@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import RETRIEVAL_TOOL, JsonBlock, Kept, Offloader, OpaqueBlock, TextBlock
+from coatcheck import RETRIEVAL_TOOL, JsonBlock, Kept, MediaBlock, Offloader, OpaqueBlock, TextBlock
 from coatcheck.testing import SCENARIOS, ModelCall, Received, Run, Scenario, Transcript
 from coatcheck.testing.adapter import AdapterContract, reason_to_skip
 from coatcheck.testing.guard_scenarios import GUARD_SCENARIOS
@@ -79,6 +79,17 @@ class LosesABlock(ToyHarness):
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         known = tuple(block for block in result.blocks if isinstance(block, TextBlock))
         return super().deliver(call, replace(result, blocks=known), case, offloader)
+
+
+class TakesImagesForPng(ToyHarness):
+    """Does not look at the type of an image: a provider then refuses what the model reads back."""
+
+    def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
+        blocks = tuple(
+            replace(block, media_type="image/png") if isinstance(block, MediaBlock) and block.name is None else block
+            for block in result.blocks
+        )
+        return super().deliver(call, replace(result, blocks=blocks), case, offloader)
 
 
 class ForgetsUnknownBlocks(ToyHarness):
@@ -324,6 +335,7 @@ BROKEN = {
         "put_back",
     ),
     LosesABlock: ("mixed media", NOT_THE_CORES, "the two conversions"),
+    TakesImagesForPng: ("more contents than are listed", NOT_THE_CORES, "the two conversions"),
     ForgetsUnknownBlocks: ("unknown block first", "the results lack 'unknown content'", "the two conversions"),
     JoinsBlocks: ("several texts", NOT_THE_CORES, "the two conversions"),
     OffloadsTwice: ("just above the threshold", "the storage holds 2 entries instead of 1", "the two conversions"),
