@@ -25,7 +25,7 @@ from datetime import timezone
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from coatcheck.core.errors import CorruptContent, InvalidRequest
+from coatcheck.core.errors import CorruptContent, InvalidRequest, describe_error
 from coatcheck.core.references import Key, is_storage_key, scope_tags
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after, refuse_other_content
 
@@ -54,6 +54,11 @@ _PARTS = "parts"
 _UNFINISHED = "unfinished"
 """Ends the kind of key of a mark that says that parts are being written. It is a key like any other: what a killed
 writer left is listed, deleted with its scope, and swept, like an entry."""
+
+_ON_ITS_LOOP = (
+    "an async store answers no sync call on its own event loop: await the async method, such as ainvoke, aoffload or"
+    " adelete_scopes, or make the call on another thread"
+)
 
 _REFUSED_ROOT = "langgraph"
 """The one label that no namespace may begin with, in any LangGraph store."""
@@ -144,6 +149,11 @@ class LangGraphStoreBridge:
 
     def __repr__(self) -> str:
         return f"LangGraphStoreBridge({type(self._store).__name__}, {self._namespace!r})"
+
+    def describe_error(self, error: Exception) -> str:
+        """Return what may be repeated of an error, and what to call if an async store was called on its own loop."""
+        words = describe_error(error)
+        return f"{words}: {_ON_ITS_LOOP}" if type(error).__name__ == "InvalidStateError" else words
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry; one that is there already is saved again, all its parts too, which refreshes its time.

@@ -508,6 +508,21 @@ def test_what_a_store_refuses_stays_and_the_log_says_why(
     assert f"saving {len(BIG):,} bytes (LangGraphStoreBridge) failed: ProgrammingError\n" in caplog.text
 
 
+def test_an_async_store_that_is_called_on_its_own_loop_is_answered_with_what_to_call(
+    postgres: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        async with AsyncPostgresStore.from_conn_string(postgres) as store:
+            offloader = Offloader(LangGraphStoreBridge(store, (f"test {next(NUMBERS)}",)))
+            assert isinstance(offloader.offload([TextBlock(BIG)], tool_name="t"), Kept)
+            with pytest.raises(StorageError, match="await the async method"):
+                offloader.delete_scopes(under=("tenant-7",))
+
+    asyncio.run(run())
+
+    assert "InvalidStateError: an async store answers no sync call on its own event loop" in caplog.text
+
+
 def test_a_deep_copy_saves_into_the_same_store(store: InMemoryStore, entry: Entry) -> None:
     bridge = LangGraphStoreBridge(store)
 
