@@ -209,9 +209,18 @@ def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None)
         (unicodedata.normalize("NFD", "Zoë Müller.pdf"), r"Zoë Müller\.pdf"),
         (unicodedata.normalize("NFD", "한국어"), "한국.*어"),
         (unicodedata.normalize("NFD", "müller"), "(?i)MÜLLER"),
+        (r'{"at": "3:45\u202fPM", "by": 1}', "3:45 PM"),
+        ("we don\u2019t ship", "don't"),
+        (r'{"text": "we don\u2019t ship"}', "don't ship"),
+        ("<p>we don&rsquo;t&#160;ship</p>", "don't ship"),
+        ("he said \u201cno\u201d", 'said "no"'),
+        ("pages 12\u201334", "12-34"),
+        ("state\u2011of\u2011the\u2011art", "state-of-the-art"),
+        ("minus \u22125 \u20ac", r"minus -[0-9]"),
+        (r'{"pages": "12\u201334"}', r"12\-34"),
     ],
 )
-def test_other_blanks_and_letters_apart_from_their_accents_are_found(written: str, pattern: str) -> None:
+def test_other_blanks_quotes_and_dashes_and_accents_apart_from_letters_are_found(written: str, pattern: str) -> None:
     header, note, _, row = stored(f"one\n{written}\n").ask(pattern=pattern, context_lines=0).text.split("\n")
 
     assert header == f"[1 match for /{pattern}/]"

@@ -108,16 +108,17 @@ _MARKUP = r"(?:<[^<>]*>|\x1b\[[0-9;]*[mK])*"
 _NO_MARKUP_BEFORE = frozenset("*+?{|)")
 
 _ESCAPED = {
-    '"': r'(?:\\*"|\\u0022|&quot;)',
-    "'": r"(?:'|\\u0027|&apos;|&#0?39;)",
+    '"': r'(?:\\*["\x{201c}-\x{201e}]|\\u0022|\\u201[cdeCDE]|&quot;|&[blr]dquo;|&#822[0-2];)',
+    "'": r"(?:['\x{2018}\x{2019}]|\\u0027|\\u201[89]|&apos;|&[lr]squo;|&#(?:0?39|821[67]);)",
+    "-": r"(?:[-\x{2010}-\x{2015}\x{2212}]|\\u201[0-5]|\\u2212|&[mn]dash;|&minus;|&#82(?:0[89]|1[0-3]);)",
     "/": r"\\*/",
     "&": r"(?:&(?:amp;)?|\\u0026)",
     "<": r"(?:<|\\u003[cC]|&lt;)",
     ">": r"(?:>|\\u003[eE]|&gt;)",
-    " ": r"(?:(?:[\t\p{Zs}]|&nbsp;)+)",
+    " ": r"(?:(?:[\t\p{Zs}]|(?i:\\u(?:00a0|200[0-9a]|202f|3000))|&nbsp;|&#160;)+)",
 }
 """How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
-table are more than one space apart, and models write one."""
+table are more than one space apart, and models write one. No key types the quotes and dashes of a typesetter."""
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
