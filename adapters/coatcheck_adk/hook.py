@@ -67,8 +67,8 @@ class Result(OneResult[Any]):
     retrieval_tool: str | None
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, unless it is for the user, or for the code after a tool that is a workflow node."""
-        if self.context.actions.skip_summarization or _is_of_no_agent(self.context):
+        """Return the result, unless no model reads it, or ADK takes an image out of it."""
+        if self.context.actions.skip_summarization or _is_of_no_agent(self.context) or _is_of_a_computer(self.tool):
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
         arrival = Arrival(
@@ -108,6 +108,13 @@ def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
 
 def _is_of_no_agent(context: ToolContext) -> bool:
     return context.agent_name == _NO_AGENT and context.get_invocation_context().agent is None
+
+
+def _is_of_a_computer(tool: BaseTool) -> bool:
+    """Return whether ADK takes a screenshot out of the results of a tool. From a placeholder it could take none."""
+    from google.adk.tools.computer_use.computer_use_tool import ComputerUseTool  # noqa: PLC0415 - ADK has loaded it
+
+    return isinstance(tool, ComputerUseTool)
 
 
 def begin_call(context: ToolContext) -> None:

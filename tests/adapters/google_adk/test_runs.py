@@ -13,6 +13,8 @@ from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defi
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.sessions import InMemorySessionService
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.computer_use.base_computer import ComputerState
+from google.adk.tools.computer_use.computer_use_tool import ComputerUseTool
 from google.adk.tools.function_tool import FunctionTool
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
@@ -256,6 +258,22 @@ async def test_the_output_of_a_tool_as_a_workflow_node_stays(server: GeminiServe
 
     assert got == [read_log("Go.")]
     assert script.shown[-1][-1].startswith("Tool result offloaded.")
+
+
+async def test_a_screenshot_of_a_computer_reaches_the_model_as_an_image(server: GeminiServer) -> None:
+    class Screen(ComputerUseTool):
+        async def process_llm_request(self, **request: Any) -> None:
+            await FunctionTool.process_llm_request(self, **request)  # declares it, as a ComputerUseToolset does
+
+    async def look() -> ComputerState:
+        return ComputerState(screenshot=bytes(250_000), url="http://127.0.0.1/")
+
+    with playing(server, Script(call("look")), [Screen(func=look, screen_size=(1_000, 1_000))]) as agent:
+        events = await Talk(agent=agent, plugins=[OffloadPlugin()]).ask()
+
+    (response,) = [found for event in events for found in event.get_function_responses()]
+    assert response.response == {"url": "http://127.0.0.1/"}
+    assert [part.inline_data.data for part in response.parts] == [bytes(250_000)]
 
 
 async def test_an_agent_may_be_called_unknown_as_adk_calls_a_missing_agent(server: GeminiServer) -> None:
