@@ -225,6 +225,16 @@ async def test_a_large_answer_of_an_agent_as_a_tool_for_the_user_stays(server: G
     assert list(storage.entries("")) == []
 
 
+async def test_the_answer_of_a_sub_agent_with_a_task_stays(server: GeminiServer) -> None:
+    outer = Script(call("helper", request="Go."))
+    with server.conversation(Script(call("finish_task", result=BIG))) as conversation:
+        helper = agent_on(conversation, [], name="helper", description="Helps.", mode="task")
+        with playing(server, outer, sub_agents=[helper]) as agent:
+            await Talk(agent=agent, plugins=[OffloadPlugin()]).ask()
+
+    assert outer.shown[-1] == [BIG]
+
+
 async def test_a_callback_of_the_agent_sees_only_what_stays(server: GeminiServer) -> None:
     seen: list[Any] = []
 
