@@ -261,6 +261,27 @@ def test_a_retry_after_our_hook_offloads_the_result_of_the_last_try() -> None:
     assert MIDDLE.replace("line", "row") not in text_of(results(subject)[0])
 
 
+def test_hooks_of_the_agent_see_placeholders_and_hooks_that_are_added_later_see_whole_results() -> None:
+    seen: dict[str, str] = {}
+
+    def of_the_agent(event: AfterToolCallEvent) -> None:
+        seen["of the agent"] = text_of(event.result)
+        event.result["content"].append({"text": "more"})
+
+    def added(event: AfterToolCallEvent) -> None:
+        seen["added"] = text_of(event.result)
+        event.result = {**event.result, "content": [{"text": BIG.replace("line", "row")}]}
+
+    subject = agent(ContextOffloader(), hooks=[of_the_agent])
+    subject.add_hook(added)
+    subject("go")
+
+    assert seen["added"] == BIG
+    assert seen["of the agent"].startswith("Tool result offloaded.")
+    assert "row 1 of 2,000" in seen["of the agent"]
+    assert text_of(results(subject)[0]) == f"{seen['of the agent']}\nmore"
+
+
 def test_an_unknown_tool_does_no_harm() -> None:
     subject = agent(ContextOffloader(), turns=(call("unheard_of"),))
 
