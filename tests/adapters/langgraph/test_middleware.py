@@ -7,12 +7,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from langchain.agents.middleware import AgentMiddleware
+from langchain.agents.middleware import AgentMiddleware, LLMToolSelectorMiddleware, wrap_tool_call
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import ToolException, tool
 
 import coatcheck
-from coatcheck import Event, InMemoryStorage, InvalidRequest, Offloader, TiktokenCounter, ToolResult
+from coatcheck import RETRIEVAL_TOOL, Event, InMemoryStorage, InvalidRequest, Offloader, TiktokenCounter, ToolResult
 from coatcheck_langchain import OffloadMiddleware, offload_tool, offloaded_references
 from tests.adapters.langchain.samples import (
     LONG,
@@ -24,7 +25,17 @@ from tests.adapters.langchain.samples import (
     make_offloader,
     text_of,
 )
-from tests.adapters.langgraph.agents import agent_of, answers, call, question, read, reference_in, run, say
+from tests.adapters.langgraph.agents import (
+    ScriptedModel,
+    agent_of,
+    answers,
+    call,
+    question,
+    read,
+    reference_in,
+    run,
+    say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,6 +78,47 @@ async def test_the_whole_job(mode: str) -> None:
     assert messages[-1].content == "found"
     assert model.tools == ["retrieve_offloaded_content", "search"]
     assert all(LONG not in text_of(message) for seen in model.seen for message in seen)
+
+
+def test_middleware_after_ours_sees_whole_results_and_before_it_placeholders() -> None:
+    seen: dict[str, str] = {}
+
+    def noting(name: str) -> Any:
+        @wrap_tool_call(name=name)
+        def note(request: Any, handler: Any) -> Any:
+            result = handler(request)
+            seen[name] = text_of(result)
+            return ToolMessage(f"{seen[name]}\n{name}", tool_call_id=result.tool_call_id)
+
+        return note
+
+    middleware = [noting("before"), OffloadMiddleware(), noting("after")]
+    agent, _ = agent_of([search], call(("search", {"query": "q"})), say(), middleware=middleware)
+    (shown,) = answers(agent.invoke(question())["messages"])
+
+    assert seen["after"] == LONG
+    assert seen["before"].startswith(OPENING)
+    assert seen["before"].endswith("after")
+    assert text_of(shown) == f"{seen['before']}\nbefore"
+
+
+@pytest.mark.parametrize("offer_tool", ["always", "when needed"])
+def test_a_selector_of_tools_can_be_told_to_keep_the_retrieval_tool(offer_tool: Any) -> None:
+    class Selecting(ScriptedModel):
+        def with_structured_output(self, *_: Any, **__: Any) -> Any:
+            return RunnableLambda(lambda _: {"tools": ["tiny"]})
+
+    selecting = Selecting(script=[], seen=[], tools=[], offered=[])
+    selector = LLMToolSelectorMiddleware(model=selecting, max_tools=1, always_include=[RETRIEVAL_TOOL])
+    agent, model = agent_of(
+        [search, tiny],
+        call(("search", {"query": "q"})),
+        say(),
+        middleware=[selector, OffloadMiddleware(offer_tool=offer_tool)],
+    )
+    agent.invoke(question())
+
+    assert model.offered[-1] == ["tiny", RETRIEVAL_TOOL]
 
 
 @RUNS
