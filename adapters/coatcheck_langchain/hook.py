@@ -99,7 +99,7 @@ class ToolMessages(Delivery[Any]):
             name = str(call.get("name") or message.name or "")
             tool = calls.tools.get(name)
             is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
-            if not is_new or is_for_others(tool):
+            if not is_new or is_for_others(tool, message):
                 continue
             holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
             stays = name in self.hook.exempt or any(map(asks_to_keep, holders))

@@ -42,6 +42,10 @@ _OVERWRITE = "__overwrite__"
 """Marks a mapping that stands for an ``Overwrite``: JSON turns one into such a mapping."""
 
 
+_SCREENSHOT = "computer_call_output"
+"""Marks a message, in ``additional_kwargs``, as the answer to OpenAI's ``computer_call``."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
     """What is known of the calls that a result answers."""
@@ -176,11 +180,15 @@ def _holders(result: object, key: str) -> tuple[str, ...]:
     return (key,) if hasattr(result, "model_copy") else ()
 
 
-def is_for_others(tool: BaseTool | None) -> bool:
-    """Return whether a tool's results are final answers for the user, or for code, its only allowed caller."""
+def is_for_others(tool: BaseTool | None, message: ToolMessage) -> bool:
+    """Return whether a result is a final answer for the user, or for code, its only allowed caller, or a screenshot.
+
+    OpenAI's model of a computer takes nothing but an image as the answer to its call.
+    """
     extras = getattr(tool, "extras", None)
     for_code = isinstance(extras, dict) and is_for_code_only(extras.get("allowed_callers"))
-    return for_code or bool(getattr(tool, "return_direct", False))
+    is_screenshot = message.additional_kwargs.get("type") == _SCREENSHOT
+    return for_code or is_screenshot or bool(getattr(tool, "return_direct", False))
 
 
 def messages_in(state: object, *, key: str) -> Sequence[object]:

@@ -143,6 +143,18 @@ def test_final_answers_and_marked_tools_stay() -> None:
     assert [text_of(message).startswith(OPENING) for message in messages] == [False, False, True]
 
 
+def test_a_screenshot_for_openais_model_of_a_computer_stays() -> None:
+    shot = f"data:image/png;base64,{'A' * 400_000}"
+    contents: list[Any] = [shot, [{"type": "input_image", "image_url": shot}]]
+    for content in contents:
+        message = ToolMessage(content, tool_call_id="1", additional_kwargs={"type": "computer_call_output"})
+        node = offload_tool_node(returning([message]), make_offloader(max_result_tokens=1_000, preview_tokens=100))
+
+        (stayed,) = node.invoke(asking())
+
+        assert stayed is message
+
+
 def test_exempt_tools_stay_up_to_the_last_limit() -> None:
     question = asking("search")
 
