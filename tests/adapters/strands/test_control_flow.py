@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,7 +12,7 @@ from strands import Agent, tool
 from strands.hooks import AfterToolCallEvent, BeforeToolCallEvent
 from strands.session import FileSessionManager
 
-from coatcheck import Offloader
+from coatcheck import Offloader, keep_references
 from coatcheck_strands import ContextOffloader, FileStorage, InMemoryStorage, offloaded_references
 from tests.adapters.strands.agents import (
     BIG,
@@ -280,6 +281,22 @@ def test_hooks_of_the_agent_see_placeholders_and_hooks_that_are_added_later_see_
     assert seen["of the agent"].startswith("Tool result offloaded.")
     assert "row 1 of 2,000" in seen["of the agent"]
     assert text_of(results(subject)[0]) == f"{seen['of the agent']}\nmore"
+
+
+def test_what_a_tool_in_the_background_returns_is_offloaded_and_read_back() -> None:
+    pytest.importorskip("strands.background_tasks", reason="needs a newer Strands")
+
+    def read(messages: list[object]) -> list[tuple[str, dict[str, Any]]]:
+        (reference,) = re.findall(r"fetch-[0-9a-f]{16}-[0-9a-f]{4}", keep_references(messages))
+        return call(RETRIEVE, reference=reference, pattern="^line 1,000 ")
+
+    subject = agent(ContextOffloader(), turns=(call(), "waiting", read), background_tasks={"always": ["fetch"]})
+    subject("go")
+
+    _, delivered, found = results(subject)
+    assert "Tool result offloaded." in text_of(delivered)
+    assert MIDDLE not in text_of(delivered)
+    assert MIDDLE in text_of(found)
 
 
 def test_an_unknown_tool_does_no_harm() -> None:
