@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ("blocks_of", "contents_of", "offloaded_references", "plain_blocks_of")
 
+_OUTPUT = "shell_command_output"
+"""The type of an item that holds what one command wrote, and how it ended."""
+
 _NAME = "filename"
 """The property under which the framework's clients look for the name of a file, in all versions."""
 
@@ -37,7 +40,8 @@ def plain_blocks_of(result: object) -> tuple[Block, ...]:
 def contents_of(blocks: Sequence[Block], *, like: object = None) -> list[Content]:
     """Convert blocks into a result. Its texts get the properties that all items of the result ``like`` have in common.
 
-    Such properties are what a server says about a result, for example how far it may be trusted.
+    Such properties are what a server says about a result, for example how far it may be trusted; or how a command
+    ended, with all that it wrote, which clients send to a model in place of the text. So that becomes the text.
     """
     properties = {} if like is None else _common_properties(_items_of(like))
     return [_content_of(block, properties) for block in blocks]
@@ -62,10 +66,10 @@ def _items_of(result: object) -> Sequence[Content]:
     """Return the items that the framework makes of a result.
 
     It would turn a lone ``Content`` into JSON of its ``str``. Here that is its own item, or its ``str`` if it is
-    neither text nor data.
+    neither text nor data nor the output of a command.
     """
     if isinstance(result, Content):
-        return [result if result.type in ("text", "data") else Content.from_text(str(result))]
+        return [result if result.type in ("text", "data", _OUTPUT) else Content.from_text(str(result))]
     if isinstance(result, list) and all(isinstance(item, Content) for item in result):
         return result
     return Content.from_function_result("", result=result).items or []
@@ -74,6 +78,8 @@ def _items_of(result: object) -> Sequence[Content]:
 def _block_of(item: Content) -> Block:
     if item.type == "text":
         return TextBlock(item.text or "")
+    if item.type == _OUTPUT:
+        return JsonBlock({name: getattr(item, name) for name in ("stdout", "stderr", "exit_code", "timed_out")})
     data, media_type = decode_data_url(item.uri or "") if item.type == "data" else (b"", "")
     if not data:
         return OpaqueBlock(item)
@@ -84,7 +90,9 @@ def _block_of(item: Content) -> Block:
 def _content_of(block: Block, properties: Mapping[str, Any]) -> Content:
     match block:
         case TextBlock(text):
-            return Content.from_text(text, additional_properties=dict(properties))
+            is_command = isinstance(properties.get("stdout"), str) and isinstance(properties.get("stderr"), str)
+            written = {"stdout": text, "stderr": ""} if is_command else {}
+            return Content.from_text(text, additional_properties={**properties, **written})
         case JsonBlock(value):
             return Content.from_text(json.dumps(value, ensure_ascii=False), additional_properties=dict(properties))
         case MediaBlock(data, media_type):
@@ -96,5 +104,14 @@ def _content_of(block: Block, properties: Mapping[str, Any]) -> Content:
 
 
 def _common_properties(items: Sequence[Content]) -> dict[str, Any]:
-    first, *others = (item.additional_properties for item in items)
+    first, *others = map(_properties_of, items)
     return {key: value for key, value in first.items() if all(other.get(key) == value for other in others)}
+
+
+def _properties_of(item: Content) -> Mapping[str, Any]:
+    """Return the properties of an item; the framework's shell tools put into them what an output has as fields."""
+    said = item.additional_properties
+    if item.type != _OUTPUT:
+        return said
+    ended = {"exit_code": item.exit_code or 0, "truncated": False, "timed_out": bool(item.timed_out)}
+    return {**said, "stdout": item.stdout or "", "stderr": item.stderr or "", **ended}

@@ -17,6 +17,7 @@ PNG = f"data:image/png;base64,{base64.b64encode(DATA).decode()}"
 ELSEWHERE = Content.from_uri("https://127.0.0.1/x.png", media_type="image/png")
 UPLOADED = Content.from_hosted_file("file-1")
 MALFORMED = Content("data", uri="data:image/png;base64,?", media_type="image/png")
+COMMAND = Content.from_shell_command_output(stdout="out", stderr="err", exit_code=3, timed_out=False)
 NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
 
 
@@ -32,6 +33,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
             [MediaBlock(DATA, "application/pdf", name="a.pdf")],
         ),
         ([ELSEWHERE, UPLOADED, MALFORMED], [OpaqueBlock(ELSEWHERE), OpaqueBlock(UPLOADED), OpaqueBlock(MALFORMED)]),
+        ([COMMAND], [JsonBlock({"stdout": "out", "stderr": "err", "exit_code": 3, "timed_out": False})]),
+        (COMMAND, [JsonBlock({"stdout": "out", "stderr": "err", "exit_code": 3, "timed_out": False})]),
         ("text", [TextBlock("text")]),
         ({"at": NOON}, [TextBlock('{"at": "2026-01-02 12:00:00+00:00"}')]),
         ([{"rows": 1}], [TextBlock("[{'rows': 1}]")]),
@@ -45,6 +48,8 @@ NOON = datetime(2026, 1, 2, 12, tzinfo=timezone.utc)
         "image alone",
         "document",
         "unknown",
+        "output of a command",
+        "output of a command alone",
         "str",
         "dict",
         "list",
@@ -90,3 +95,22 @@ def test_texts_keep_the_properties_that_all_items_share() -> None:
 
     assert contents_of([TextBlock("b")], like=result)[0].additional_properties == {"trust": "none"}
     assert contents_of([TextBlock("b")], like={"rows": 1})[0].additional_properties == {}
+
+
+ENDED = {"exit_code": 3, "truncated": False, "timed_out": False}
+"""What the framework's shell tools say next to the text, besides what the command wrote."""
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        Content.from_text("out err", additional_properties={"stdout": "out", "stderr": "err", **ENDED}),
+        Content.from_shell_command_output(stdout="out", stderr="err", exit_code=3),
+    ],
+    ids=["text", "output"],
+)
+def test_what_a_command_wrote_is_replaced_wherever_a_client_may_look(item: Content) -> None:
+    (shown,) = contents_of([TextBlock("a placeholder")], like=[item])
+
+    assert shown.text == "a placeholder"
+    assert shown.additional_properties == {"stdout": "a placeholder", "stderr": "", **ENDED}

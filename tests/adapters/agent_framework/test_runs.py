@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agent_framework import AgentSession, Message
+from agent_framework import AgentSession, Content, Message
 from agent_framework.orchestrations import ConcurrentBuilder, HandoffBuilder, SequentialBuilder
 
 import coatcheck
@@ -43,6 +43,22 @@ async def test_references_are_found_in_messages_and_in_what_a_session_keeps(serv
     assert shown[0] in keep_references(response.messages)
     assert keep_references(saved) == keep_references(response.messages)
     assert offload.offloader.load(shown[0], scope="conversation-1").text == BIG
+
+
+@pytest.mark.parametrize("is_text", [True, False], ids=["text", "output"])
+async def test_no_place_that_a_session_keeps_holds_what_a_command_wrote(server: ScriptedServer, is_text: bool) -> None:
+    wrote: dict[str, Any] = {"stdout": BIG, "stderr": "", "exit_code": 3, "timed_out": False}
+    said = {**wrote, "truncated": False}
+    item = Content.from_text(BIG, additional_properties=said) if is_text else Content.from_shell_command_output(**wrote)
+    script, session = Script(call(), reading(pattern="line 1,000 ")), AgentSession(session_id="conversation-1")
+    with playing(server, script) as client:
+        response = await agent_on(client, ToolOffloader(), [returning([item])]).run("Go.", session=session)
+
+    shown, found = script.shown[-1]
+    (result, _) = results_in(response.messages)
+    assert result.items[0].additional_properties == {**said, "stdout": shown}
+    assert "line 500 of 2,000" not in json.dumps(session.to_dict())
+    assert MIDDLE in found
 
 
 async def test_a_reference_that_a_tool_returned_is_not_taken_for_ours(server: ScriptedServer) -> None:
