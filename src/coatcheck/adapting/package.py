@@ -29,7 +29,7 @@ def front_door(
 
     Args:
         package: its ``__name__``.
-        modules: for each module of the package, or, as ``"other.package:module"``, of another one, its public names.
+        modules: for each module of the package, its public names.
         needs: the framework's module that the whole package needs, such as ``langchain_core``.
         install: what to pass to ``pip install`` for it, such as ``coatcheck[langchain]``.
         more: for single names, another module that each needs, and what to pass to ``pip install`` for that.
