@@ -12,9 +12,10 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_type_hints
+from weakref import WeakKeyDictionary
 
 from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents import FunctionTool
+    from agents.tool import FunctionToolCustomDataContext
 
     from coatcheck import Block, Offloader
 
@@ -125,6 +127,7 @@ class Invoker(Proxy):
         super().__init__(tool.on_invoke_tool)
         self._tool = tool
         self._hook = hook
+        self._replaced: WeakKeyDictionary[ToolContext[Any], tuple[object, object]] = WeakKeyDictionary()
         # Only the SDK limits the time, and makes the smaller context that some invokers ask for.
         self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 
@@ -145,7 +148,17 @@ class Invoker(Proxy):
             hook=self._hook,
             measured_tokens=partial(tokens_as_text, output) if is_text else None,
         )
-        return await asettle(delivery, logger=logger)
+        shown = await asettle(delivery, logger=logger)
+        if shown is not output and isinstance(context, ToolContext):
+            self._replaced[context] = shown, output
+        return shown
+
+    async def extract(self, context: FunctionToolCustomDataContext) -> Any:  # noqa: ANN401 - as the tool's own
+        """Give the tool's ``custom_data_extractor`` what the tool returned: what it makes of that is for the host."""
+        shown, output = self._replaced.pop(context.tool_context, (context, None))
+        extractor: Any = self._tool.custom_data_extractor
+        data = extractor(replace(context, output=output) if context.output is shown else context)
+        return await data if inspect.isawaitable(data) else data
 
     async def _invoke_by_sdk(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         # A host that invokes a tool itself, perhaps without a context, has no limit.
@@ -171,12 +184,14 @@ def _takes_base_context(invoke: Callable[..., Any]) -> bool:
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
     """Return a copy of a tool whose output is offloaded.
 
-    All else is as in the tool, except the time limit, which ``Invoker`` applies.
+    All else is as in the tool, except the time limit and the extractor of custom data, which ``Invoker`` applies.
     """
     copied = _copy_of(tool)
     limited = _copy_of(copied)
     limited.on_invoke_tool = copied.on_invoke_tool  # a copy binds it anew, to itself
-    copied.on_invoke_tool = Invoker(limited, hook)
+    copied.on_invoke_tool = invoker = Invoker(limited, hook)
+    if copied.custom_data_extractor is not None:
+        copied.custom_data_extractor = invoker.extract
     copied.timeout_seconds = None
     return copied
 

@@ -19,10 +19,13 @@ from agents import (
     FunctionTool,
     RunContextWrapper,
     Runner,
+    ToolCallOutputItem,
+    ToolGuardrailFunctionOutput,
     ToolTimeoutError,
     WebSearchTool,
     function_tool,
     tool_namespace,
+    tool_output_guardrail,
 )
 from agents.tool_context import ToolContext
 
@@ -222,6 +225,28 @@ async def test_a_copy_of_a_copy_offloads_too() -> None:
     (tool, _) = ToolOffloader().tools([fetch])
 
     assert (await invoke(copy.copy(tool))).startswith("Tool result offloaded.")
+
+
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["by us", "by a guardrail"])
+async def test_an_extractor_of_custom_data_gets_what_the_tool_returned(
+    server: ScriptedServer, is_replaced: bool
+) -> None:
+    @tool_output_guardrail
+    def refuse(_: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.reject_content("refused")
+
+    async def count(context: Any) -> dict[str, Any]:
+        return {"output": context.output if is_replaced else len(context.output["rows"])}
+
+    more: dict[str, Any] = {"tool_output_guardrails": [refuse]} if is_replaced else {}
+    tool = returning({"rows": BIG.splitlines()}, custom_data_extractor=count, **more)
+    with playing(server, Script(call())) as model:
+        agent = Agent(name="scripted", model=model, tools=ToolOffloader().tools([tool]))
+        result = await Runner.run(agent, "Go.", run_config=config())
+
+    (item,) = [item for item in result.new_items if isinstance(item, ToolCallOutputItem)]
+    assert item.output.startswith("refused" if is_replaced else "Tool result offloaded.")
+    assert item.custom_data == {"output": "refused" if is_replaced else 2_000}
 
 
 async def test_a_tool_that_fails_says_so_in_the_sdks_words() -> None:
