@@ -9,9 +9,13 @@ from __future__ import annotations
 import inspect
 import json
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
+from agents.tool_context import ToolContext
 from mcp.types import CallToolResult, TextContent
 
 from coatcheck import Block, JsonBlock, OpaqueBlock, TextBlock
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agents.mcp import MCPServer
-    from agents.mcp.util import MCPToolMetaContext
+    from agents.mcp.util import MCPToolCustomDataContext, MCPToolMetaContext
     from typing_extensions import Self
 
 __all__ = ("OffloadedServer",)
@@ -48,6 +52,7 @@ class OffloadedServer(Proxy):
     def __init__(self, server: MCPServer, hook: Hook) -> None:
         super().__init__(server)
         self._hook = hook
+        self._replaced: WeakKeyDictionary[Any, CallToolResult] = WeakKeyDictionary()
 
     async def __aenter__(self) -> Self:
         """Connect the server."""
@@ -62,6 +67,19 @@ class OffloadedServer(Proxy):
     def tool_meta_resolver(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
         """What the SDK calls before each call of a tool; it asks the server's own."""
         return self._note_call
+
+    @property
+    def custom_data_extractor(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
+        """What the SDK calls after each call of a tool; it asks the server's own, if there is one."""
+        return None if getattr(self._inner, "custom_data_extractor", None) is None else self._extract
+
+    async def _extract(self, context: MCPToolCustomDataContext) -> Any:  # noqa: ANN401 - as the server's own
+        """Ask the server's own extractor, with the structured content that left the result: its data are the host's."""
+        replaced = self._replaced.pop(context.run_context, None)
+        value = getattr(replaced, _STRUCTURED, None)
+        given = context if value is None else replace(context, structured_content=MappingProxyType(value))
+        data = self._inner.custom_data_extractor(given)
+        return await data if inspect.isawaitable(data) else data
 
     async def _note_call(self, call: MCPToolMetaContext) -> Any:  # noqa: ANN401 - as the server's own
         _calling.set(call.run_context)
@@ -89,7 +107,10 @@ class OffloadedServer(Proxy):
             measured_tokens=partial(_tokens_as_text, result) if any(map(_is_encoded_text, result.content)) else None,
             is_error=_is_error(result),
         )
-        return await asettle(output, logger=logger)
+        shown: CallToolResult = await asettle(output, logger=logger)
+        if shown is not result and isinstance(context, ToolContext):
+            self._replaced[context] = result
+        return shown
 
 
 def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -> tuple[Block, ...]:

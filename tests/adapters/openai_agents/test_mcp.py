@@ -146,11 +146,16 @@ async def test_tools_of_one_server(server: ScriptedServer, subtests: pytest.Subt
 
 
 async def test_structured_content_that_the_model_gets_is_stored_as_json(server: ScriptedServer) -> None:
-    offload = ToolOffloader()
+    def name(context: Any) -> dict[str, Any]:
+        extracted.append((context.structured_content["58"]["name"], context.tool_output["text"]))
+        return {}
+
+    offload, extracted = ToolOffloader(), list[tuple[str, str]]()
     turns = (call("fetch_object", count=60), reading(query='"58".name'))
-    async with connected(use_structured_content=True) as rows:
+    async with connected(use_structured_content=True, custom_data_extractor=name) as rows:
         script = await run(server, offload.tools(), *turns, mcp_servers=offload.mcp_servers([rows]))
 
+    assert extracted == [("customer 58", script.shown[-1][0])]
     placeholder, found = script.shown[-1]
     assert "object with 60 keys" in placeholder
     assert "customer 58\n" in found
