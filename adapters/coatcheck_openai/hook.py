@@ -12,10 +12,9 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, get_type_hints
-from weakref import WeakKeyDictionary
 
 from agents.tool import invoke_function_tool
 from agents.tool_context import ToolContext
@@ -32,13 +31,13 @@ from coatcheck.adapting import (
     resolve_scope,
 )
 from coatcheck_openai.convert import blocks_of, has_media_as_text, output_of, plain_blocks_of, tokens_as_text
+from coatcheck_openai.custom_data import CustomData
 from coatcheck_openai.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agents import FunctionTool
-    from agents.tool import FunctionToolCustomDataContext
 
     from coatcheck import Block, Offloader
 
@@ -127,7 +126,7 @@ class Invoker(Proxy):
         super().__init__(tool.on_invoke_tool)
         self._tool = tool
         self._hook = hook
-        self._replaced: WeakKeyDictionary[ToolContext[Any], tuple[object, object]] = WeakKeyDictionary()
+        self.custom_data = CustomData()
         # Only the SDK limits the time, and makes the smaller context that some invokers ask for.
         self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 
@@ -149,16 +148,9 @@ class Invoker(Proxy):
             measured_tokens=partial(tokens_as_text, output) if is_text else None,
         )
         shown = await asettle(delivery, logger=logger)
-        if shown is not output and isinstance(context, ToolContext):
-            self._replaced[context] = shown, output
+        if shown is not output:
+            self.custom_data.note(context, shown, output=output)
         return shown
-
-    async def extract(self, context: FunctionToolCustomDataContext) -> Any:  # noqa: ANN401 - as the tool's own
-        """Give the tool's ``custom_data_extractor`` what the tool returned: what it makes of that is for the host."""
-        shown, output = self._replaced.pop(context.tool_context, (context, None))
-        extractor: Any = self._tool.custom_data_extractor
-        data = extractor(replace(context, output=output) if context.output is shown else context)
-        return await data if inspect.isawaitable(data) else data
 
     async def _invoke_by_sdk(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         # A host that invokes a tool itself, perhaps without a context, has no limit.
@@ -191,7 +183,7 @@ def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
     limited.on_invoke_tool = copied.on_invoke_tool  # a copy binds it anew, to itself
     copied.on_invoke_tool = invoker = Invoker(limited, hook)
     if copied.custom_data_extractor is not None:
-        copied.custom_data_extractor = invoker.extract
+        copied.custom_data_extractor = partial(invoker.custom_data.extract, copied.custom_data_extractor)
     copied.timeout_seconds = None
     return copied
 

@@ -9,17 +9,15 @@ from __future__ import annotations
 import inspect
 import json
 from contextvars import ContextVar
-from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
-from agents.tool_context import ToolContext
 from mcp.types import CallToolResult, TextContent
 
 from coatcheck import Block, JsonBlock, OpaqueBlock, TextBlock
 from coatcheck.adapting import asettle, blocks_of_items, items_of_blocks, text_tokens
+from coatcheck_openai.custom_data import CustomData
 from coatcheck_openai.hook import Hook, Output, logger
 from coatcheck_openai.proxy import Proxy
 
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agents.mcp import MCPServer
-    from agents.mcp.util import MCPToolCustomDataContext, MCPToolMetaContext
+    from agents.mcp.util import MCPToolMetaContext
     from typing_extensions import Self
 
 __all__ = ("OffloadedServer",)
@@ -52,7 +50,7 @@ class OffloadedServer(Proxy):
     def __init__(self, server: MCPServer, hook: Hook) -> None:
         super().__init__(server)
         self._hook = hook
-        self._replaced: WeakKeyDictionary[Any, CallToolResult] = WeakKeyDictionary()
+        self._custom_data = CustomData()
 
     async def __aenter__(self) -> Self:
         """Connect the server."""
@@ -71,15 +69,8 @@ class OffloadedServer(Proxy):
     @property
     def custom_data_extractor(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
         """What the SDK calls after each call of a tool; it asks the server's own, if there is one."""
-        return None if getattr(self._inner, "custom_data_extractor", None) is None else self._extract
-
-    async def _extract(self, context: MCPToolCustomDataContext) -> Any:  # noqa: ANN401 - as the server's own
-        """Ask the server's own extractor, with the structured content that left the result: its data are the host's."""
-        replaced = self._replaced.pop(context.run_context, None)
-        value = getattr(replaced, _STRUCTURED, None)
-        given = context if value is None else replace(context, structured_content=MappingProxyType(value))
-        data = self._inner.custom_data_extractor(given)
-        return await data if inspect.isawaitable(data) else data
+        own = getattr(self._inner, "custom_data_extractor", None)
+        return None if own is None else partial(self._custom_data.extract, own)
 
     async def _note_call(self, call: MCPToolMetaContext) -> Any:  # noqa: ANN401 - as the server's own
         _calling.set(call.run_context)
@@ -108,8 +99,8 @@ class OffloadedServer(Proxy):
             is_error=_is_error(result),
         )
         shown: CallToolResult = await asettle(output, logger=logger)
-        if shown is not result and isinstance(context, ToolContext):
-            self._replaced[context] = result
+        if shown is not result and (value := getattr(result, _STRUCTURED)) is not None:
+            self._custom_data.note(context, shown, structured_content=MappingProxyType(value))
         return shown
 
 
