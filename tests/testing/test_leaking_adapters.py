@@ -108,6 +108,30 @@ class ReadsForTheLatestIdentity(ToyHarness):
         return await super().aretrieve(call, with_(case, identity=self.latest))
 
 
+class ReadsWhereTheModelSays(ToyHarness):
+    """Takes the scope of a read-back from the arguments of the call, if the model names one there."""
+
+    field = "scope"
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return super().retrieve(*self.chosen(call, case))
+
+    async def aretrieve(self, call: ModelCall, case: Run) -> Message:
+        return await super().aretrieve(*self.chosen(call, case))
+
+    def chosen(self, call: ModelCall, case: Run) -> tuple[ModelCall, Run]:
+        arguments = dict(call.arguments)
+        named = arguments.pop(self.field, None)
+        scope = named if isinstance(named, str) else case.scope
+        return replace(call, arguments=arguments), with_(case, scope=scope)
+
+
+class ReadsInTheThreadThatTheModelNames(ReadsWhereTheModelSays):
+    """The same for the framework's identity."""
+
+    field = "thread_id"
+
+
 class ReadsForTheFirstIdentity(RemembersTheFirstIdentity):
     """Stores for each conversation, but reads for the first."""
 
@@ -321,6 +345,12 @@ LEAKING = {
     RemembersTheFirstIdentity: (IDENTITIES, "result 0 is not what the core makes of it", "the scope"),
     ReadsForTheLatestIdentity: (IDENTITIES, "the answer to fetch-", "the scope"),
     ReadsForTheFirstIdentity: (IDENTITIES, "the answer to fetch-", "the scope"),
+    ReadsWhereTheModelSays: ("reference from another scope", "contain 'line 1 of 400'", "the scope"),
+    ReadsInTheThreadThatTheModelNames: (
+        "reference from another conversation of the framework",
+        "contain 'line 1 of",
+        "the scope",
+    ),
     RemembersTheFirstContext: (
         "two ambient scopes through one adapter",
         "result 0 is not what the core makes of it",

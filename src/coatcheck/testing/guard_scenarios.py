@@ -10,7 +10,7 @@ from dataclasses import replace
 from coatcheck.core.blocks import TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.samples import numbered_lines, stored
-from coatcheck.testing.scenario import Call, Read, Scenario, ScopeFrom
+from coatcheck.testing.scenario import IDENTITY, SCOPE_NAMES, Call, Read, Scenario, ScopeFrom
 
 __all__ = ("GUARD_SCENARIOS",)
 
@@ -46,7 +46,7 @@ GUARD_SCENARIOS: tuple[Scenario, ...] = (
         steps=OFFLOADED,
         scope_from="identity",
         between="another scope",
-        reads=(REFUSED,),
+        reads=(REFUSED, *(Read(undefined={name: IDENTITY}, hides=("line 1 of 400",)) for name in SCOPE_NAMES)),
     ),
     Scenario(
         name="the same conversation of the framework after a restart",

@@ -9,7 +9,7 @@ import json
 
 from coatcheck.core.blocks import JsonBlock, MediaBlock, TextBlock
 from coatcheck.testing.samples import ODD_TEXT, long_line, noise, numbered_lines, orders
-from coatcheck.testing.scenario import Call, Read, Scenario
+from coatcheck.testing.scenario import SCOPE, SCOPE_NAMES, Call, Read, Scenario
 
 __all__ = ("READING_SCENARIOS",)
 
@@ -164,10 +164,13 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         name="reference from another scope",
-        promise="Another conversation's reference answers exactly like an unknown one.",
+        promise="Another conversation's reference answers exactly like an unknown one, whatever scope the model names.",
         steps=OFFLOADED,
         between="another scope",
-        reads=(Read(sees=("reference not found", "Do not retry"), hides=("line 1 of 400", "expired")),),
+        reads=(
+            Read(sees=("reference not found", "Do not retry"), hides=("line 1 of 400", "expired")),
+            *(Read(undefined={name: SCOPE}, hides=("line 1 of 400",)) for name in SCOPE_NAMES),
+        ),
     ),
     Scenario(
         name="expired reference",

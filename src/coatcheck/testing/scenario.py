@@ -23,6 +23,7 @@ __all__ = (
     "KNOBS",
     "PARTS",
     "SCOPE",
+    "SCOPE_NAMES",
     "Becomes",
     "Between",
     "Call",
@@ -41,6 +42,9 @@ PARTS = ("tenant-7", "conversation-1")
 
 IDENTITY = "thread-1"
 """The framework's own identity of the first conversation, where a scenario gives it one."""
+
+SCOPE_NAMES = ("scope", "identity", "conversation_id", "session_id", "thread_id", "user_id")
+"""What a model may call a scope or an identity, in the arguments of a call."""
 
 KNOBS: Mapping[str, Any] = {"max_result_tokens": 600, "preview_tokens": 200, "token_counter": ByteCounter()}
 """How every offloader of a scenario is set, unless the scenario says otherwise. One counter for all frameworks: four
@@ -151,6 +155,10 @@ class Read:
 
     arguments: Mapping[str, object] = field(default_factory=dict)
     """What the model passes in addition to the reference."""
+
+    undefined: Mapping[str, object] = field(default_factory=dict)
+    """What it passes besides, although the tool has no such parameters. Frameworks ignore or refuse that, each in words
+    of its own, so the answer is not compared with the core's."""
 
     of: int = 0
     """Which of the references that the model was shown, counted from 0 over all results; a neighbour's follow."""

@@ -81,7 +81,11 @@ class Script:
 
     def _read(self, scenario: Scenario, references: Sequence[str]) -> Moves:
         for number, read in enumerate(scenario.reads):
-            arguments: dict[str, object] | None = {"reference": reference_of(read, references), **read.arguments}
+            arguments: dict[str, object] | None = {
+                "reference": reference_of(read, references),
+                **read.arguments,
+                **read.undefined,
+            }
             while arguments is not None and len(self.answers[number]) < MAX_PAGES:
                 call_id = f"read_{number}_{len(self.answers[number])}"
                 self.is_reading = True

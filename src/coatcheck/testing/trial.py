@@ -529,9 +529,12 @@ class Trial:
         for answer in answers:
             self._check_budget(answer.text)
         reference = reference_of(read, references)
-        check_equal(
-            answers[0].text, self._answer_of_the_core(reference, read), f"the answer to {reference} {read.arguments}"
-        )
+        if not read.undefined:
+            check_equal(
+                answers[0].text,
+                self._answer_of_the_core(reference, read),
+                f"the answer to {reference} {read.arguments}",
+            )
         seen = "\n".join(answer.text for answer in answers)
         check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
         if read.to_the_end:
