@@ -10,6 +10,7 @@ import hmac
 import os
 import signal
 from contextlib import ExitStack, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -17,6 +18,8 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import AnyHttpUrl
+
+from coatcheck_mcp.stdio import pass_on
 
 if TYPE_CHECKING:
     import socket
@@ -38,6 +41,10 @@ IDLE_SECONDS = 600.0
 """How long a session lasts without a request and without an open stream, such as after its client died: its server's
 process runs all the while. The reference clients keep a stream open, so they are never idle. Clients without one start
 a new session, which costs the start of a server. The mcp package's half hour let dozens of processes pile up."""
+
+KILL_SECONDS = 0.2
+"""How long a server may go on after a second signal. Claude Code sends SIGINT, SIGTERM a tenth of a second later, and
+SIGKILL after 0.4 more seconds: a server that outlived this process then would run forever."""
 
 _CLIENT = "coatcheck"
 """Whom the token stands for: whoever has it."""
@@ -115,10 +122,23 @@ async def _end_when_told(proxy: Proxy, *, task_status: TaskStatus[bool]) -> None
             task_status.started(False)  # noqa: FBT003 - anyio's
             return
         task_status.started(True)  # noqa: FBT003 - anyio's
-        async for _ in signals:
-            await proxy.aclose()
-            # Cancelling would wait: for the thread that reads the next line of a client, or for open streams of HTTP.
-            os._exit(0)
+        async with anyio.create_task_group() as tasks:
+            begin = partial(tasks.start_soon, _end, proxy)
+            async for number in signals:
+                pass_on(number)  # as if the client had started them: not all of them end because their input does
+                begin()
+                begin = partial(tasks.start_soon, _kill)
+
+
+async def _end(proxy: Proxy) -> None:
+    await proxy.aclose()
+    # Cancelling would wait: for the thread that reads the next line of a client, or for open streams of HTTP.
+    os._exit(0)
+
+
+async def _kill() -> None:
+    await anyio.sleep(KILL_SECONDS)
+    pass_on(signal.SIGKILL)
 
 
 def _endings() -> list[signal.Signals]:

@@ -7,8 +7,9 @@ the output counts.
 
 from __future__ import annotations
 
+import os
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams  # the type of what clients yield
     from mcp.shared._stream_protocols import ReadStream
 
-__all__ = ("until_exit",)
+__all__ = ("pass_on", "until_exit")
 
 SILENT_SECONDS = 1.0
 """How long no message must have come since the process ended. By then, what was left in the pipe has been read."""
@@ -38,6 +39,16 @@ _LAST_SECONDS = 10.0
 _KILL_SECONDS = 2.0
 """How long what a server has started may take to end itself; as long as the mcp package gives the server."""
 
+_groups: set[int] = set()
+"""The process groups of all servers that this process has started, on systems that have groups."""
+
+
+def pass_on(number: int) -> None:
+    """Send a signal to all servers and to what they have started."""
+    for group in _groups:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+
 
 @asynccontextmanager
 async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> AsyncIterator[TransportStreams]:
@@ -49,6 +60,8 @@ async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> A
     try:
         async with client as (reads, writes):
             process = _process_of(client)
+            if process is not None and sys.platform != "win32":
+                _groups.add(process.pid)
             into, passed = anyio.create_memory_object_stream[Any](0)
             async with passed, anyio.create_task_group() as tasks:
                 tasks.start_soon(_pass_on, reads, into, process)
@@ -58,6 +71,7 @@ async def until_exit(client: AbstractAsyncContextManager[TransportStreams]) -> A
         if process is not None and sys.platform != "win32":
             with anyio.CancelScope(shield=True):
                 await terminate_posix_process_tree(process, _KILL_SECONDS)
+            _groups.discard(process.pid)
 
 
 def _process_of(client: object) -> Any:  # noqa: ANN401 - the mcp package's own type of each system

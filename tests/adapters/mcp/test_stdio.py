@@ -261,6 +261,23 @@ def test_no_process_is_left_even_if_the_server_does_not_notice_the_end(
     wait_until_gone(server)
 
 
+def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(
+    start: Callable[..., Process], tmp_path: Path
+) -> None:
+    signals = tmp_path / "signals"
+    with handled(signal.SIGINT, signal.SIG_DFL):
+        client = start(*TINY, "--stay", SIGNALS=str(signals))
+    client.shake_hands()
+    server = int(client.said(client.call("pid")))
+    client.popen.send_signal(signal.SIGINT)
+    while not signals.exists():
+        os.sched_yield()
+    client.popen.send_signal(signal.SIGTERM)
+    client.popen.wait(PATIENCE)
+    wait_until_gone(server)
+    assert signals.read_text(encoding="utf-8").split() == ["SIGINT", "SIGTERM"]  # another would come after two seconds
+
+
 def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     with handled(signal.SIGHUP, signal.SIG_IGN):
         client = Process(tmp_path, *TINY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -48,6 +49,11 @@ def call(message: dict[str, object], name: str, arguments: dict[str, object]) ->
             answer(message, text("line of a log\n" * 9_000))
 
 
+def note(number: int, _: object) -> None:
+    with Path(os.environ["SIGNALS"]).open("a", encoding="utf-8") as file:
+        file.write(f"{signal.Signals(number).name}\n")
+
+
 def main() -> None:
     if "--not-an-mcp-server" in sys.argv:
         sys.stdout.write("Hello!\n")
@@ -77,4 +83,7 @@ def main() -> None:
         time.sleep(60)
 
 
+if "SIGNALS" in os.environ:  # it notes them, and goes on
+    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGTERM, note)
 main()
