@@ -246,11 +246,20 @@ class Proxy:
     def _seat(self, ctx: Context) -> _Seat:
         """Return what is kept for the client of a request."""
         who = _identify(ctx)
-        seat = self._seats.pop(who.key, None) or _Seat(Client(who))
+        seat = self._seats.pop(who.key, None)
+        if seat is None:
+            seat = _Seat(Client(who))
+            if not who.modern:
+                _connection_of(ctx).exit_stack.callback(self._leave, who.key)
         if who.modern:
             self._drop_oldest()
         self._seats[who.key] = seat  # as the latest
         return seat
+
+    def _leave(self, key: Hashable) -> None:
+        link = self._seats.pop(key).link
+        if link is not None:
+            link.close()
 
     @contextmanager
     def _occupied(self, ctx: Context) -> Iterator[_Seat]:
@@ -276,16 +285,12 @@ class Proxy:
 
         """
         with self._occupied(ctx) as seat:
-            return await seat.connected(partial(self._connect, ctx, seat))
+            return await seat.connected(partial(self._connect, seat))
 
-    async def _connect(self, ctx: Context, seat: _Seat) -> Link | Several:
+    async def _connect(self, seat: _Seat) -> Link | Several:
         upstream, client = self._upstream, seat.client
         link = seat.link = Several(upstream, client) if isinstance(upstream, Mapping) else Link(upstream, client)
         await self._running_tasks.start(link.run)
-        if not client.modern:
-            connection = _connection_of(ctx)
-            connection.exit_stack.callback(self._seats.pop, connection, None)
-            connection.exit_stack.callback(link.close)
         return link
 
     @property
@@ -298,9 +303,7 @@ class Proxy:
     def _drop_oldest(self) -> None:
         idle = [key for key, seat in self._seats.items() if seat.client.modern and not seat.requests]
         for key in idle[: max(0, len(idle) - _MAX_LINKS + 1)]:
-            link = self._seats.pop(key).link
-            if link is not None:
-                link.close()
+            self._leave(key)
 
     # What the client asks.
 

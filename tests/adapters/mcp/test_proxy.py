@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import anyio
 import mcp_types as types
@@ -16,7 +19,7 @@ from mcp import Client, MCPError
 from mcp.client.extension import advertise
 
 from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader, OverTokens
-from coatcheck_mcp import Proxy, Upstream, offloaded_references
+from coatcheck_mcp import Proxy, Upstream, command_upstream, offloaded_references
 from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.hook import APPS
 from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
@@ -446,3 +449,23 @@ class TestTheEnd:
             with pytest.raises(MCPError):
                 await call(client, "small")
         assert connections == 1
+
+    async def test_nothing_is_kept_of_a_session_that_was_replaced(self) -> None:
+        server = Everything()
+        proxy = Proxy(server.upstream(), InMemoryStorage())
+        async with client_of(server, proxy=proxy) as client:
+            await call(client, "small")
+            (seat,) = proxy._seats.values()
+            assert seat.link is not None
+            await seat.link.aclose()
+            ended = ref(seat.link)
+            await call(client, "small")
+            gc.collect()
+            assert ended() is None
+
+    async def test_nothing_is_kept_of_a_client_whose_server_did_not_start(self) -> None:
+        proxy = Proxy(command_upstream([sys.executable, "-c", ""]), InMemoryStorage())
+        with pytest.RaisesGroup(MCPError, flatten_subgroups=True):
+            async with client_of({}, proxy=proxy):
+                pass
+        assert not proxy._seats
