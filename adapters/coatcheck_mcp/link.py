@@ -116,6 +116,7 @@ class Link:
         """Set once nothing is in flight in a session that the server no longer knows."""
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
+        self._listing = anyio.Lock()
         wanted = client.subscribed.setdefault(label, set())
         self._subscriptions = Subscriptions(self, wanted, listened=client.listened, tell=self._relay)
         self._questions = Questions(client, latest=self._latest, notify=self.notify)
@@ -392,16 +393,19 @@ class Link:
 
     async def _known_tools(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the server's tools, or none if the list does not come in time: a call can do without it."""
-        try:
-            with anyio.fail_after(TOOLS_SECONDS):
-                return await self.tools()
-        except (MCPError, TimeoutError) as error:
-            if self.closed:
-                raise
-            why = str(error) or f"it took more than {TOOLS_SECONDS:g} seconds"
-            logger.warning("a call of the MCP server %s goes on without its list of tools: %s", self._name, why)
-            self._tools = {}  # until it changes, or the client asks for it
-            return self._tools
+        async with self._listing:  # so the server is asked once, and calls that wait for the list stay in order
+            if self._tools is not None:
+                return self._tools
+            try:
+                with anyio.fail_after(TOOLS_SECONDS):
+                    return await self.tools()
+            except (MCPError, TimeoutError) as error:
+                if self.closed:
+                    raise
+                why = str(error) or f"it took more than {TOOLS_SECONDS:g} seconds"
+                logger.warning("a call of the MCP server %s goes on without its list of tools: %s", self._name, why)
+                self._tools = {}  # until it changes, or the client asks for it
+                return self._tools
 
     async def tool_meta(self, name: str) -> Mapping[str, Any]:
         """Return the ``_meta`` of a tool's definition."""

@@ -8,6 +8,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.lowlevel
 from mcp import MCPError
 from mcp_types import INTERNAL_ERROR, ListToolsResult, Tool
 
@@ -118,3 +119,33 @@ async def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> Non
     server = Listing(lambda page: page + 1)
     assert await called(server) == "few"
     assert server.asked == 10
+
+
+async def test_calls_that_wait_for_the_list_ask_for_it_once_and_stay_in_order() -> None:
+    server = Listing(lambda page: page + 1 if page < 3 else None)
+    async with client_of(server) as client, anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(wire, client, "tools/call", {"name": f"small{number}", "arguments": {}})
+            await anyio.lowlevel.checkpoint()  # the later ones come while the list does
+    assert [name for name, _ in server.calls] == [f"small{number}" for number in range(20)]
+    assert server.asked == 4
+
+
+async def test_if_the_call_that_asked_for_the_list_is_cancelled_another_one_asks() -> None:
+    server = Silent()
+    async with client_of(server) as client, anyio.create_task_group() as tasks:
+        first = anyio.CancelScope()
+
+        async def call_first() -> None:
+            with first:
+                await wire(client, "tools/call", {"name": "small", "arguments": {}})
+
+        tasks.start_soon(call_first)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(wire, client, "tools/call", {"name": "small", "arguments": {}})
+        await anyio.wait_all_tasks_blocked()
+        assert server.asked == 1
+        first.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert server.asked == 2
+        tasks.cancel_scope.cancel()
