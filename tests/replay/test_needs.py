@@ -99,3 +99,19 @@ def test_a_table_of_contents_is_read_in_linear_time() -> None:
 
     assert needs == {0: (Need("A-1001", 1),)}
     assert time.process_time() - started < 2
+
+
+def test_a_session_of_many_words_and_results_is_read_in_linear_time() -> None:
+    results = range(400)
+    started = time.process_time()
+    pairs = [
+        (
+            returned(" ".join(f"row_{number}_{row}" for row in range(2_000))),
+            said(" ".join(f"new_{number}_{word}" for word in range(100)) + f" row_{number}_7"),
+        )
+        for number in results
+    ]
+    needs = find_needs([part for pair in pairs for part in pair])
+
+    assert needs == {2 * number: (Need(f"row_{number}_7", 2 * number + 1),) for number in results}
+    assert time.process_time() - started < 10

@@ -38,6 +38,10 @@ _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
 _TOO_LONG = re.compile(r"[\w./~@:+-]{200,}")
 """No span: a ruler such as ``......``, or encoded data. ``_SPAN`` would take quadratic time for it."""
 
+_WORD = re.compile(r"\w+")
+"""What a span has at least one of. Only a text that has it too may hold the span, and few do: to search all of them for
+each span would take quadratic time."""
+
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
 
 COMMON = frozenset(
@@ -70,9 +74,15 @@ def find_needs(parts: Sequence[Part]) -> dict[int, tuple[Need, ...]]:
         if isinstance(part, Turn):
             for span in dict.fromkeys(_spans(texts[position])):
                 written.setdefault(span, []).append(position)
+    words = {span: max(_WORD.findall(span), key=len) for span in written}
+    places: dict[str, list[int]] = {word: [] for word in words.values()}
+    for position, text in enumerate(texts):
+        for word in {each for found in _WORD.finditer(text) if (each := found[0]) in places}:
+            places[word].append(position)
     found: dict[int, list[Need]] = {}
     for span, turns in written.items():
-        first = next((position for position in range(turns[-1]) if holds(texts[position], span)), None)
+        before = (position for position in places[words[span]] if position < turns[-1])
+        first = next((position for position in before if holds(texts[position], span)), None)
         if first is not None and isinstance(parts[first], Result):
             turn = next(turn for turn in turns if turn > first)
             found.setdefault(first, []).append(Need(span, turn))
