@@ -394,6 +394,9 @@ def _serve(proxy: Proxy) -> None:
 
     from coatcheck_mcp.serving import serve_stdio  # noqa: PLC0415 - see _settings
 
+    for stream in (0, 1):
+        with suppress(OSError, AttributeError):  # closed, or Windows, where Python 3.11 lacks it
+            os.set_blocking(stream, True)  # else an answer that does not fit into the client's pipe is cut
     anyio.run(serve_stdio, proxy)
     logging.shutdown()
     # A thread still waits for the next line on standard input, and the interpreter would wait for the thread.

@@ -259,6 +259,24 @@ def test_a_client_that_vanishes_before_its_results_arrive_leaves_no_process(tmp_
     wait_until_gone(server)
 
 
+def test_a_client_with_pipes_that_do_not_block_is_waited_for_and_gets_whole_answers(tmp_path: Path) -> None:
+    (reads, into), (out_of, writes) = os.pipe(), os.pipe()
+    for each in (into, out_of):
+        os.set_blocking(each, False)
+    command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}", "--", *TINY]
+    with subprocess.Popen(command, stdin=out_of, stdout=into) as proxy, open(reads, "rb") as answers:  # noqa: PTH123
+        os.close(out_of)
+        with open(writes, "wb") as proxy.stdin:  # noqa: PTH123 - a file descriptor
+            send(proxy, 0, "initialize", HELLO)
+            assert json.loads(answers.readline())["id"] == 0
+            assert os.get_blocking(into), "else what does not fit into the pipe is lost"
+            os.close(into)
+            call = {"name": "huge", "arguments": {"size": 150_000}, "_meta": {"coatcheck": "keep"}}
+            send(proxy, 1, "tools/call", call)
+            assert len(json.loads(answers.readline())["result"]["content"][0]["text"]) == 150_000
+        assert proxy.wait(PATIENCE) == 0
+
+
 def send(proxy: subprocess.Popen[bytes], number: int, method: str, params: object) -> None:
     assert proxy.stdin is not None
     message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
