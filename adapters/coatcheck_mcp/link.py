@@ -381,12 +381,13 @@ class Link:
         cursors: list[str] = []
         while len(cursors) < _MAX_PAGES:
             page = await self.request(method, {"cursor": cursors[-1]} if cursors else {})
-            found += page[key]
             cursor = page.get("nextCursor")
+            if cursor in cursors:  # some servers end each list with "", and answer that with the first page again
+                found += [item for item in page[key] if item not in found]
+                break
+            found += page[key]
             if cursor is None:
                 return found
-            if cursor in cursors:
-                break
             cursors.append(cursor)
         logger.warning("%s of the MCP server %s does not end; the first %d are known", method, self._name, len(found))
         return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio.lowlevel
 from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, ListToolsResult, Tool
+from mcp_types import INTERNAL_ERROR, ListPromptsResult, ListToolsResult, Prompt, Tool
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import link as link_module
@@ -149,3 +149,13 @@ async def test_if_the_call_that_asked_for_the_list_is_cancelled_another_one_asks
         await anyio.wait_all_tasks_blocked()
         assert server.asked == 2
         tasks.cancel_scope.cancel()
+
+
+async def test_of_several_servers_one_that_ends_its_lists_with_an_empty_cursor_has_each_item_once() -> None:
+    class Odd(Everything):
+        async def _prompts(self, ctx: Any, params: Any) -> Any:
+            return ListPromptsResult(prompts=[Prompt(name="ask"), Prompt(name="tell")], next_cursor="")
+
+    async with client_of({"odd": Odd().upstream()}) as client:
+        listed = await wire(client, "prompts/list")
+    assert [each["name"] for each in listed["prompts"]] == ["odd_ask", "odd_tell"]
