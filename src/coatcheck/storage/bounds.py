@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.checks import is_number, require_positive
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.references import DIGEST_LENGTH, is_scope_part
-from coatcheck.storage.entry_files import is_stem, remove, remove_leftovers, stem_of, times
+from coatcheck.storage.entry_files import is_stem, remove_leftovers, stem_of, times, try_to_remove
 from coatcheck.storage.folder import open_folder
 from coatcheck.storage.ledger import ANY_TIME, add, change
 
@@ -264,7 +264,8 @@ def _remove_unused(folder: Folder, family: _Family) -> int:
     if max(times(folder, [name for _, name in family.files]), default=0.0) > family.used:
         return 0
     for stem, name in sorted(family.files, reverse=True):  # an index first: reading without it only takes longer
-        remove(folder, stem, [name])
+        if try_to_remove(folder, stem, [name]) is None:
+            return 0  # too few if its index is gone, and the next look corrects a count that is too high
     return family.size
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.forks import loading
 from coatcheck.core.references import INDEX_SUFFIX, is_storage_key
-from coatcheck.storage.folder import extension
+from coatcheck.storage.folder import extension, is_in_use
 from coatcheck.storage.protocol import Listed, refuse_other_content
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = (
     "remove_unused",
     "stem_of",
     "times",
+    "try_to_remove",
 )
 
 ENTRY_SUFFIX = ".entry.json"
@@ -137,7 +138,7 @@ def remove(folder: Folder, stem: str, names: Iterable[str]) -> int:
 def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
     """Remove an entry if it was last used before then; return whether it was removed. The folder is locked.
 
-    Using a content uses its line index too.
+    Using a content uses its line index too. One that a program has open is in use, where the system says so.
     """
     names = content_names(folder, stem)
     used = times(folder, names) or times(folder, [stem + ENTRY_SUFFIX])
@@ -146,8 +147,17 @@ def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
     of_content = times(folder, content_names(folder, content)) if is_index else []
     if not (names or used) or max([*used, *of_content], default=0.0) >= before:
         return False
-    remove(folder, stem, names)
-    return True
+    return try_to_remove(folder, stem, names) is not None
+
+
+def try_to_remove(folder: Folder, stem: str, names: Iterable[str]) -> int | None:
+    """Do what ``remove`` does; return None if Windows refuses that, because a program has a file open."""
+    try:
+        return remove(folder, stem, names)
+    except PermissionError as error:
+        if not is_in_use(error):
+            raise
+        return None
 
 
 def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] = ()) -> None:

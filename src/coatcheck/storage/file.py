@@ -6,7 +6,8 @@
 An entry exists when both files do. The description gets its name first and the content loses its own first, so a crash
 leaves the whole entry or none. Naming and deleting lock the folder of the scope; reading and writing need no lock.
 
-With limits, ``root/v1/total.ledger`` counts what is stored; see ``bounds``.
+With limits, ``root/v1/total.ledger`` counts what is stored; see ``bounds``. On Windows, which locks no
+folders, ``root/v1/folders.lock`` is locked in their place.
 """
 
 from __future__ import annotations

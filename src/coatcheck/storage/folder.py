@@ -3,6 +3,9 @@
 A path can lead elsewhere from one call to the next; an open folder cannot. This module does what needs the operating
 system: opening, writing, renaming, locking, and telling types of files apart by their extensions. ``file`` says what
 the files mean. A system that cannot look up names in an open folder (Windows) refuses links by looking first.
+
+Windows neither replaces nor removes a file that somebody has open: a reader, for a moment, or a virus scanner. So that
+is tried again for a while.
 """
 
 from __future__ import annotations
@@ -12,22 +15,31 @@ import os
 import re
 import stat
 import time
+import zlib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coatcheck.core.errors import CorruptContent
 
 try:
     import fcntl
-except ImportError:  # Windows: two processes must not delete and save the same content at the same moment there
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
+try:
+    import msvcrt as _msvcrt
+except ImportError:
+    msvcrt: Any = None
+else:
+    msvcrt = _msvcrt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("EXTENSIONS", "Folder", "extension", "make_folders", "open_folder")
+__all__ = ("EXTENSIONS", "Folder", "extension", "is_in_use", "make_folders", "open_folder")
+
+T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
@@ -37,6 +49,18 @@ LOCK_SECONDS = 10.0
 
 LOCK_PAUSE_SECONDS = 0.001
 """How long to wait between two looks at a lock."""
+
+BUSY_SECONDS = 2.0
+"""How long to wait on Windows for whoever has a file open: a reader for milliseconds, a virus scanner for longer."""
+
+_LOCKS = "folders.lock"
+"""An empty file next to the folders of the scopes, with a byte to lock for each: Windows locks no folder."""
+
+_OPEN_FILES_STAY = os.name == "nt"
+_SHARING_VIOLATION = 32
+_IS_LOCKED = frozenset({errno.EACCES, 0})  # 0 is what Wine says
+_LOCKED_BYTE = 1 << 30
+"""In a file that is locked itself. It has fewer bytes: on Windows nobody else can read one that is locked."""
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -95,6 +119,9 @@ class Folder:
     base: str
     """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
 
+    is_of_scope: bool
+    """Whether it is in the folder with the folders of all scopes, and not that one."""
+
     @property
     def modified(self) -> float:
         """When a name in this folder was last made, changed or removed, in seconds since the epoch."""
@@ -140,7 +167,7 @@ class Folder:
 
         """
         try:
-            descriptor = os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
+            descriptor = self._open_to_read(name)
             is_file = False
             try:
                 status = os.fstat(descriptor)
@@ -187,7 +214,8 @@ class Folder:
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in one step, and take that name from whatever has it."""
-        os.replace(self.base + old, self.base + new, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        at = self.descriptor
+        _when_free(lambda: os.replace(self.base + old, self.base + new, src_dir_fd=at, dst_dir_fd=at))
 
     def touch(self, name: str) -> None:
         """Set the time of a file to now."""
@@ -196,7 +224,7 @@ class Folder:
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
         with suppress(FileNotFoundError):
-            os.unlink(self.base + name, dir_fd=self.descriptor)
+            _when_free(lambda: os.unlink(self.base + name, dir_fd=self.descriptor))
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder in this one, if it is there and empty."""
@@ -209,23 +237,35 @@ class Folder:
             os.fsync(self.descriptor)
 
     @contextmanager
-    def locked(self, descriptor: int | None = None) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock belongs to what is open and ends with the process, however that ends, so nothing is left to clean up.
-
-        Args:
-            descriptor: of an open file, to lock that instead of the folder.
 
         Raises:
             TimeoutError: another process held it for 10 seconds, such as one that was stopped in the middle of a save.
 
         """
-        held = self.descriptor if descriptor is None else descriptor
+        if self.descriptor is not None:
+            with self._held(self.descriptor):
+                yield
+            return
+        byte = 1 + zlib.crc32(self.path.name.encode()) % _LOCKED_BYTE if self.is_of_scope else 0
+        path = (self.path.parent if self.is_of_scope else self.path) / _LOCKS
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CLOSE_ON_EXEC | _BINARY, 0o600)
+        try:
+            with self._held(descriptor, byte):
+                yield
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _held(self, descriptor: int, byte: int = _LOCKED_BYTE) -> Iterator[None]:
+        """Hold the lock of an open file or folder; on Windows, that of one byte, which need not be there."""
         given_up = 0.0
-        while fcntl is not None and held is not None:
+        while True:
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _lock(descriptor, byte)
             except BlockingIOError:
                 now = time.monotonic()
                 given_up = given_up or now + LOCK_SECONDS
@@ -239,9 +279,8 @@ class Folder:
         try:
             yield
         finally:
-            if fcntl is not None and held is not None:
-                with suppress(OSError):
-                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+            with suppress(OSError):
+                _unlock(descriptor, byte)
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
@@ -262,13 +301,74 @@ class Folder:
             yield None
             return
         try:
-            with self.locked(descriptor):
+            with self._held(descriptor):
                 yield descriptor
         finally:
             os.close(descriptor)
 
+    def _open_to_read(self, name: str) -> int:
+        def opened() -> int:
+            return os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
+
+        try:
+            return opened()
+        except PermissionError:
+            if not _OPEN_FILES_STAY:
+                raise
+            if os.path.isdir(self.base + name):  # noqa: PTH112 - as everywhere here. Windows opens no folder
+                raise self._no_file(name) from None
+            return _when_free(opened)  # it is being replaced or removed
+
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
+
+
+def is_in_use(error: OSError) -> bool:
+    """Return whether Windows did not remove a file because a program has it open."""
+    return getattr(error, "winerror", None) == _SHARING_VIOLATION
+
+
+def _when_free(call: Callable[[], T]) -> T:
+    """Return what a call returns; on Windows, call again for a while if somebody has the file open."""
+    given_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            return call()
+        except PermissionError:
+            if not _OPEN_FILES_STAY or time.monotonic() > given_up:
+                raise
+        time.sleep(LOCK_PAUSE_SECONDS)
+
+
+def _lock(descriptor: int, byte: int) -> None:
+    """Lock what is open.
+
+    Raises:
+        BlockingIOError: somebody else has locked it.
+        OSError: there are no locks here.
+
+    """
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    elif msvcrt is not None:
+        os.lseek(descriptor, byte, os.SEEK_SET)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno not in _IS_LOCKED:
+                raise
+            raise BlockingIOError(errno.EAGAIN, error.strerror) from error
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
+
+
+def _unlock(descriptor: int, byte: int) -> None:
+    """Unlock it. To close it is not enough: a forked child has it open too."""
+    if fcntl is not None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    elif msvcrt is not None:
+        os.lseek(descriptor, byte, os.SEEK_SET)
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 
 @contextmanager
@@ -293,7 +393,8 @@ def open_folder(root: Path, *names: str) -> Iterator[Folder]:
                 os.close(parent)
     path = root.joinpath(*names)
     try:
-        yield Folder(path, descriptor, "" if descriptor is not None else f"{path}{os.sep}")
+        base = "" if descriptor is not None else f"{path}{os.sep}"
+        yield Folder(path, descriptor, base, is_of_scope=len(names) > 1)
     finally:
         if descriptor is not None:
             os.close(descriptor)

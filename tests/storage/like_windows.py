@@ -1,0 +1,63 @@
+"""Files and locks as on Windows, for tests that run on Linux: what is open is neither replaced nor removed."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from coatcheck.storage import folder
+
+if TYPE_CHECKING:
+    import pytest
+
+_ACCESS_DENIED, _SHARING_VIOLATION = 5, 32
+_OPEN_FILES = Path("/proc/self/fd")
+_FLOCK = struct.Struct("hhqqi4x")
+_HERE = 1
+"""``SEEK_CUR``: Windows locks at the position of the descriptor."""
+
+
+def behave_like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give folders no descriptors and no ``fcntl``, and have the locks of ``msvcrt`` and the refusals of Windows."""
+    monkeypatch.setattr(folder, "_IN_OPEN_FOLDERS", False)
+    monkeypatch.setattr(folder, "_OPEN_FILES_STAY", True)
+    monkeypatch.setattr(folder, "fcntl", None)
+    monkeypatch.setattr(folder, "msvcrt", SimpleNamespace(locking=_locking, LK_NBLCK=2, LK_UNLCK=0))
+    replace, unlink = os.replace, os.unlink
+
+    def replace_closed(old: str, new: str, **descriptors: None) -> None:
+        _refuse_open(new, _ACCESS_DENIED)
+        replace(old, new, **descriptors)
+
+    def unlink_closed(path: str, *, dir_fd: None = None) -> None:
+        _refuse_open(path, _SHARING_VIOLATION)
+        unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "replace", replace_closed)
+    monkeypatch.setattr(os, "unlink", unlink_closed)
+
+
+def _refuse_open(path: str, reason: int) -> None:
+    for descriptor in _OPEN_FILES.iterdir():
+        try:
+            is_open = descriptor.readlink() == Path(path)
+        except FileNotFoundError:  # another thread has closed it
+            continue
+        if is_open:
+            error: Any = PermissionError(errno.EACCES, "open elsewhere", path)
+            error.winerror = reason
+            raise error
+
+
+def _locking(descriptor: int, mode: int, length: int) -> None:
+    """Lock or unlock bytes for what is open, as Windows does: for its process, Linux would do that for any thread."""
+    kind = fcntl.F_WRLCK if mode else fcntl.F_UNLCK
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, _HERE, 0, length, 0))
+    except BlockingIOError as error:
+        raise PermissionError(errno.EACCES, "locking violation") from error
