@@ -70,9 +70,11 @@ class Session(ClientSession):
         for ask in ways:
             try:
                 return await ask()
-            except MCPError as refused:  # noqa: PERF203 - three at most
+            except MCPError as refused:  # noqa: PERF203 - four at most
                 if is_end(refused, is_gone=is_gone()):
                     raise
+                if refused.code == types.REQUEST_TIMEOUT and not refusals:  # it still loads, and will read that first
+                    ways.append(self._discover)
                 refusals.append(refused)
         # A server that does not know the other way says only that. It said before why it refuses the one that it knows.
         raise refusals[0] if refusals[-1].code == types.METHOD_NOT_FOUND else refusals[-1]

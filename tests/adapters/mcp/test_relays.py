@@ -283,6 +283,28 @@ class TestEras:
             started.set()
             assert (await client.call_tool("small")).content[0].text == "few"
 
+    async def test_a_modern_server_that_loads_longer_than_its_first_question_may_take_is_asked_again(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """It finds that question in its pipe, and so refuses the handshake that the proxy has tried meanwhile."""
+        monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.05)
+        server = Everything()
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[Any]:
+            async with create_client_server_memory_streams() as (client, streams), anyio.create_task_group() as tasks:
+
+                async def load_and_serve() -> None:
+                    await anyio.sleep(0.3)
+                    await server.server.run(*streams, server.server.create_initialization_options())
+
+                tasks.start_soon(load_and_serve)
+                yield client
+                tasks.cancel_scope.cancel()
+
+        async with client_of(Upstream(name="slow", connect=connect), mode="2026-07-28") as client:
+            assert (await client.call_tool("small")).content[0].text == "few"
+
     async def test_a_modern_client_gets_progress_and_the_logs_that_it_asked_for(self) -> None:
         told, logs = [], []
 
