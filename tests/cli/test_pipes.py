@@ -24,6 +24,14 @@ outcome = Offloader(FileStorage(sys.argv[1])).offload([TextBlock(text)], tool_na
 print(outcome.references[0])
 """
 
+ON_WINDOWS = r"""
+import io, sys
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="cp1252", newline="\r\n")
+from coatcheck.cli import main
+main()
+"""
+"""Runs the command with what Python on Windows has for a pipe: it writes each line end as two characters."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -71,6 +79,16 @@ def test_a_pipe_gets_every_character_of_a_text(folder: Path, encoding: str) -> N
 
     assert (got.returncode, got.stderr) == (0, b"")
     assert got.stdout.decode().splitlines()[-1] == f"  1| {text}"
+
+
+def test_a_pipe_gets_the_line_ends_of_a_text(folder: Path) -> None:
+    reference = stored("größer\r\n☃\n".encode())
+
+    command = [sys.executable, "-c", ON_WINDOWS, "get", reference, "--offset=0"]
+    got = subprocess.run(command, check=True, capture_output=True)
+
+    assert "]\ngrößer\r\n☃\n" in got.stdout.decode()
+    assert got.stdout.count(b"\r") == 1
 
 
 def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:

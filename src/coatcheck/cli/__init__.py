@@ -57,6 +57,7 @@ def main() -> None:
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # not every terminal or pipe can write what data holds
+            # Not every terminal or pipe can write what data holds; on Windows a pipe would change its line ends, too.
+            stream.reconfigure(errors="replace", newline=None if stream.isatty() else "\n")
     logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # a command reports warnings itself, on one line
     reported(app)()  # commands are wrapped one by one; what remains is the help that typer writes itself
