@@ -133,3 +133,17 @@ def test_a_folder_in_place_of_a_content_is_told_from_a_file_in_use(
 
     with pytest.raises(CorruptContent, match="is not a file but a link, a folder or a device"):
         storage.load(entry.key)
+
+
+def test_an_error_names_the_folder_once(tmp_path: Path) -> None:
+    """A name is quoted in the message of the system, so each of its backslashes is written twice there."""
+    storage = FileStorage(tmp_path / "drive\\folder")
+    storage.root.mkdir()
+    (storage.root / "v1").write_bytes(b"")
+
+    with pytest.raises(NotADirectoryError) as refused:
+        storage.load(make_entry(b"any").key)
+
+    said = storage.describe_error(refused.value)
+    assert said.count(repr(str(storage.root))[1:-1]) == 1
+    assert said.endswith("v1'")

@@ -288,8 +288,8 @@ class FileStorage:
 
     def describe_error(self, error: Exception) -> str:
         """Return the system's words, and the folder if they lack it: most names are looked up in an open folder."""
-        words, root = describe_error(error), str(self._root)
-        return words if root in words else f"{words}, in {root!r}"
+        words, root = describe_error(error), repr(str(self._root))  # as errors quote it: a backslash is doubled
+        return words if root[1:-1] in words else f"{words}, in {root}"
 
     def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Refresh the time of an entry that is there with this very content and description, or else write it.
