@@ -10,6 +10,7 @@ from unittest import mock
 import pytest
 
 from coatcheck import CorruptContent, InvalidRequest, ReferenceExpired, ReferenceNotFound, StorageError
+from coatcheck.cli import failure
 from coatcheck.cli.failure import CannotRun, reported
 from tests.cli.running import run
 
@@ -38,6 +39,22 @@ def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, caps
 
     assert ended.value.code == code
     assert capsys.readouterr() == ("", "coatcheck: what failed\n")
+
+
+def test_a_reader_that_went_away_is_no_failure_on_windows_either(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @reported
+    def command() -> None:
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    with pytest.raises(SystemExit, match="2"):
+        command()
+    assert capsys.readouterr().err == "coatcheck: standard input or output failed: Invalid argument\n"
+    monkeypatch.setattr(failure, "_ON_WINDOWS", True)
+    with pytest.raises(SystemExit, match="141"):
+        command()
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ bug of ours does, without the values of variables.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from contextlib import suppress
@@ -28,6 +29,8 @@ DONE, NOT_AS_EXPECTED, COULD_NOT_RUN = 0, 1, 2
 READER_WENT_AWAY = 141
 """What shells report for a program that wrote to a closed pipe: 128 plus the number of SIGPIPE."""
 
+_ON_WINDOWS = os.name == "nt"
+
 
 class CannotRun(Exception):
     """Something that the command needs is missing or wrong. The message says what, and what to do."""
@@ -45,15 +48,14 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             _end(NOT_AS_EXPECTED, str(error))
         except (CannotRun, CoatcheckError) as error:
             _end(COULD_NOT_RUN, str(error))
-        except BrokenPipeError:
-            _give_up_output()
-            raise SystemExit(READER_WENT_AWAY) from None
         except RuntimeError as error:
             if not _lacks_home(error):
                 raise
             _end(COULD_NOT_RUN, f"{str(error).rstrip('.')}; set HOME to a folder that can be written")
         except OSError as error:  # a storage's own is a StorageError here; one without a file is of standard streams
             _give_up_output()
+            if _reader_went_away(error):
+                raise SystemExit(READER_WENT_AWAY) from None
             _end(COULD_NOT_RUN, f"{error.filename or 'standard input or output failed'}: {error.strerror}")
 
     return run
@@ -67,6 +69,13 @@ def _end(code: int, message: str) -> NoReturn:
 def _lacks_home(error: RuntimeError) -> bool:
     """Return whether an error is that of pathlib for a user without HOME and without an entry in the list of users."""
     return "determine home directory" in str(error) or "determine the home directory" in str(error)
+
+
+def _reader_went_away(error: OSError) -> bool:
+    """Return whether a pipe was closed by its reader. On Windows, Python has no error of its own for that."""
+    return isinstance(error, BrokenPipeError) or (
+        _ON_WINDOWS and error.errno == errno.EINVAL and error.filename is None
+    )
 
 
 def _give_up_output() -> None:
