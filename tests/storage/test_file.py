@@ -663,6 +663,30 @@ def test_fsync_waits_for_content_and_names(monkeypatch: pytest.MonkeyPatch, root
     assert waited == all_of_it, "another writer has saved it a moment ago, and has not waited"
 
 
+@pytest.mark.parametrize("can", [True, False])
+def test_fsync_asks_macos_to_write_what_the_disk_holds_in_memory(
+    monkeypatch: pytest.MonkeyPatch, root: Path, entry: Entry, *, can: bool
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    asked: list[str] = []
+
+    def call(_: int, command: int) -> None:
+        assert command == 51
+        asked.append("full")
+        if not can:
+            raise OSError(errno.ENOTSUP, "not on this filesystem")
+
+    monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+    monkeypatch.setattr(fcntl, "fcntl", call)
+    monkeypatch.setattr(os, "fsync", lambda _: asked.append("plain"))
+
+    save(FileStorage(root, fsync=True), entry)
+
+    once = ["full"] if can else ["full", "plain"]
+    assert asked == once * (len(asked) // len(once))
+    assert len(asked) // len(once) >= 5
+
+
 def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
     entry = make_entry(b"")
     save(storage, entry)

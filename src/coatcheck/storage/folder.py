@@ -204,7 +204,7 @@ class Folder:
                 while view:
                     view = view[os.write(descriptor, view[:_CHUNK_BYTES]) :]
                 if fsync:
-                    os.fsync(descriptor)
+                    _sync(descriptor)
             finally:
                 os.close(descriptor)
             yield name
@@ -234,7 +234,7 @@ class Folder:
     def sync(self) -> None:
         """Wait until the names in this folder are on the disk. Windows keeps names without being asked."""
         if self.descriptor is not None:
-            os.fsync(self.descriptor)
+            _sync(self.descriptor)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -338,6 +338,16 @@ def _when_free(call: Callable[[], T]) -> T:
             if not _OPEN_FILES_STAY or time.monotonic() > given_up:
                 raise
         time.sleep(LOCK_PAUSE_SECONDS)
+
+
+def _sync(descriptor: int) -> None:
+    """Wait until what was written is on the disk. On macOS, ``fsync`` alone leaves it in the memory of the disk."""
+    to_the_disk = getattr(fcntl, "F_FULLFSYNC", None)
+    if to_the_disk is not None:
+        with suppress(OSError):  # not every filesystem there can
+            fcntl.fcntl(descriptor, to_the_disk)
+            return
+    os.fsync(descriptor)
 
 
 def _lock(descriptor: int, byte: int) -> None:
