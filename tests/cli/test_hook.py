@@ -16,8 +16,9 @@ import pytest
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.cli.hook_settings import options_for
+from coatcheck.hook import command
 from coatcheck.hook.answer import respond
-from coatcheck.hook.command import get_command, is_get
+from coatcheck.hook.command import for_shells, get_command, is_get, program, split_hook, sweep_command
 from coatcheck.hook.options import Options, read_options
 from coatcheck.hook.shapes import large_texts, replaced
 
@@ -713,3 +714,18 @@ def test_a_result_that_stays_loads_neither_the_command_line_nor_the_library(home
         "coatcheck.offloader",
         "coatcheck.core.tokens",
     }
+
+
+def test_a_command_on_windows_is_one_that_every_shell_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "_ON_WINDOWS", True)
+    monkeypatch.setattr(sys, "executable", r"C:\venv\Scripts\our-own.exe")
+    monkeypatch.setattr(os.path, "abspath", lambda path: path)
+
+    said = get_command(r"C:\me\.coatcheck\hook", "s")
+
+    assert said.startswith("C:/venv/Scripts/our-own.exe -E ")
+    assert said.endswith(" -m coatcheck get --storage=C:/me/.coatcheck/hook --scope=s")
+    assert is_get(f"{said} REFERENCE --pattern=x")
+    assert sweep_command(r"D:\kept").endswith(" --storage=D:/kept")
+    assert split_hook(" ".join([*program(), "hook", "--max-age=7d"])) == ("", ["--max-age=7d"])
+    assert for_shells(r"\\host\share") == r"\\host\share", "a shell of POSIX would take // for /"

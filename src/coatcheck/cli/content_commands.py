@@ -24,7 +24,7 @@ from coatcheck.core.arguments import OPTIONS, PROPOSED, RANGE_FORMS
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.notice import FOR_TEXT
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
-from coatcheck.hook.command import program
+from coatcheck.hook.command import for_shells, program
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def _command(name: str, reference: str, options: Mapping[str, object], *, storag
     """Return a command that reads a content, as a shell takes it."""
     given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
-        given["--storage"] = storage
+        given["--storage"] = for_shells(storage)
     is_module = os.path.basename(sys.argv[0]) == "__main__.py"  # noqa: PTH119 - python -m coatcheck: no script may be there
     words = [*(program() if is_module else ["coatcheck"]), name, reference]
     words += [f"{option}={value}" for option, value in given.items()]  # one word: a value may begin with a dash

@@ -19,7 +19,7 @@ from coatcheck.cli.location import leftovers, to_be_written
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import complain, show, show_as_is
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.hook.command import list_command, program
+from coatcheck.hook.command import for_shells, list_command, program
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -124,9 +124,9 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
         msg = f"--storage must be a folder, not {given['--storage']!r}: the hook stores in no other storage"
         raise CannotRun(msg)
     if "--storage" in given:
-        given["--storage"] = to_be_written(given["--storage"])
+        given["--storage"] = for_shells(to_be_written(given["--storage"]))
     if "--config" in given:
-        given["--config"] = checked_file(given["--config"], has_storage="--storage" in given)
+        given["--config"] = for_shells(checked_file(given["--config"], has_storage="--storage" in given))
     return given, dropped
 
 

@@ -9,7 +9,7 @@ import sys
 from io import StringIO
 from itertools import pairwise, takewhile
 
-__all__ = ("get_command", "is_get", "list_command", "program", "split_hook", "sweep_command")
+__all__ = ("for_shells", "get_command", "is_get", "list_command", "program", "split_hook", "sweep_command")
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
@@ -59,6 +59,7 @@ _SEPARATORS = frozenset({"&&", "||", ";"})
 _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
 """A Windows path outside quotes: its backslashes escape nothing."""
 
+_ON_WINDOWS = os.name == "nt"
 _MODULE = ["-m", "coatcheck"]
 _OPERATORS = frozenset(";&()<>|")
 _PIPES = frozenset({"|", "|&"})
@@ -80,6 +81,14 @@ _MAX_CHARACTERS = 16_000
 """More than our own command has with three of the longest paths. ``shlex`` takes quadratic time for a word."""
 
 
+def for_shells(path: str) -> str:
+    """Return a path as it stands in a command: on Windows with slashes.
+
+    With backslashes it needs quotes, and there are none that Git Bash, PowerShell and ``cmd`` all take.
+    """
+    return path.replace("\\", "/") if _ON_WINDOWS and _DRIVE.match(path) else path
+
+
 def program() -> list[str]:
     """Return the words that run ``coatcheck`` in any folder, with the Python that runs now.
 
@@ -87,12 +96,12 @@ def program() -> list[str]:
     looks for modules. Python 3.10 lacks it. ``-E`` keeps out what variables such as ``PYTHONPATH`` name: they are for
     the programs of the project. ``-I`` would also leave out what ``pip install --user`` has installed.
     """
-    return [sys.executable, "-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
+    return [for_shells(sys.executable), "-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
 
 
 def get_command(folder: str, scope: str) -> str:
     """Return the command that reads back from a folder, without its reference."""
-    return shlex.join([*program(), "get", f"--storage={folder}", f"--scope={scope}"])
+    return shlex.join([*program(), "get", f"--storage={for_shells(folder)}", f"--scope={scope}"])
 
 
 def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes: bool = False) -> str:
@@ -108,7 +117,9 @@ def sweep_command(storage: str) -> str:
 
 
 def _absolute(storage: str) -> str:
-    return storage if "://" in storage else os.path.abspath(os.path.expanduser(storage))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
+    if "://" in storage:
+        return storage
+    return for_shells(os.path.abspath(os.path.expanduser(storage)))  # noqa: PTH100, PTH111 - pathlib is not loaded yet
 
 
 def split_hook(command: str) -> tuple[str, list[str]] | None:
@@ -217,7 +228,8 @@ def _python_before(words: list[str]) -> int | None:
     index, valued = len(words) - 1, _WRAPPERS["python"][0].split()
     while index > 0 and (words[index].startswith("-") or words[index - 1] in valued):
         index -= 1
-    found = index >= 0 and (words[index] == sys.executable or _PYTHON.fullmatch(_name(words[index:])))
+    ours = {sys.executable, for_shells(sys.executable)}
+    found = index >= 0 and (words[index] in ours or _PYTHON.fullmatch(_name(words[index:])))
     return index if found and not _runs_another("python", words[index + 1 :]) else None
 
 
