@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -72,6 +71,7 @@ def test_a_killed_writer_leaves_whole_entries_only(tmp_path: Path, kill: int) ->
 def test_a_process_that_was_stopped_while_it_held_the_lock_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fcntl = pytest.importorskip("fcntl")  # not on Windows
     monkeypatch.setattr(folder, "LOCK_SECONDS", 0.01)
     storage = FileStorage(tmp_path)
     entry = make_entry(b"content")
