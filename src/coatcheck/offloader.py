@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
-from coatcheck.core.blocks import Kept, ToolResult, require_result, utf8_length
+from coatcheck.core.blocks import Kept, ToolResult, fits_bytes, require_result
 from coatcheck.core.checks import is_count
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.plan import Keep, certain_limit, certainly_within, policy_of
+from coatcheck.core.plan import Keep, certain_limit, policy_of
 from coatcheck.core.policy import require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.engine.events import About, Recorder, Stats
@@ -199,7 +199,7 @@ class Offloader:
         )
         if isinstance(arrived, Kept):
             return arrived
-        return await arun(self._engine.offload(arrived), short=certainly_within(arrived.result.blocks, SHORT_BYTES))
+        return await arun(self._engine.offload(arrived), short=fits_bytes(arrived.result.blocks, SHORT_BYTES))
 
     def keep_if_small(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
         """Return True if a result of ``texts`` alone certainly stays. It is then counted, and nothing is left to do.
@@ -208,12 +208,8 @@ class Offloader:
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
         policy = policy_of(tool_name, self._settings)
-        left, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
-        for text in texts:
-            if len(text) > left:
-                return False
-            left -= utf8_length(text)
-        if left < 0 or self._recorder.listening:
+        limit, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
+        if not fits_bytes(texts, limit) or self._recorder.listening:
             return False
         self._recorder.count_kept()
         return True
@@ -264,7 +260,7 @@ class Offloader:
     ) -> tuple[Outcome, ...]:
         """Do what ``offload_step`` does, without blocking the event loop."""
         calls = self._make_step(results, scope, identity=identity, policies=policies, retrieval_tool=retrieval_tool)
-        short = certainly_within((block for call in calls for block in call.result.blocks), SHORT_BYTES)
+        short = fits_bytes((block for call in calls for block in call.result.blocks), SHORT_BYTES)
         return await arun(self._engine.offload_step(calls), short=short)
 
     def last_resort(
@@ -656,7 +652,7 @@ class Offloader:
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT
         else:
-            stays = not isinstance(measured_tokens, int) and certainly_within(content, limit)
+            stays = not isinstance(measured_tokens, int) and fits_bytes(content, limit)
         # Most results are small and end here. With a listener, which may block, the engine emits the event.
         if stays and not self._recorder.listening:
             self._recorder.count_kept()

@@ -24,13 +24,13 @@ from coatcheck import (
     TextBlock,
     TiktokenCounter,
 )
+from coatcheck.core.blocks import fits_bytes
 from coatcheck.core.plan import (
     NOTICE_TOKENS,
     Decision,
     Keep,
     Measure,
     Offload,
-    certainly_within,
     decide,
     fit_step,
     media_tokens,
@@ -145,16 +145,16 @@ def test_a_threshold_limits_the_placeholder_only_from_512_tokens_on(threshold: i
 
 
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
-def test_certainly_within_is_never_wrong(content: list[Block], limit: int) -> None:
-    if certainly_within(content, limit):
+def test_text_that_fits_in_bytes_has_no_more_tokens(content: list[Block], limit: int) -> None:
+    if fits_bytes(content, limit):
         assert not Measure(content, TiktokenCounter()).exceeds(limit)
 
 
 @given(content=st.lists(st.builds(TextBlock, texts(pieces=4)), max_size=4), limit=st.integers(0, 200))
-def test_text_is_certainly_within_a_limit_of_as_many_bytes(content: list[Block], limit: int) -> None:
+def test_text_fits_a_limit_of_as_many_bytes(content: list[Block], limit: int) -> None:
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in Measure(content, ByteCounter()).texts if text)
 
-    assert certainly_within(content, limit) == (size <= limit)
+    assert fits_bytes(content, limit) == (size <= limit)
 
 
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))

@@ -126,7 +126,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "return settings.default_rule",
         _POLICY,
     ),
-    Mutation("core/plan.py", "limit -= utf8_length(block.text)", "limit -= len(block.text)", _PLAN),
+    Mutation("core/blocks.py", "if text.isascii() else utf8_length(text)", "if True else 0", _PLAN),
     Mutation(
         "core/plan.py",
         "threshold = min(rule.threshold, settings.max_inline_tokens)",

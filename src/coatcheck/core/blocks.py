@@ -14,7 +14,7 @@ from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coatcheck.core.errors import CoatcheckError
     from coatcheck.core.facts import Estimate, Reference
@@ -32,6 +32,7 @@ __all__ = (
     "TextBlock",
     "ToolResult",
     "Truncated",
+    "fits_bytes",
     "is_text",
     "json_text",
     "require_result",
@@ -316,6 +317,16 @@ def _standard_json_text(value: JsonValue) -> str:
 def utf8_length(text: str) -> int:
     """Return the UTF-8 bytes of ``text``; a lone surrogate counts three, like the U+FFFD that the model gets."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def fits_bytes(contents: Iterable[Block | str], limit: int) -> bool:
+    """Return whether all of this is text, and has at most ``limit`` UTF-8 bytes together."""
+    for content in contents:
+        text = content.text if isinstance(content, TextBlock) else content
+        if not isinstance(text, str) or len(text) > limit:
+            return False
+        limit -= len(text) if text.isascii() else utf8_length(text)  # a call for each would take as long as the rest
+    return limit >= 0
 
 
 def to_valid_unicode(text: str) -> str:

@@ -19,7 +19,6 @@ from coatcheck.core.blocks import (
     TextBlock,
     is_text,
     json_text,
-    utf8_length,
 )
 from coatcheck.core.facts import Estimate
 from coatcheck.core.items import MAX_APART, Part
@@ -28,7 +27,7 @@ from coatcheck.core.policy import Always, Never, OverChars, OverShare, OverToken
 from coatcheck.core.tokens import CountedOnce, TokenCounter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from coatcheck.core.policy import Policy, Verdict
     from coatcheck.core.settings import Settings
@@ -40,7 +39,6 @@ __all__ = (
     "Measure",
     "Offload",
     "certain_limit",
-    "certainly_within",
     "decide",
     "fit_step",
     "media_tokens",
@@ -195,21 +193,10 @@ def rule_of(verdict: Verdict, settings: Settings) -> Rule:
     return verdict if isinstance(verdict, Rule) else settings.default_rule
 
 
-def certainly_within(blocks: Iterable[Block], limit: int) -> bool:
-    """Return True if the blocks are text of at most ``limit`` UTF-8 bytes, hence no more tokens; False is unknown."""
-    for block in blocks:
-        if not isinstance(block, TextBlock) or len(block.text) > limit:
-            return False
-        limit -= utf8_length(block.text)
-        if limit < 0:
-            return False
-    return True
-
-
 def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
     """Return how many UTF-8 bytes of text certainly stay, and why; below 0 if nothing is certain.
 
-    It must agree with ``decide``, which counts tokens.
+    It must agree with ``decide``, which counts tokens: a token covers at least one byte.
     """
     if not settings.counter.bytewise:
         return -1, _WITHIN

@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
 
-from coatcheck.core.blocks import to_valid_unicode, utf8_length
+from coatcheck.core.blocks import fits_bytes, to_valid_unicode, utf8_length
 from coatcheck.core.checks import is_count
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.facts import Estimate
@@ -39,7 +39,6 @@ __all__ = (
     "TokenCounter",
     "beginning_of",
     "ends_of",
-    "fits_bytes",
     "for_any_text",
 )
 
@@ -108,7 +107,7 @@ class TokenCounter(ABC):
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
-        if self.bytewise and fits_bytes(text, limit):
+        if self.bytewise and fits_bytes((text,), limit):
             return False
         longest = self.longest_token
         if longest is not None and len(text) > limit * longest:
@@ -226,7 +225,7 @@ class TiktokenCounter(TokenCounter):
 
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
-        if fits_bytes(text, limit):
+        if fits_bytes((text,), limit):
             return False  # without the vocabulary, which may not be loaded yet
         vocabulary = self._vocabulary or load_vocabulary(self._name)
         if len(text) > limit * vocabulary.longest_token:
@@ -243,7 +242,7 @@ class TiktokenCounter(TokenCounter):
 
     def head(self, text: str, limit: int) -> str:
         """Return a prefix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
-        if fits_bytes(text, limit):
+        if fits_bytes((text,), limit):
             return text
         left, cut, adds_up = max(limit, 0), 0, self.adds_up
         while cut < len(text):
@@ -268,7 +267,7 @@ class TiktokenCounter(TokenCounter):
 
     def tail(self, text: str, limit: int) -> str:
         """Return a suffix of ``text`` with at most ``limit`` tokens; see ``TokenCounter.head``."""
-        if fits_bytes(text, limit):
+        if fits_bytes((text,), limit):
             return text
         left, start, adds_up = max(limit, 0), len(text), self.adds_up
         while start:
@@ -408,7 +407,7 @@ class CountedOnce(TokenCounter):
         """Return what the other counter answers; what is counted is remembered."""
         if not self._adds_up:
             return self._counter.exceeds(text, limit)
-        if len(text) <= limit and utf8_length(text) <= limit:
+        if fits_bytes((text,), limit):
             return False  # without the vocabulary, which may not be loaded yet
         return len(text) > limit * (self._counter.longest_token or inf) or self.begin(text, limit)[1] > limit
 
@@ -492,11 +491,6 @@ def _window_for(limit: int) -> int:
     cut.
     """
     return min(WINDOW_CHARACTERS, max(512, limit * 3))
-
-
-def fits_bytes(text: str, limit: int) -> bool:
-    """Return whether ``text`` has at most ``limit`` UTF-8 bytes, looking at its length first."""
-    return len(text) <= limit and utf8_length(text) <= limit
 
 
 def boundary_before(text: str, cut: int) -> int:

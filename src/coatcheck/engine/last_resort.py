@@ -24,6 +24,7 @@ from coatcheck.core.blocks import (
     OpaqueBlock,
     TextBlock,
     Truncated,
+    fits_bytes,
     to_valid_unicode,
     utf8_length,
 )
@@ -106,7 +107,7 @@ class LastResort:
     def _is_needed(self, blocks: Sequence[Block]) -> bool:
         """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""
         texts = _texts(blocks)
-        if _has_more(texts, self._limit) or any(self._exceeds_limit(block) for block in blocks):
+        if not fits_bytes(texts, self._limit) or any(self._exceeds_limit(block) for block in blocks):
             return True
         return self._exceeds("\n".join(texts), self._tokens)
 
@@ -286,11 +287,6 @@ def _as_json_value(value: object) -> object:
     with suppress(Exception):
         return _fields_of(value) or repr(bytes(value) if isinstance(value, memoryview) else value)
     return object.__repr__(value)
-
-
-def _has_more(texts: Sequence[str], limit: int) -> bool:
-    """Return whether the texts together have more than ``limit`` UTF-8 bytes."""
-    return sum(map(len, texts)) > limit or sum(map(utf8_length, texts)) > limit
 
 
 def _texts(blocks: Sequence[Block]) -> list[str]:

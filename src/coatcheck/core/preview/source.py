@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coatcheck.core.blocks import fits_bytes
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd
-from coatcheck.core.tokens import ends_of, fits_bytes
+from coatcheck.core.tokens import ends_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -192,7 +193,7 @@ def ends_within(text: str, size: int) -> str:
 
     Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
     """
-    if fits_bytes(text, size):
+    if fits_bytes((text,), size):
         return text
     gap = f"\n{gap_of_characters(len(text), len(text), len(text))}\n"
     half = (size - len(gap.encode())) // 2
