@@ -9,7 +9,7 @@ import pytest
 from werkzeug import Request, Response
 
 from coatcheck.cli.demo_input import FindWord
-from coatcheck.core.notice import is_placeholder
+from coatcheck.core.notice import OPENINGS
 from coatcheck.core.references import find_references
 from tests.cli.running import facts, run
 
@@ -27,7 +27,7 @@ def message(request: Request) -> dict[str, object]:
     results = [each["content"] for each in request.get_json()["messages"] if each["role"] == "tool"]
     if not results:
         return call("read_file", {})
-    assert is_placeholder(results[0])
+    assert results[0].startswith(OPENINGS)
     reference = next(find_references(results[0]))[0]
     if len(results) == 1:
         return call("retrieve_offloaded_content", {"reference": reference, **SCRIPT.first_call()})

@@ -124,11 +124,11 @@ def test_a_placeholder_of_every_version_adds_its_references_and_none_of_its_prev
 
     found = keep_references([{"role": "tool", "content": content}])
 
-    assert found == keep_references([reference(1)]), "keep the older opening in _OPENINGS"
+    assert found == keep_references([reference(1)]), "keep the older opening in OPENINGS"
 
 
 def test_every_opening_is_tried_with_a_placeholder_that_has_it() -> None:
-    untried = [opening for opening in notice._OPENINGS if not any(kept(1).startswith(opening) for kept in WRITTEN)]
+    untried = [opening for opening in notice.OPENINGS if not any(kept(1).startswith(opening) for kept in WRITTEN)]
 
     assert not untried, "add a function to WRITTEN, as it is written from now on, and change none of the others"
 

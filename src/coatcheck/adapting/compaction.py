@@ -24,8 +24,8 @@ from coatcheck.core.notice import (
     MAX_KEPT,
     MAX_LISTED,
     ONE_KEPT,
+    OPENINGS,
     RETRIEVAL_TOOL,
-    is_placeholder,
     kept_in,
     kept_references,
     listed_in,
@@ -137,7 +137,7 @@ def _references(message: object) -> Iterator[tuple[str, int]]:
 
 def _named_in(part: _Part) -> Iterator[str]:
     for text in _texts(part.content):
-        if is_placeholder(text):  # what follows the notice is a tool's text
+        if text.startswith(OPENINGS):  # what follows the notice is a tool's text
             yield from (match.group() for each in listed_in(text) for match in find_references(each))
         elif part.is_cleared or not part.is_result:
             yield from (match.group() for match in find_references(text))

@@ -15,7 +15,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from coatcheck.cli.demo_script import NotFound
 from coatcheck.cli.failure import CannotRun
-from coatcheck.core.notice import RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.notice import OPENINGS, RETRIEVAL_TOOL
 from coatcheck.core.references import find_references
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class ScriptedModel(BaseChatModel):
         if not results:
             return _call(self.tool_name, {}, 0)
         shown, *read = results
-        if not is_placeholder(shown):  # small enough to stay
+        if not shown.startswith(OPENINGS):  # small enough to stay
             return AIMessage(script.sentence(script.facts_in(shown)))
         if not read:
             return _retrieval(shown, script.first_call(), 1)

@@ -5,9 +5,9 @@ references:]``, ``| ref: R]``). The references come right after the first line: 
 cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
 
 Three of the wordings are also parsed, in conversations of any age. The opening shows that a text is a placeholder
-(``is_placeholder``). The heading of the references shows where they are (``listed_in``). The line that a summary keeps
+(``OPENINGS``). The heading of the references shows where they are (``listed_in``). The line that a summary keeps
 shows which references it kept (``kept_in``). ``keep_references`` uses the last two. To change the opening, write the
-new one and keep the old one in ``_OPENINGS``. The other two must not change; hosts parse the heading too. Any other
+new one and keep the old one in ``OPENINGS``. The other two must not change; hosts parse the heading too. Any other
 line can change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
@@ -40,12 +40,12 @@ __all__ = (
     "NOT_LISTED_WITHOUT_SCOPE",
     "NOT_SET_UP",
     "ONE_KEPT",
+    "OPENINGS",
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
     "UNREADABLE",
     "block_heading",
     "block_left_out",
-    "is_placeholder",
     "kept_in",
     "kept_references",
     "list_line",
@@ -110,7 +110,7 @@ _KEPT = rf"{_KEEP}[^\n]{{1,1000}}?{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?
 _OPENING = "Tool result offloaded. [Offloaded: "
 """What a placeholder begins with."""
 
-_OPENINGS = (_OPENING,)
+OPENINGS = (_OPENING,)
 """What a placeholder of any version begins with: the current opening first, then each older one."""
 
 _HEADING = "[Stored references:]"
@@ -242,11 +242,6 @@ ALL_LOST = (
     " shown. Do not guess it. If you need it, repeat the call so that it returns less."
 )
 """Replaces a result if even cutting it failed."""
-
-
-def is_placeholder(text: str) -> bool:
-    """Return whether ``text`` opens as a placeholder of any version does."""
-    return text.startswith(_OPENINGS)
 
 
 def kept_references(references: Sequence[str], *, more: bool, reader: str, lister: str) -> str:

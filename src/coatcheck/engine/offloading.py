@@ -21,7 +21,7 @@ from coatcheck.core.blocks import Kept, MediaBlock, Offloaded, Outcome, Truncate
 from coatcheck.core.checks import is_count
 from coatcheck.core.errors import CoatcheckError, StorageError
 from coatcheck.core.items import MAX_APART, join_texts
-from coatcheck.core.notice import MAX_LISTED, is_placeholder, list_row
+from coatcheck.core.notice import MAX_LISTED, OPENINGS, list_row
 from coatcheck.core.placeholder import ReadyPreview, Slot, build_placeholder, cut_to
 from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_step, rule_of
 from coatcheck.core.policy import Rule
@@ -99,7 +99,7 @@ class Offloading:
                 request.answers[what] = None  # told once, even if the counter fails and all this runs again
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
-            is_placeholder(first) and self._is_of_scope(first, measure, scope=request.scope)
+            first.startswith(OPENINGS) and self._is_of_scope(first, measure, scope=request.scope)
         ):
             return measure, Keep(reason="exempt")
         decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)

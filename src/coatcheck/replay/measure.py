@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from coatcheck.core.arguments import MAX_SELECTOR_CHARACTERS
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, Offloaded, OpaqueBlock, TextBlock, json_text
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.notice import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, is_placeholder
+from coatcheck.core.notice import OPENINGS, RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL
 from coatcheck.core.plan import media_tokens
 from coatcheck.core.references import find_references
 from coatcheck.core.settings import MAX_INLINE_TOKENS, MIN_BUDGET
@@ -380,7 +380,8 @@ def _is_offloaded(part: Result) -> bool:
     first = next(iter(part.result.blocks), None)
     if part.offloaded or not isinstance(first, TextBlock):
         return part.offloaded
-    return first.text.startswith(_STRANDS_OPENING) or (is_placeholder(first.text) and any(find_references(first.text)))
+    text = first.text
+    return text.startswith(_STRANDS_OPENING) or (text.startswith(OPENINGS) and any(find_references(text)))
 
 
 def _tokens(blocks: Sequence[Block], counter: TokenCounter) -> int:
