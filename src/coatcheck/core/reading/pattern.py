@@ -24,16 +24,7 @@ from coatcheck.core.reading import wording
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = (
-    "Matcher",
-    "asks_for_carriage_return",
-    "compile_pattern",
-    "has_delimiters",
-    "has_operators",
-    "has_quotes",
-    "needs_more_than_ascii",
-    "other_readings",
-)
+__all__ = ("Matcher", "compile_pattern", "other_readings", "why_not_found")
 
 MAX_REPEAT = 1_000
 """RE2's own limit for counted repeats, nested ones multiplied."""
@@ -314,29 +305,24 @@ def _matches_every_line(pattern: str) -> bool:
     return _EMPTY_ALTERNATIVE.search(outside) is not None
 
 
-def asks_for_carriage_return(pattern: str) -> bool:
-    r"""Return whether ``pattern`` holds ``\r``, as it is or as an escape."""
-    return _CARRIAGE_RETURN.search(pattern.replace(r"\\", "")) is not None
+def why_not_found(pattern: str, *, crlf: bool, colours: bool) -> Iterator[str]:
+    r"""Say what in a pattern may be why it matches nowhere, though a model expects it to.
 
-
-def has_delimiters(pattern: str) -> bool:
-    """Return whether ``pattern`` is between slashes, as in JavaScript and sed."""
-    return _DELIMITED.fullmatch(pattern) is not None
-
-
-def has_quotes(pattern: str) -> bool:
-    """Return whether ``pattern`` is between quotes and has no others."""
-    return _QUOTED.fullmatch(pattern) is not None
-
-
-def has_operators(pattern: str) -> bool:
-    """Return whether ``pattern`` has OR or AND between words, as for a search engine."""
-    return _OPERATOR.search(pattern) is not None
-
-
-def needs_more_than_ascii(pattern: str) -> bool:
-    r"""Return whether ``pattern`` holds other letters, and ``\b``, ``\w`` or ``\W``, which in RE2 do not know them."""
-    return not pattern.isascii() and _ASCII_ONLY.search(pattern.replace(r"\\", "")) is not None
+    ``crlf`` is whether a searched line ends with ``\r\n``, ``colours`` whether one holds colour codes.
+    """
+    escapes = pattern.replace(r"\\", "")
+    if not pattern.isascii() and _ASCII_ONLY.search(escapes):  # which in RE2 do not know its letters
+        yield wording.ASCII_ONLY
+    if _CARRIAGE_RETURN.search(escapes):
+        yield wording.line_ends_not_searched(crlf=crlf)
+    if colours:
+        yield wording.COLOURS
+    if _DELIMITED.fullmatch(pattern):
+        yield wording.DELIMITERS
+    if _QUOTED.fullmatch(pattern):
+        yield wording.QUOTES
+    if _OPERATOR.search(pattern):
+        yield wording.OPERATORS
 
 
 def _without_surroundings(pattern: str) -> str:

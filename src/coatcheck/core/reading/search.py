@@ -15,21 +15,12 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
-from coatcheck.core.reading.pattern import (
-    Matcher,
-    asks_for_carriage_return,
-    compile_pattern,
-    has_delimiters,
-    has_operators,
-    has_quotes,
-    needs_more_than_ascii,
-    other_readings,
-)
+from coatcheck.core.reading.pattern import Matcher, compile_pattern, other_readings, why_not_found
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from coatcheck.core.arguments import Request
     from coatcheck.core.reading.index import LineIndex
@@ -104,7 +95,7 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
         matcher, found = yield from _or_otherwise(matcher, found, pattern, find)
     if not found.count:
         searched = lines[1] - lines[0] + 1 if lines else index.lines
-        reasons = () if matcher.literal else _reasons(pattern, found)
+        reasons = () if matcher.literal else why_not_found(pattern, crlf=found.crlf, colours=found.colours)
         text = wording.no_matches(writer.selector(pattern), lines, searched, literal=matcher.literal, reasons=reasons)
         return Answer(text=text, matches=0)
     return (yield from _Report(request, writer, matcher, found, _RowMaker(found, index)).answer())
@@ -124,22 +115,6 @@ def _or_otherwise(
             if otherwise.count:
                 return other, otherwise
     return matcher, found
-
-
-def _reasons(pattern: str, found: _Found) -> Iterator[str]:
-    """Say what in a pattern may be why it matches nowhere, though a model expects it to."""
-    if needs_more_than_ascii(pattern):
-        yield wording.ASCII_ONLY
-    if asks_for_carriage_return(pattern):
-        yield wording.line_ends_not_searched(crlf=found.crlf)
-    if found.colours:
-        yield wording.COLOURS
-    if has_delimiters(pattern):
-        yield wording.DELIMITERS
-    if has_quotes(pattern):
-        yield wording.QUOTES
-    if has_operators(pattern):
-        yield wording.OPERATORS
 
 
 def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
