@@ -17,7 +17,7 @@ from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import Matcher, compile_pattern, other_readings, why_not_found
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
-from coatcheck.core.reading.source import MAX_PART, Answer, Walk, clip_range, fetch, orient, resolve_offset
+from coatcheck.core.reading.source import MAX_PART, Answer, clip_range, fetch, orient, resolve_offset, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,17 +78,13 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
     start, stop, lines = START, source.size, None
     if request.line_range is not None:
         lines = clip_range(request.line_range, index)
-        start = yield from _line_place(source, index, lines[0])
-        stop = (yield from _line_place(source, index, lines[1] + 1)).byte if lines[1] < index.lines else stop
+        start = (yield from walk_to(index, line=lines[0])).place
+        stop = (yield from walk_to(index, line=lines[1] + 1)).place.byte if lines[1] < index.lines else stop
     if matcher.size * min(scan.WINDOW, stop - start.byte) > MAX_WORK:
         raise InvalidRequest(wording.too_complex(stop - start.byte))
     origin = START
     if request.offset:
-        character = resolve_offset(request.offset, index.characters)
-        place = index.nearest(character=character)
-        walk = Walk(place, source.size - place.byte)
-        yield from walk.to_character(character)
-        origin = walk.place
+        origin = (yield from walk_to(index, character=resolve_offset(request.offset, index.characters))).place
     find = partial(_find, index=index, start=start, stop=stop, origin=origin, lines=lines)
     found = yield from find(matcher)
     if not found.count or "|" in pattern or pattern.endswith("]"):  # a copied row or word may have matched too much
@@ -115,13 +111,6 @@ def _or_otherwise(
             if otherwise.count:
                 return other, otherwise
     return matcher, found
-
-
-def _line_place(source: Source, index: LineIndex, line: int) -> Steps[Place]:
-    place = index.nearest(line=line)
-    walk = Walk(place, source.size - place.byte)
-    yield from walk.to_line(line)
-    return walk.place
 
 
 def _find(

@@ -17,7 +17,7 @@ from coatcheck.core.arguments import LAST_LINE
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import START
-from coatcheck.core.reading.source import Answer, Walk, clip_range, orient, resolve_offset
+from coatcheck.core.reading.source import Answer, Walk, clip_range, orient, resolve_offset, walk_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -120,9 +120,7 @@ def read_lines(source: Source, request: Request, writer: Writer) -> Reading:
     """Show a range of lines."""
     index = yield from orient(source)
     first, last = clip_range(request.line_range or (1, LAST_LINE), index)
-    place = index.nearest(line=first)
-    walk = Walk(place, source.size - place.byte)
-    yield from walk.to_line(first)
+    walk = yield from walk_to(index, line=first)
     start, text = walk.place.character, walk.text
     while walk.left and text.count("\n") <= last - first and not writer.overflows(text):
         yield from walk.read()

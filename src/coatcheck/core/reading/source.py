@@ -41,6 +41,7 @@ __all__ = (
     "fetch",
     "orient",
     "resolve_offset",
+    "walk_to",
 )
 
 FIRST_PART = 65_536
@@ -166,6 +167,14 @@ def orient(source: Source) -> Steps[LineIndex]:
     if source.characters is not None and source.lines is not None:
         return LineIndex(size=source.size, characters=source.characters, lines=source.lines)
     return (yield from _survey(source.size))
+
+
+def walk_to(index: LineIndex, *, line: int | None = None, character: int = 0) -> Steps[Walk]:
+    """Return a walk through the content that begins at a ``line`` (from 1) or else a ``character``."""
+    place = index.nearest(character=character) if line is None else index.nearest(line=line)
+    walk = Walk(place, index.size - place.byte)
+    yield from walk.to_character(character) if line is None else walk.to_line(line)
+    return walk
 
 
 def _survey(size: int) -> Steps[LineIndex]:
