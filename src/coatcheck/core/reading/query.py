@@ -10,6 +10,7 @@ few lines may be no JSON; the answer says how many. A few words may be before an
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from json import JSONDecodeError
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -80,9 +81,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
 def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Result | None:
     try:
         content = parse_json(data)
-    except InvalidRequest:  # also a ValueError
-        raise
-    except ValueError:
+    except JSONDecodeError:
         split = _records(data, items)
         if split is None:
             return _evaluate_embedded(evaluator, data)
@@ -104,9 +103,7 @@ def _evaluate_embedded(evaluator: Evaluator, data: bytes) -> _Result | None:
     for start, end in embedded_json(text):
         try:
             content = parse_json(text[start:end].encode("utf-8", "surrogatepass"))
-        except InvalidRequest:  # also a ValueError
-            raise
-        except ValueError:
+        except JSONDecodeError:
             continue
         result = _whole(evaluator, content)
         return None if result is None else replace(result, note=wording.WORDS_LEFT_OUT)

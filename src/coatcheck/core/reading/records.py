@@ -51,7 +51,7 @@ def parse_json(data: bytes) -> object:
 
     Raises:
         InvalidRequest: it holds a number of more digits than Python reads.
-        ValueError: it is not JSON.
+        JSONDecodeError: it is not JSON.
         RecursionError: it is nested too deeply.
 
     """
@@ -100,9 +100,7 @@ def _parse_one(piece: bytes, parse: Callable[[bytes], object]) -> object:
         return EMPTY
     try:
         return parse(piece)
-    except InvalidRequest:  # also a ValueError
-        raise
-    except ValueError:
+    except json.JSONDecodeError:
         return OTHER
 
 
