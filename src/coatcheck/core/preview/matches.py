@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import chain
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.notation import count_of
@@ -66,21 +66,15 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     rest = [*gap, *closing]
     left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS
     shown: dict[str, list[str]] = {}
-    full = False
     # Every file is named before any shows a second match.
-    for turn in range(max(map(len, files.values()), default=0)):
-        if full:
-            break
-        for name, matches in files.items():
-            if (turn and name not in shown) or turn >= len(matches):
-                continue
+    turns = range(max(map(len, files.values()), default=0))
+    for turn, (name, matches) in product(turns, files.items()):
+        if turn < len(matches):
             text = matches[turn] if turn else f"{name} ({len(matches):,})\n{matches[0]}"
-            cost = counter.count(text) + 1
-            if cost > left:
-                full = True
+            left -= counter.count(text) + 1
+            if left < 0:
                 break
             shown.setdefault(name, []).append(text)
-            left -= cost
     hidden = len(files) - len(shown)
     more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
     seen = f"{'the first ' if gap else ''}{last - around:,} matches"
