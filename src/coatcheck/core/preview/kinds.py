@@ -185,11 +185,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         if show.__name__ in content.failures:
             continue
         try:
-            meter = once if show in LITTLE_WORK else metered
-            if show in _SHOW_TROUBLE:
-                shown = show(content, budget, meter)
-            else:
-                shown = _show_below_errors(show, content, budget, meter)
+            shown = _show_below_errors(show, content, budget, once if show in LITTLE_WORK else metered)
         except TooMuchWork:
             continue
         except Exception as error:  # noqa: BLE001 - as above
@@ -202,7 +198,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
 
 def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
-    errors = name_trouble(content, budget, counter)
+    errors = [] if show in _SHOW_TROUBLE else name_trouble(content, budget, counter)
     if not errors:
         return show(content, budget, counter)
     left = budget - count_parts(counter, *errors)
@@ -373,10 +369,7 @@ def _preview_inside(
     for show in kinds_of(inside):
         if show in unless:
             return None
-        if show in _SHOW_TROUBLE:
-            shown = show(inside, left, counter)
-        else:
-            shown = _show_below_errors(show, inside, left, counter)
+        shown = _show_below_errors(show, inside, left, counter)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second has been counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None

@@ -15,7 +15,7 @@ from coatcheck.core.preview.pieces import MAX_SEARCHED, found_in, line_pieces
 from coatcheck.core.preview.source import IN_NUMBERS, Found, LineGroup, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
@@ -86,10 +86,12 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
     if sum(alike.values()) < _MIN_SHARE * (sum(alike.values()) + sum(others.values())):
         return None
     raw = lines_of(content)
-    most = _most(alike)
+    most = sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
     last = islice((number for number in reversed(raw) if raw[number].strip()), _LAST_LINES)
     closing = [one for one in last if found.groups[_keys([raw[one]])[0]].count < _MIN_ALIKE] or [content.lines]
-    heading = _heading(alike, most)
+    # Not said after the line itself, where it would read as part of what the tool returned.
+    named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)
+    heading = f"[lines alike but for their numbers: {named}]\n"
     cost = counter.count(heading)
 
     def line(number: int) -> str:
@@ -103,23 +105,9 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
     rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
             if found.groups[key].count < _RARE * content.lines)  # fmt: skip
     shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
-    named = with_names(shown, "\n".join(rare), budget, counter)
-    made = named if named != shown else lines_within(budget)
+    more = with_names(shown, "\n".join(rare), budget, counter)
+    made = more if more != shown else lines_within(budget)
     return made if made.startswith(heading) and not counter.exceeds(made, budget) else None
-
-
-def _most(alike: Mapping[int, int]) -> list[int]:
-    """Return the first lines of the largest groups."""
-    return sorted(sorted(alike, key=alike.__getitem__, reverse=True)[:_MAX_NAMED])
-
-
-def _heading(alike: Mapping[int, int], most: Iterable[int]) -> str:
-    """Return the line that says how many lines are like the first of their group, by its number.
-
-    That is not said after the line itself, where it would read as part of what the tool returned.
-    """
-    named = ", ".join(f"{alike[number]:,} like line {number:,}" for number in most)
-    return f"[lines alike but for their numbers: {named}]\n"
 
 
 def _keys(lines: Iterable[str]) -> list[bytes]:
