@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import text_below
@@ -100,21 +101,11 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
     head = [f"object with {len(text):,} characters", *_members(ends.before)] if name else []
     tail = _members(ends.after)
 
-    def fit(most: int) -> tuple[str | None, bool]:
-        room = most - counter.count("\n".join((*head, name, *tail)))
-        for _ in range(4):
-            lines = table(rows, room, counter) if room > 0 else None
-            if lines is None:
-                break
-            below = [f"{name}: {lines[0]}", *(f"  {line}" for line in lines[1:])] if name else lines
-            shown = "\n".join((*head, *below, *tail))
-            cost = counter.count(shown)
-            if cost <= most:
-                return shown, False
-            # Indents cost, too. With less room than this table takes, the next one is smaller.
-            room = min(room * most // cost, counter.count("\n".join(lines)) - 1)
-        return None, False
+    def within(lines: list[str]) -> str:
+        below = [f"{name}: {lines[0]}", *(f"  {line}" for line in lines[1:])] if name else lines
+        return "\n".join((*head, *below, *tail))
 
+    fit = partial(table, rows, counter=counter, within=within)
     shown = next_to_names(fit, without_notation(text, ESCAPE), budget, counter, may_fit=False, or_alone=True)
     searched = f"{name}{': ' if name else ''}list of {found.total:,} searched records"
     return shown or text_below(searched, found.odd, content, budget, counter)

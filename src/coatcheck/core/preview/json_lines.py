@@ -138,28 +138,13 @@ def _next_to_names(
     if rows is None:
         return None
     return next_to_names(
-        partial(_fitted, rows, counter),
+        partial(table, rows, counter=counter),
         without_notation(content.text, ESCAPE),
         budget,
         counter,
         may_fit=len(content.text) <= budget * _MAX_CHARACTERS_OF_A_TOKEN,
         or_alone=or_alone,
     )
-
-
-def _fitted(rows: Rows, counter: TokenCounter, budget: int) -> tuple[str | None, bool]:
-    """Return the rows of both ends that fit ``budget`` tokens, and whether those are all."""
-    room = budget
-    for _ in range(4):
-        made = table(rows, room, counter)
-        if made is None:
-            break
-        shown = "\n".join(made)
-        over = counter.count(shown) - budget
-        if over <= 0:
-            return shown, len(made) == rows.records.total + 1
-        room -= over
-    return None, False
 
 
 def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenCounter) -> tuple[Odd, str]:

@@ -35,6 +35,9 @@ _TAIL_EVERY = 6
 _DETAILS = (100_000, 600, 160, 60)
 """Characters of a value that is written whole; the first that shows enough rows is taken."""
 
+_TRIES = 4
+"""How many tables are made, each smaller than the one before it."""
+
 _ENOUGH_ROWS = 3
 _MIN_ROWS = 2
 _DEEPEST = 3
@@ -96,7 +99,28 @@ class Records:
     """Lines among the rows that are not records, by position."""
 
 
-def table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
+def table(
+    rows: Rows, budget: int, counter: TokenCounter, *, within: Callable[[list[str]], str] = "\n".join
+) -> tuple[str | None, bool]:
+    """Return rows with what ``within`` puts around them, in ``budget`` tokens, and whether they are all.
+
+    None if fewer than two would fit.
+    """
+    room = budget - counter.count(within([""]))
+    for _ in range(_TRIES):
+        lines = _table(rows, room, counter)
+        if lines is None:
+            break
+        shown = within(lines)
+        cost = counter.count(shown)
+        if cost <= budget:
+            return shown, len(lines) == rows.records.total + 1
+        # What is around each line costs, too. With less room than these lines take, the next ones are fewer.
+        room = min(room * budget // cost, counter.count("\n".join(lines)) - 1)
+    return None, False
+
+
+def _table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
     """Return header and rows within ``budget`` tokens, or None if fewer than two rows would fit."""
     total = shown.records.total
     best: list[str] | None = None
