@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Sequence
 
     from coatcheck.core.references import Scope
-    from coatcheck.engine.execution import Effects, StorageAccess
+    from coatcheck.engine.execution import Effect, Effects, StorageAccess
 
 __all__ = (
     "GRACE_SECONDS",
@@ -103,12 +103,23 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
 
     """
     listing = storage.call("entries", prefix)
-    answer = yield listing
-    if not isinstance(answer, CoatcheckError):
-        answer = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
+    answer = yield from _answer(listing)
+    listed = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
+    if isinstance(listed, CoatcheckError):
+        raise listed
+    return _require_listed(storage, cast("list[Listed]", listed))
+
+
+def _answer(call: Effect) -> Effects[object]:
+    """Return what a call of the storage answers; raise the error that it ended with."""
+    answer = yield call
     if isinstance(answer, CoatcheckError):
         raise answer
-    return _require_listed(storage, cast("list[Listed]", answer))
+    return answer
+
+
+def _wrong_answer(storage: StorageAccess, promise: str, found: str) -> StorageError:
+    return StorageError(f"{type(storage.storage).__name__}{promise}, not {found}; fix the storage")
 
 
 def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
@@ -121,11 +132,8 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Li
     ours = []
     for entry in listed:
         if not _is_well_formed(entry):
-            msg = (
-                f"{type(storage.storage).__name__} must list coatcheck.Listed with key: str, size: int and"
-                f" modified: float, not {_described(entry)}; fix the storage"
-            )
-            raise StorageError(msg)
+            promise = " must list coatcheck.Listed with key: str, size: int and modified: float"
+            raise _wrong_answer(storage, promise, _described(entry))
         if is_storage_key(entry.key):
             ours.append(entry)
     return ours
@@ -171,17 +179,11 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
     if not storage.lists_pages:
         page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
     else:
-        answer = yield storage.call("page", prefix, limit=limit, after=after)
-        if isinstance(answer, CoatcheckError):
-            raise answer
+        answer = yield from _answer(storage.call("page", prefix, limit=limit, after=after))
         if not (
             isinstance(answer, Page) and isinstance(answer.after, str | None) and isinstance(answer.entries, tuple)
         ):
-            msg = (
-                f"{type(storage.storage).__name__}.page must return a coatcheck.Page, not {type(answer).__name__}; fix"
-                " the storage"
-            )
-            raise StorageError(msg)
+            raise _wrong_answer(storage, ".page must return a coatcheck.Page", type(answer).__name__)
         page = answer
     contents = (
         entry
@@ -328,15 +330,10 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
     """Delete the entries that nobody used in the hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
-        answer = yield storage.call("sweep", [entry.key for entry in past], before=before)
-        if isinstance(answer, CoatcheckError):
-            raise answer
+        answer = yield from _answer(storage.call("sweep", [entry.key for entry in past], before=before))
         if not isinstance(answer, int):
-            msg = (
-                f"{type(storage.storage).__name__}.sweep must return the number of entries that it removed, an int, not"
-                f" {type(answer).__name__}; fix the storage"
-            )
-            raise StorageError(msg)
+            promise = ".sweep must return the number of entries that it removed, an int"
+            raise _wrong_answer(storage, promise, type(answer).__name__)
         return answer
     deleted = 0
     for batch in batches(storage, past):
@@ -394,9 +391,7 @@ def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
     """
     for portion in _portions(keys, TOGETHER if storage.deletes_many else 1):
         for key in (yield from _delete_together(storage, portion)):
-            answer = yield storage.call("delete", key)
-            if isinstance(answer, CoatcheckError):
-                raise answer
+            yield from _answer(storage.call("delete", key))
 
 
 def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Sequence[str]]:
@@ -408,15 +403,10 @@ def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Seq
     """
     if len(keys) <= 1:
         return keys
-    answer = yield storage.call("delete_many", keys)
-    if isinstance(answer, CoatcheckError):
-        raise answer
+    answer = yield from _answer(storage.call("delete_many", keys))
     if isinstance(answer, str | bytes) or not isinstance(answer, Collection):
-        msg = (
-            f"{type(storage.storage).__name__}.delete_many must return the keys that it left, such as [], not"
-            f" {type(answer).__name__}; fix the storage"
-        )
-        raise StorageError(msg)
+        promise = ".delete_many must return the keys that it left, such as []"
+        raise _wrong_answer(storage, promise, type(answer).__name__)
     return [key for key in keys if key in answer]
 
 
