@@ -132,15 +132,13 @@ class Offloading:
                 return give_up(saved)
             slots.append(saved)
         references = tuple(slot.reference for slot in slots if slot.reference is not None)
-        tool = request.retrieval_tool
-        counter = measure.counter
         build = partial(
             build_placeholder,
             slots,
             decision,
-            counter=counter,
+            counter=measure.counter,
             tokens=tokens,
-            retrieval_tool=tool,
+            retrieval_tool=request.retrieval_tool,
             max_query_bytes=self._settings.max_query_bytes,
         )
         full_list: Reference | None = None
@@ -173,7 +171,7 @@ class Offloading:
         Several texts share one preview budget, so their previews are made after all of them are saved.
         """
         block = part.block
-        encoded, content, ready, digest = None, None, None, None
+        encoded = content = ready = digest = None
         chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
             data = bytes(block.data)  # no copy, unless it is a view or may change
@@ -218,15 +216,9 @@ class Offloading:
         listing = "".join(f"{list_row(position, reference)}\n" for position, reference in enumerate(references, 1))
         data, chunks = yield from encode_bytes(listing)
         encoded = yield from index_text(listing, data, chunks)
-        return (
-            yield from self._contents.save(
-                data,
-                "text/plain",
-                scope=request.scope,
-                tool_name=request.result.tool_name,
-                encoded=encoded,
-            )
-        )
+        tool_name = request.result.tool_name
+        saving = self._contents.save(data, "text/plain", scope=request.scope, tool_name=tool_name, encoded=encoded)
+        return (yield from saving)
 
     def _give_up(
         self,
@@ -321,9 +313,7 @@ class Offloading:
 def _previewed(part: Part) -> Previewed | None:
     """Return a part as previews see it; None for media that are not text, and for unknown blocks."""
     text = part.text or _decoded(part.block)
-    if not text:
-        return None
-    return Previewed.of(text, part.content_type)
+    return Previewed.of(text, part.content_type) if text else None
 
 
 def _decoded(block: Block) -> str | None:
