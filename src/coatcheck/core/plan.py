@@ -284,9 +284,8 @@ def media_tokens(block: MediaBlock) -> int:
 
 def _offload_above(threshold: int | None, *, settings: Settings) -> Offload:
     """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
-    preview = (
-        settings.preview_limit if threshold is None else min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
-    )
-    exact_up_to = threshold if threshold is not None else settings.preview_limit
-    limit = threshold if threshold is not None and threshold >= SHRINK_FROM_TOKENS else None
-    return Offload(limit=limit, preview_tokens=preview, exact_up_to=exact_up_to)
+    if threshold is None:
+        return Offload(limit=None, preview_tokens=settings.preview_limit, exact_up_to=settings.preview_limit)
+    preview = min(settings.preview_limit, int(threshold * PREVIEW_SHARE))
+    limit = threshold if threshold >= SHRINK_FROM_TOKENS else None
+    return Offload(limit=limit, preview_tokens=preview, exact_up_to=threshold)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING
@@ -119,25 +120,15 @@ class TokenCounter(ABC):
 
         A character stays together with its combining marks, joiners and modifiers.
         """
-        low, high = 0, self._reach(text, limit)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.exceeds(text[:middle], limit):
-                high = middle - 1
-            else:
-                low = middle
-        return text[: boundary_before(text, low)]
+        sizes = range(1, self._reach(text, limit) + 1)
+        size = bisect_left(sizes, x=True, key=lambda size: self.exceeds(text[:size], limit))
+        return text[: boundary_before(text, size)]
 
     def tail(self, text: str, limit: int) -> str:
         """Return a suffix of ``text`` with at most ``limit`` tokens; see ``head``."""
-        low, high = 0, self._reach(text, limit)
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.exceeds(text[len(text) - middle :], limit):
-                high = middle - 1
-            else:
-                low = middle
-        return text[boundary_after(text, len(text) - low) :]
+        sizes = range(1, self._reach(text, limit) + 1)
+        size = bisect_left(sizes, x=True, key=lambda size: self.exceeds(text[-size:], limit))
+        return text[boundary_after(text, len(text) - size) :]
 
     def _reach(self, text: str, limit: int) -> int:
         """Return how many characters of ``text`` a slice of ``limit`` tokens can cover at most."""
@@ -227,8 +218,7 @@ class TiktokenCounter(TokenCounter):
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
         if fits_bytes((text,), limit):
             return False  # without the vocabulary, which may not be loaded yet
-        vocabulary = self._vocabulary or load_vocabulary(self._name)
-        if len(text) > limit * vocabulary.longest_token:
+        if len(text) > limit * self.longest_token:
             return True
         if len(text) > limit * _CHARACTERS_THAT_EXCEED:
             # The beginning of a long text settles most questions. It is counted in small pieces: a whole window takes
