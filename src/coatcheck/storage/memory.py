@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coatcheck.core.checks import require_positive
@@ -99,10 +100,7 @@ class InMemoryStorage:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None."""
         entry = self.load(key)
-        if entry is None:
-            return None
-        part = entry.content[start : start + length]
-        return Stored(content=part, content_type=entry.content_type, metadata=entry.metadata, size=entry.size)
+        return None if entry is None else replace(entry, content=entry.content[start : start + length])
 
     def delete(self, key: str) -> None:
         """Remove the entry, if it is there."""
