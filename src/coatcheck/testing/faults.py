@@ -26,36 +26,25 @@ class BrokenOnPurpose(Exception):
         super().__init__("BrokenOnPurpose")
 
 
+def _fail(*_: object, **__: object) -> NoReturn:
+    raise BrokenOnPurpose
+
+
+async def _afail(*_: object, **__: object) -> NoReturn:
+    raise BrokenOnPurpose
+
+
 class FailingOffloader(Offloader):
     """Fails at every result that it is asked to offload. Its last resort works, and so does reading back."""
 
-    def offload(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
-
-    async def aoffload(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
-
-    def offload_step(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
-
-    async def aoffload_step(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
+    offload = offload_step = _fail
+    aoffload = aoffload_step = _afail
 
 
 class FailingReader(Offloader):
     """Fails at every read-back."""
 
-    def retrieve(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
-
-    async def aretrieve(self, *_: object, **__: object) -> NoReturn:
-        """Fail."""
-        raise BrokenOnPurpose
+    retrieve, aretrieve = _fail, _afail
 
 
 class WatchedStorage:
