@@ -8,6 +8,7 @@ import pytest
 
 import coatcheck.testing.server as wire
 from coatcheck.testing import ModelCall, Received
+from coatcheck.testing.responses import received as received_of
 from coatcheck.testing.scripting import shown_references
 from coatcheck.testing.server import received_in
 from tests.contract.conftest import loopback_only, server
@@ -47,7 +48,7 @@ def conversation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 def results_in(body: dict[str, Any]) -> tuple[Received, ...]:
     """Return the tool results in a request. smolagents sends each as a user message."""
     said = [message["content"] for message in body.get("messages", ()) if message["role"] == "user"]
-    observed = [wire.received(content) for content in said]
+    observed = [received_of(content, text_type="text") for content in said]
     return received_in(body) or tuple(each for each in observed if each.text.startswith("Observation:"))
 
 

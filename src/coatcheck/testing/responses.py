@@ -15,19 +15,20 @@ if TYPE_CHECKING:
 
     from coatcheck.testing.harness import ModelCall
 
-__all__ = ("events", "received_in", "response")
+__all__ = ("events", "received", "received_in", "response")
 
 
 def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
     """Return the tool results in a request."""
     items = body["input"] if isinstance(body["input"], list) else ()
-    return tuple(received(item["output"]) for item in items if item.get("type") == "function_call_output")
+    outputs = (item["output"] for item in items if item.get("type") == "function_call_output")
+    return tuple(received(output, text_type="input_text") for output in outputs)
 
 
-def received(output: str | list[dict[str, Any]]) -> Received:
-    """Return one tool result: its text parts joined by line ends, and the whole."""
-    texts = [output] if isinstance(output, str) else [part["text"] for part in output if part["type"] == "input_text"]
-    return Received(text="\n".join(texts), raw=json.dumps(output, ensure_ascii=False))
+def received(content: str | list[dict[str, Any]], *, text_type: str) -> Received:
+    """Return one tool result: its text parts, which have this type, joined by line ends, and the whole."""
+    texts = [content] if isinstance(content, str) else [one["text"] for one in content if one.get("type") == text_type]
+    return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
 
 
 def response(calls: Sequence[ModelCall], says: str | None, *, number: int) -> dict[str, Any]:

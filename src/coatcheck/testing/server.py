@@ -22,12 +22,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from coatcheck.testing import responses
-from coatcheck.testing.harness import Received, Transcript
+from coatcheck.testing.harness import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from coatcheck.testing.harness import Model, ModelCall
+    from coatcheck.testing.harness import Model, ModelCall, Received
 
 __all__ = ("Conversation", "Response", "ScriptedServer")
 
@@ -177,13 +177,8 @@ def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
     """Return the tool results in a request."""
     if "input" in body:
         return responses.received_in(body)
-    return tuple(received(message["content"]) for message in body["messages"] if message["role"] == "tool")
-
-
-def received(content: str | list[dict[str, Any]]) -> Received:
-    """Return one tool result: its text parts joined by line ends, and the whole."""
-    texts = [content] if isinstance(content, str) else [part["text"] for part in content if part.get("type") == "text"]
-    return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
+    contents = (message["content"] for message in body["messages"] if message["role"] == "tool")
+    return tuple(responses.received(content, text_type="text") for content in contents)
 
 
 def whole(calls: Sequence[ModelCall], says: str | None) -> Response:
