@@ -12,7 +12,6 @@ took most of the time of a preview.
 from __future__ import annotations
 
 import heapq
-from functools import partial
 from itertools import chain, islice
 from math import log2
 from typing import TYPE_CHECKING
@@ -25,7 +24,7 @@ from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_o
 from coatcheck.core.preview.work import characters_of_a_token, spend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import TypeAlias
 
     from coatcheck.core.blocks import JsonValue
@@ -111,39 +110,96 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
-    density = characters_of_a_token(counter, text)
-    ranking = _Ranking(root, counter, density=density)
-    fit = partial(_counted, ranking, partial(_fitted, value, ranking, counter=counter, density=density), counter)
-    may_fit = len(text) <= budget * density * _MOST
-    return next_to_names(fit, names_of, budget, counter, may_fit=may_fit, or_alone=True)
+    outline = _Outline(value, root, counter, density=characters_of_a_token(counter, text))
+    may_fit = len(text) <= budget * outline.most
+    return next_to_names(outline.fit, names_of, budget, counter, may_fit=may_fit, or_alone=True)
 
 
-class _Ranking:
-    """The parts by rank, as far as they were asked for, each with its level and about how many characters it takes."""
+class _Outline:
+    """The parts of a value by rank, as far as they were asked for, and what they show within a budget."""
 
-    def __init__(self, root: _Container, counter: TokenCounter, *, density: float) -> None:
-        self.root = root
-        self.density = density * _FIRST_GUESS
+    def __init__(
+        self, value: dict[str, JsonValue] | list[JsonValue], root: _Container, counter: TokenCounter, *, density: float
+    ) -> None:
+        """Begin; ``density`` is how many characters of the value's text take a token."""
+        self.most = density * _MOST
+        """The most characters of a token in an outline."""
+        self._value = value
+        self._root = root
+        self._counter = counter
+        self._density = density * _FIRST_GUESS
         """Characters of a token in an outline: first a guess, then those of the last outline that was counted."""
-        self.steps: list[tuple[_Part, int, int]] = []
-        self.characters = 0
-        self._following = self._ranked(counter)
+        self._steps: list[tuple[_Part, int, int]] = []
+        """Each part with its level and about how many characters it takes."""
+        self._characters = 0
+        self._following = self._ranked()
 
-    def reach(self, most: float) -> None:
+    def fit(self, budget: int) -> tuple[str | None, bool]:
+        """Return the value within ``budget`` tokens, and whether it is whole.
+
+        Above it are lines that count what is odd in lists whose tables have no room.
+        """
+        shown, is_whole = self._fitted(budget)
+        if shown is None or is_whole:
+            return shown, is_whole
+        above = ""
+        for what, odd in self._root.odd():
+            if odd.what not in shown:
+                above += counted(what, odd, budget - 2 * self._counter.count(above), self._counter)
+        if not above:
+            return shown, is_whole
+        below, _ = self._fitted(budget - self._counter.count(above))
+        both = f"{above}{below}"
+        return both if below is not None and self._counter.count(both) <= budget else shown, False
+
+    def _fitted(self, budget: int) -> tuple[str | None, bool]:
+        """Return the value with as many parts as fit, and whether those are all; a few exact counts tell how many."""
+        looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, self.most)) + _LARGE_PART
+        self._reach(looked_at)
+        best, used, is_whole = None, 0, False
+        total = self._characters
+        # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
+        fits, most, size = 0, total, min(total, int(budget * self._density))
+        for _ in range(_ROUNDS):
+            taken, following = self._take(size)
+            shown = "\n".join(self._root.lines(0))
+            tokens = self._counter.count(shown)
+            self._density = taken * _NEXT_GUESS / max(1, tokens)
+            if tokens > budget:
+                most = taken
+            else:
+                fits = following - 1
+                is_whole = fits >= total and total < looked_at
+                if tokens > used:
+                    best, used = shown, tokens
+                if is_whole or tokens >= budget * ENOUGH:
+                    break
+                if fits >= total:  # the parts took less than was guessed, so more of them are looked at
+                    looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART
+                    self._reach(looked_at)
+                    most = total = self._characters
+            size = min(max(int(budget * self._density), fits + 1), most - 1 if most < total else total)
+            if size <= fits:
+                break
+        is_little = used < budget * _LITTLE and not is_whole
+        beginning = _beginning(self._value, budget, self._counter) if is_little or best is None else None
+        return beginning or best, is_whole
+
+    def _reach(self, most: float) -> None:
         """Rank parts until they have ``most`` characters."""
-        while self.characters < most and (step := next(self._following, None)):
-            self.steps.append(step)
-            self.characters += step[2]
+        while self._characters < most and (step := next(self._following, None)):
+            self._steps.append(step)
+            self._characters += step[2]
 
-    def take(self, size: int) -> tuple[int, int]:
+    def _take(self, size: int) -> tuple[int, int]:
         """Take the first parts that have ``size`` characters together, without what follows on one that does not fit.
 
         Return how many characters they have, and the next size at which others would be taken.
         """
-        whole, short = size, self.characters
-        for part, _, _ in self.steps:
+        whole, short = size, self._characters
+        for part, _, _ in self._steps:
             part.level, part.is_out = 0, False
-        for part, level, cost in self.steps:
+        for part, level, cost in self._steps:
             if part.level >= level or part.is_out or part.of.is_out:
                 continue
             if cost > size:
@@ -154,8 +210,8 @@ class _Ranking:
             size -= cost
         return whole - size, whole + short
 
-    def _ranked(self, counter: TokenCounter) -> Iterator[tuple[_Part, int, int]]:
-        heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, self.root, _SHOWN)]
+    def _ranked(self) -> Iterator[tuple[_Part, int, int]]:
+        heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, self._root, _SHOWN)]
         serial = 0
         while heap:
             rank, _, part, level = heapq.heappop(heap)
@@ -164,69 +220,8 @@ class _Ranking:
             for next_rank, next_part, next_level in part.follow(rank, level):
                 serial += 1
                 heapq.heappush(heap, (next_rank, serial, next_part, next_level))
-            spend(counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
+            spend(self._counter, _UNITS_OF_A_STEP * (1 + serial - before + part.cells) + more // 4)
             yield part, level, more
-
-
-def _counted(
-    ranking: _Ranking, fit: Callable[[int], tuple[str | None, bool]], counter: TokenCounter, budget: int
-) -> tuple[str | None, bool]:
-    """Return what ``fit`` makes of the value, below lines that count what is odd in lists whose tables have no room."""
-    shown, is_whole = fit(budget)
-    if shown is None or is_whole:
-        return shown, is_whole
-    above = ""
-    for what, odd in ranking.root.odd():
-        if odd.what not in shown:
-            above += counted(what, odd, budget - 2 * counter.count(above), counter)
-    if not above:
-        return shown, is_whole
-    below, _ = fit(budget - counter.count(above))
-    both = f"{above}{below}"
-    return both if below is not None and counter.count(both) <= budget else shown, False
-
-
-def _fitted(
-    value: dict[str, JsonValue] | list[JsonValue],
-    ranking: _Ranking,
-    budget: int,
-    *,
-    counter: TokenCounter,
-    density: float,
-) -> tuple[str | None, bool]:
-    """Return the value with as many parts as fit, and whether those are all; a few exact counts tell how many.
-
-    ``density`` is how many characters of the value's text take a token.
-    """
-    looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, density * _MOST)) + _LARGE_PART
-    ranking.reach(looked_at)
-    best, used, is_whole = None, 0, False
-    total = ranking.characters
-    # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
-    fits, most, size = 0, total, min(total, int(budget * ranking.density))
-    for _ in range(_ROUNDS):
-        taken, following = ranking.take(size)
-        shown = "\n".join(ranking.root.lines(0))
-        tokens = counter.count(shown)
-        ranking.density = taken * _NEXT_GUESS / max(1, tokens)
-        if tokens > budget:
-            most = taken
-        else:
-            fits = following - 1
-            is_whole = fits >= total and total < looked_at
-            if tokens > used:
-                best, used = shown, tokens
-            if is_whole or tokens >= budget * ENOUGH:
-                break
-            if fits >= total:  # the parts took less than was guessed, so more of them are looked at
-                looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART
-                ranking.reach(looked_at)
-                most = total = ranking.characters
-        size = min(max(int(budget * ranking.density), fits + 1), most - 1 if most < total else total)
-        if size <= fits:
-            break
-    is_little = used < budget * _LITTLE and not is_whole
-    return (_beginning(value, budget, counter) if is_little or best is None else None) or best, is_whole
 
 
 def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> str | None:
