@@ -292,13 +292,14 @@ def _length(first: int) -> int:
 
 def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may be stored
     """Return whether these are whole numbers that rise from 0 to at most ``size``, by at least one each."""
-    return (
-        isinstance(items, list)
-        and {type(number) for number in items} == {int}
-        and items[0] == 0
-        and items[-1] <= size
-        and all(first < second for first, second in pairwise(items))
-    )
+    return isinstance(items, list) and _rise(items, size) and len(set(items)) == len(items)
+
+
+def _rise(numbers: list[Any], most: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
+    """Return whether these, at least one, are whole numbers that rise from 0 to at most ``most``, which is one too."""
+    if {type(number) for number in (*numbers, most)} != {int}:
+        return False
+    return bool(numbers[0] == 0 and numbers[-1] <= most and numbers == sorted(numbers))
 
 
 def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
@@ -309,11 +310,5 @@ def _are_checkpoints(columns: Any, *totals: Any) -> bool:  # noqa: ANN401 - any 
         len(columns) == len(totals)
         and len({len(column) for column in columns}) == 1
         and 0 < len(columns[0]) <= MAX_CHECKPOINTS
-        and all(
-            {type(number) for number in (*column, total)} == {int}
-            and column[0] == 0
-            and column[-1] <= total
-            and column == sorted(column)
-            for column, total in zip(columns, totals, strict=True)
-        )
+        and all(map(_rise, columns, totals))
     )
