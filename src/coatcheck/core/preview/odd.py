@@ -111,8 +111,8 @@ class OddSearch:
         self._counter = counter
         self._fields: dict[str, _Field] = {}
         self._room = _MAX_FIELDS
-        self._types = _Types()
-        """Objects, and items that are not objects."""
+        self._types = _Tally()
+        """The items by what they are: objects, and others."""
         self.total = 0
         """Items so far."""
         self.cells = 0
@@ -176,8 +176,8 @@ class OddSearch:
             field = self._field(self._fields, name)
             if field.has_few:
                 self._count(field, here, cells[column :: len(names)])
-            else:
-                field.add_present(here)
+            elif here:
+                field.note(_PRESENT, len(here), here[0], here[-1])
         self.total = here.stop
 
     def found(self) -> Odd:
@@ -185,7 +185,10 @@ class OddSearch:
         most = most_odd(self.total)
         if not most:
             return NOTHING_ODD
-        groups = (self._types.others(), *_rare([(self.total, self._fields.values())], most))
+        types = self._types
+        others = ((types.first[noun], types.last[noun], count_of(count, str(noun)))
+                  for noun, count in types.counts.items() if noun != _OBJECT)  # fmt: skip
+        groups = (others, *_rare([(self.total, self._fields.values())], most))
         ranked = [one for group in groups for one in enumerate(islice(group, _MAX_KINDS))]
         # The first kind of each field comes first: a field with many rare values hides no other.
         places = sorted(range(len(ranked)), key=lambda place: ranked[place][0])[:_MAX_KINDS]
@@ -222,20 +225,10 @@ class _Tally:
         self.last[value] = max(self.last.get(value, last), last)
 
 
-class _Types(_Tally):
-    """The items by what they are."""
-
-    def others(self) -> Iterator[_Kind]:
-        """Yield the first and the last of each kind of item that is not an object, and what it is."""
-        for noun, count in self.counts.items():
-            if noun != _OBJECT:
-                yield self.first[noun], self.last[noun], count_of(count, str(noun))
-
-
 class _Field(_Tally):
     """The values of one field."""
 
-    def __init__(self, name: str, types: _Types, *, outer: _Field | None) -> None:
+    def __init__(self, name: str, types: _Tally, *, outer: _Field | None) -> None:
         super().__init__()
         self._key: str = key_of(name)
         self._outer = outer
@@ -296,11 +289,6 @@ class _Field(_Tally):
         pairs = zip(objects, values, strict=True)
         self.has_lists = self.has_lists or any(found and found is not value for found, value in pairs)
         return objects
-
-    def add_present(self, places: Sequence[int]) -> None:
-        """Count the records at ``places``, which all have the field."""
-        if places:
-            self.note(_PRESENT, len(places), places[0], places[-1])
 
     def add_absent(self, here: Sequence[int], places: Sequence[int]) -> None:
         """Count the records that are ``here`` but not at ``places``: they lack the object that the field is in."""
