@@ -92,11 +92,6 @@ class _Page:
         if not self.unseen:
             self.parts.append(text.replace(b"\n", b" ") if self.in_row else text)
 
-    def break_line(self) -> None:
-        """Begin a new line, if the old one is seen."""
-        if not self.unseen:
-            self.parts.append(b"\n")
-
     def add_raw(self, name: bytes, text: bytes) -> None:
         """Add the content of an element that holds nothing but text."""
         if name == b"title":
@@ -114,8 +109,8 @@ class _Page:
             self.unseen, self.depth = (b"", 0) if self.unseen else (name, 1)
         if name in _ENDS_A_ROW:
             self.in_row = name == b"tr" and not closes
-        if name in _BLOCKS:
-            self.break_line()
+        if name in _BLOCKS and not self.unseen:
+            self.parts.append(b"\n")
         elif name in _CELLS and not closes:
             self.add(b" | ")
 

@@ -76,8 +76,8 @@ _PLACE = re.compile(r"(?<=\w)(?::\d+){1,2}:?(?= |$)", re.ASCII)
 """The line, and the column, that a compiler puts behind a path. The first of a path is named; others would fill a gap
 with the same path."""
 
-_ROW = (1, 2, 3)
-"""A figure continues a row if the figures that are less by these are known."""
+_ROW = 3
+"""A figure continues a row if so many figures before it are known."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
@@ -227,7 +227,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
                 path = name if is_digest else _PLACE.sub("", name)
-                is_next = has_digest if is_digest else name.isdecimal() and _goes_on(name, known)
+                is_next = has_digest if is_digest else name.isdecimal() and _goes_on(int(name), known)
                 is_next |= path != name and path in known
                 has_digest |= is_digest
                 known.update((name, path))
@@ -236,9 +236,9 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
         known.update(candidates)
 
 
-def _goes_on(figure: str, known: set[str]) -> bool:
+def _goes_on(figure: int, known: set[str]) -> bool:
     """Return whether a figure continues a row of known ones, such as ids, which nobody searches for one by one."""
-    return all(str(int(figure) - before) in known for before in _ROW)
+    return known.issuperset(map(str, range(figure - _ROW, figure)))
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:

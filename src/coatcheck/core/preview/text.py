@@ -38,6 +38,7 @@ _SHARE_OF_NAMES = (0.6, 0.4)
 on one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _WORTH_THE_ROOM = 0.85
+_IN_THEM = ", in them:"
 
 _MIN_OF_A_CUT = 0.5
 """A piece is cut back to a line end only where that leaves at least this share of it."""
@@ -87,9 +88,10 @@ def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines:
     for_names = int(room * _SHARE_OF_NAMES[numbered])
     cut = _cut(content, room, for_names, counter, numbered=numbered)
     taken = for_names
-    if cut.has_all and (taken := _tokens_of(cut.names, counter)) < for_names * _WORTH_THE_ROOM:
-        # Head and tail get the room that a few names leave.
-        cut = _cut(content, room, taken, counter, numbered=numbered, among=cut.names)
+    if cut.has_all:
+        taken = count_parts(counter, _IN_THEM, f" {cut.names}") if cut.names else 0
+        if taken < for_names * _WORTH_THE_ROOM:  # head and tail get the room that a few names leave
+            cut = _cut(content, room, taken, counter, numbered=numbered, among=cut.names)
     while room > 0:
         if only_lines and not _is_of_lines(cut.start, cut.end, content):
             break
@@ -134,7 +136,7 @@ def _cut(
     shown = f"{head}\n{tail}"
     if among is not None and not numbered:
         return _Cut(start, end, without(among, shown), has_all=True)
-    left = for_names - counter.count(_held(""))
+    left = for_names - counter.count(f"{_IN_THEM} ")
     names, has_all = names_in(text, counter, start=start, end=end, shown=shown, budget=left, numbered=numbered)
     return _Cut(start, end, names, has_all)
 
@@ -146,18 +148,10 @@ def _is_numbered(content: Previewed) -> bool:
     return 0 < _NUMBERED_LINES * len(sample) <= len(numbers) and in_order >= _IN_ORDER * len(numbers)
 
 
-def _held(names: str) -> str:
-    return f", in them: {names}"
-
-
-def _tokens_of(names: str, counter: TokenCounter) -> int:
-    return count_parts(counter, _held("").rstrip(), f" {names}") if names else 0
-
-
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
     """Return the line in place of what is not shown: the characters from ``start`` up to ``end``."""
     text = content.text
-    held = _held(names) if names else ""
+    held = f"{_IN_THEM} {names}" if names else ""
     if _is_of_lines(start, end, content):
         first = text.count("\n", 0, start) + 1
         last = content.lines - text.count("\n", end) - (0 if text.endswith("\n") or end == len(text) else 1)
