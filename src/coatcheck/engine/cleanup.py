@@ -200,10 +200,17 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
     listed, and for one that the storage is still writing.
     """
     key = Key.parse(entry.key)
-    if not key.is_content and not key.is_line_index:
-        return None
-    if key.is_line_index and str(key.content) not in keys:
-        return (yield from _left_behind(storage, key))
+    try:
+        if key.is_line_index and str(key.content) not in keys:
+            yield from _require_content(storage, key)
+        elif key.is_content or key.is_line_index:
+            yield from _require_intact(storage, entry, key)
+    except CoatcheckError as error:
+        return error
+    return None
+
+
+def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[None]:
     read, digest = 0, None
     while True:
         whole = not storage.reads_ranges
@@ -213,11 +220,9 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
             else storage.call("load_range", entry.key, start=read, length=PART_BYTES)
         )
         if answer is None:
-            return (yield from _lost(storage, entry.key))
-        try:
-            answer = require_stored(answer)
-        except CoatcheckError as error:
-            return error
+            yield from _require_gone(storage, entry.key)
+            return
+        answer = require_stored(answer)
         content = answer.content if answer.whole is None else answer.whole
         digest = digest or begin_digest(answer.content_type)
         digest.update(content)
@@ -225,34 +230,24 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
         # Read up to the listed size, not the saved one: bytes appended to an entry are damage too.
         if not content or answer.whole is not None or whole or read >= entry.size:
             break
-    try:
-        require_digest(key, digest.hexdigest(), answer.metadata)
-    except CorruptContent as error:
-        return error
-    return None
+    require_digest(key, digest.hexdigest(), answer.metadata)
 
 
-def _lost(storage: StorageAccess, key: str) -> Effects[CoatcheckError | None]:
-    """Return what is wrong with an entry that did not load: nothing if it is no longer listed, or loads now."""
-    try:
-        listed = yield from entries(storage, key)
-    except CoatcheckError as error:
-        return error
-    if all(entry.key != key for entry in listed) or isinstance((yield storage.call("load", key)), Stored):
-        return None
-    return CorruptContent(f"only a part of the entry {key!r} is there: its content or its description")
+def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
+    """Refuse an entry that did not load, unless it is no longer listed, or loads now."""
+    listed = yield from entries(storage, key)
+    if any(entry.key == key for entry in listed) and not isinstance((yield storage.call("load", key)), Stored):
+        msg = f"only a part of the entry {key!r} is there: its content or its description"
+        raise CorruptContent(msg)
 
 
-def _left_behind(storage: StorageAccess, key: Key) -> Effects[CoatcheckError | None]:
-    """Return what is wrong with a line index whose content was not listed: nothing if that is no longer so."""
+def _require_content(storage: StorageAccess, key: Key) -> Effects[None]:
+    """Refuse a line index whose content was not listed, unless that is no longer so."""
     content = str(key.content)
-    try:
-        listed = {entry.key for entry in (yield from entries(storage, content))}
-    except CoatcheckError as error:
-        return error
-    if str(key) not in listed or content in listed:
-        return None
-    return CorruptContent(f"the line index of {content!r} is there, but the content is not: a sweep removes the index")
+    listed = {entry.key for entry in (yield from entries(storage, content))}
+    if str(key) in listed and content not in listed:
+        msg = f"the line index of {content!r} is there, but the content is not: a sweep removes the index"
+        raise CorruptContent(msg)
 
 
 # Deleting.
