@@ -414,10 +414,8 @@ class _Burst:
         return await asyncio.gather(*map(save, blocks))
 
     def delete(self) -> None:
-        if self.is_async:
-            asyncio.run(self.offloader.adelete_scope(self.scope))
-        else:
-            self.offloader.delete_scope(self.scope)
+        delete = self.offloader.adelete_scope if self.is_async else self.offloader.delete_scope
+        wait_for(delete(self.scope))
 
     def readable(self, references: list[str]) -> list[str]:
         return [each for each in references if _miss(self.offloader.load, each, self.scope) is not ReferenceExpired]

@@ -389,16 +389,12 @@ class _Driver:
         return self.offloader.offload(blocks, tool_name="contract", scope="contract")
 
     def load(self, reference: str) -> Content:
-        if self.is_async:
-            return asyncio.run(self.restarted.aload(reference, scope="contract"))
-        return self.restarted.load(reference, scope="contract")
+        load = self.restarted.aload if self.is_async else self.restarted.load
+        return wait_for(load(reference, scope="contract"))
 
     def retrieve(self, reference: str, *, pattern: str | None = None, offset: int | None = None) -> str:
-        if self.is_async:
-            found = asyncio.run(self.offloader.aretrieve(reference, scope="contract", pattern=pattern, offset=offset))
-        else:
-            found = self.offloader.retrieve(reference, scope="contract", pattern=pattern, offset=offset)
-        return found.text
+        retrieve = self.offloader.aretrieve if self.is_async else self.offloader.retrieve
+        return wait_for(retrieve(reference, scope="contract", pattern=pattern, offset=offset)).text
 
 
 def _tests(suite: type, capability: type) -> bool:
