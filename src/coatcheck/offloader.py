@@ -15,7 +15,7 @@ from coatcheck.core.checks import is_count
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
-from coatcheck.core.plan import Keep, certain_limit, policy_of
+from coatcheck.core.plan import Keep, limit_of, policy_of
 from coatcheck.core.policy import require_policy
 from coatcheck.core.settings import Settings
 from coatcheck.engine.events import About, Recorder, Stats
@@ -208,8 +208,8 @@ class Offloader:
         neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
         """
         policy = policy_of(tool_name, self._settings)
-        limit, _ = certain_limit(policy, settings=self._settings, is_error=is_error)
-        if not fits_bytes(texts, limit) or self._recorder.listening:
+        limit, _ = limit_of(policy, settings=self._settings, is_error=is_error)
+        if not (self._settings.counter.bytewise and fits_bytes(texts, limit)) or self._recorder.listening:
             return False
         self._recorder.count_kept()
         return True
@@ -648,11 +648,12 @@ class Offloader:
             msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
             raise InvalidRequest(msg)
         governing = policy_of(tool_name, self._settings) if policy is None else require_policy(tool_name, policy)
-        limit, keep = certain_limit(governing, settings=self._settings, is_error=is_error)
+        limit, keep = limit_of(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
             stays, keep = True, _EXEMPT
         else:
-            stays = not isinstance(measured_tokens, int) and fits_bytes(content, limit)
+            counts_bytes = self._settings.counter.bytewise and not isinstance(measured_tokens, int)
+            stays = counts_bytes and fits_bytes(content, limit)
         # Most results are small and end here. With a listener, which may block, the engine emits the event.
         if stays and not self._recorder.listening:
             self._recorder.count_kept()

@@ -129,8 +129,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/blocks.py", "if text.isascii() else utf8_length(text)", "if True else 0", _PLAN),
     Mutation(
         "core/plan.py",
-        "threshold = min(rule.threshold, settings.max_inline_tokens)",
-        "threshold = rule.threshold",
+        "min(policy.threshold, settings.max_inline_tokens)",
+        "policy.threshold",
         (*_PLAN, *_OFFLOADER),
     ),
     Mutation(

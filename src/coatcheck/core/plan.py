@@ -38,9 +38,9 @@ __all__ = (
     "Keep",
     "Measure",
     "Offload",
-    "certain_limit",
     "decide",
     "fit_step",
+    "limit_of",
     "media_tokens",
     "policy_of",
     "rule_of",
@@ -193,19 +193,14 @@ def rule_of(verdict: Verdict, settings: Settings) -> Rule:
     return verdict if isinstance(verdict, Rule) else settings.default_rule
 
 
-def certain_limit(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
-    """Return how many UTF-8 bytes of text certainly stay, and why; below 0 if nothing is certain.
-
-    It must agree with ``decide``, which counts tokens: a token covers at least one byte.
-    """
-    if not settings.counter.bytewise:
-        return -1, _WITHIN
+def limit_of(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
+    """Return with how many tokens a result stays, and why; below 0 if its tokens alone do not decide."""
     if is_error and not settings.offload_errors:
         return settings.max_inline_tokens, _ERROR
-    if isinstance(policy, OverTokens | OverShare):
-        return min(policy.threshold, settings.max_inline_tokens), _WITHIN
     if isinstance(policy, Never):
         return settings.max_inline_tokens, _POLICY
+    if isinstance(policy, OverTokens | OverShare):
+        return min(policy.threshold, settings.max_inline_tokens), _WITHIN
     return -1, _WITHIN
 
 
@@ -213,21 +208,14 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
     """Return what happens to a result, given the rule that governs its tool."""
     if not measure.texts and not measure.media:
         return Keep(reason="nothing to store")
-    threshold, reason = settings.max_inline_tokens, _WITHIN
-    if is_error and not settings.offload_errors:
-        reason = _ERROR
-    else:
-        match rule:
-            case Always():
-                return _offload_above(None, settings=settings)
-            case Never():
-                reason = _POLICY
-            case OverChars():
-                if sum(map(len, measure.texts)) > rule.threshold:
-                    return _offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
-            case OverTokens() | OverShare():
-                threshold = min(rule.threshold, settings.max_inline_tokens)
-    return _offload_above(threshold, settings=settings) if measure.exceeds(threshold) else reason
+    limit, reason = limit_of(rule, settings=settings, is_error=is_error)
+    if limit < 0:
+        if not isinstance(rule, OverChars):  # so it is ``Always``
+            return _offload_above(None, settings=settings)
+        if sum(map(len, measure.texts)) > rule.threshold:
+            return _offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+        limit = settings.max_inline_tokens
+    return _offload_above(limit, settings=settings) if measure.exceeds(limit) else reason
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
