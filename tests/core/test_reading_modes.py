@@ -212,11 +212,6 @@ def test_text_is_known_by_its_type(content_type: str, text: bool) -> None:
     assert is_text(content_type) is text
 
 
-def test_a_budget_too_small_for_any_answer_is_refused() -> None:
-    with pytest.raises(InvalidRequest, match=f"at least {MIN_BUDGET} are needed"):
-        stored("x").ask(budget=MIN_BUDGET - 1)
-
-
 _CONTENTS = st.one_of(long_texts(), texts(), texts().map(json.dumps), texts().map(lambda text: json.dumps([text] * 90)))
 
 

@@ -21,7 +21,7 @@ from coatcheck.core.forks import loading
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import Encoded, LineIndex, encode_bytes, index_text
 from coatcheck.core.reading.source import Answer, ByteRange, IndexNeeded, Reading, Source
-from coatcheck.core.settings import MAX_QUERY_BYTES, MIN_BUDGET
+from coatcheck.core.settings import MAX_QUERY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,17 +61,15 @@ def read(
 ) -> Reading:
     """Return a reading whose answer has at most ``budget`` tokens and, if there is more, names the next call.
 
-    Each answer goes at least one character further than the one before it. ``native_media`` says that the engine itself
-    answers a request for all of a content without text.
+    The budget is at least ``MIN_BUDGET``: ``Settings`` accepts no other. Each answer goes at least one character
+    further than the one before it. ``native_media`` says that the engine itself answers a request for all of a content
+    without text.
 
     Raises:
-        InvalidRequest: the request does not fit the content; the message says what would. Or the budget is below
-            ``MIN_BUDGET``.
+        InvalidRequest: the request does not fit the content; the message says what would.
         CorruptContent: the content ends before ``source.size``.
 
     """
-    if budget < MIN_BUDGET:
-        raise InvalidRequest(wording.too_small(budget, MIN_BUDGET))
     if not is_text(source.content_type):
         return _describe(source, request, native_media=native_media)
     if not source.size:

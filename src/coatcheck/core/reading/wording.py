@@ -88,7 +88,6 @@ __all__ = (
     "text_is_no_field",
     "too_complex",
     "too_large_to_query",
-    "too_small",
     "unknown_function",
     "unsupported",
 )
@@ -174,11 +173,6 @@ def binary_refused(content_type: str, *, given: Iterable[str], shown_whole: bool
 def offset_beyond(offset: int, total: int, what: str) -> str:
     """Refuse an offset after the end."""
     return f"offset ({offset:,}) is beyond the {what} ({total:,} characters): the last character is {total - 1:,}"
-
-
-def too_small(budget: int, minimum: int) -> str:
-    """Refuse a budget that no answer fits into."""
-    return f"the retrieval budget is {budget} tokens; at least {minimum} are needed"
 
 
 # -- lines
