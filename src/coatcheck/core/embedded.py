@@ -1,6 +1,7 @@
 """JSON that makes up most of a text, with a few words before or after it: ``Found 312 results:``, a fence, a note.
 
-A preview shows it as JSON, and a query reads it, so both must find the same.
+JSON Lines may also have a few lines of something else. A preview shows all this as JSON, and a query reads it, so both
+must find the same.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("embedded_json",)
+__all__ = ("MAX_OTHER_LINES", "embedded_json")
+
+MAX_OTHER_LINES = 0.2
+"""The share of the lines of JSON Lines that may be something else."""
 
 _MIN_SHARE = 0.8
 """The share of the characters that the JSON must have."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coatcheck.core.embedded import MAX_OTHER_LINES
 from coatcheck.core.preview.counted import text_below
 from coatcheck.core.preview.json import parse_json
 from coatcheck.core.preview.names import ESCAPE, next_to_names, without_notation
@@ -30,10 +31,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("MAX_OTHER_LINES", "are_spread", "preview_json_lines", "search_json_lines")
-
-MAX_OTHER_LINES = 0.2
-"""The share of the lines that may be something else."""
+__all__ = ("are_spread", "preview_json_lines", "search_json_lines")
 
 _MAX_CHARACTERS_OF_A_TOKEN = 8
 """The most in a text whose rows may all fit: a row is shorter than its line."""

@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
-from coatcheck.core.embedded import embedded_json
+from coatcheck.core.embedded import MAX_OTHER_LINES, embedded_json
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
 from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
-from coatcheck.core.preview.json_lines import MAX_OTHER_LINES, are_spread, preview_json_lines, search_json_lines
+from coatcheck.core.preview.json_lines import are_spread, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise

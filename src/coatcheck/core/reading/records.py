@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from coatcheck.core.embedded import MAX_OTHER_LINES
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import wording
 from coatcheck.core.reading.index import decode
@@ -36,9 +37,6 @@ EMPTY = object()
 
 OTHER = object()
 """Takes the place of the value of a line that is not JSON."""
-
-MAX_OTHERS = 0.2
-"""The share of the lines that may be something else."""
 
 _BETWEEN_OBJECTS = re.compile(rb"(?<=\})\r?\n(?=\{)")
 """JSON has it nowhere else: a line end in a text is escaped, and members are parted by a comma."""
@@ -74,7 +72,7 @@ def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
     for start in range(0, len(pieces), _LINES_AT_ONCE):
         some = _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
         others += some.count(OTHER)
-        if others > MAX_OTHERS * len(pieces):
+        if others > MAX_OTHER_LINES * len(pieces):
             return None
         records += some
     return records if len(records) - records.count(EMPTY) - others > 1 else None
