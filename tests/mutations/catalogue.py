@@ -226,7 +226,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("storage/folder.py", "if size not in {None, status.st_size}:", "if False:", _FILE),
     Mutation(
         "storage/folder.py",
-        "fcntl.flock(descriptor, fcntl.LOCK_UN)",
+        "fcntl.flock(held, fcntl.LOCK_UN)",
         "pass",
         (*_FILE, "storage/test_file_processes.py", "core/test_forks.py"),
     ),

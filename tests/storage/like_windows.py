@@ -6,11 +6,12 @@ import errno
 import fcntl
 import os
 import struct
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from coatcheck.storage import folder
+from coatcheck.storage import byte_locks, folder
 
 if TYPE_CHECKING:
     import pytest
@@ -25,9 +26,9 @@ _HERE = 1
 def behave_like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give folders no descriptors and no ``fcntl``, and have the locks of ``msvcrt`` and the refusals of Windows."""
     monkeypatch.setattr(folder, "_IN_OPEN_FOLDERS", False)
-    monkeypatch.setattr(folder, "_OPEN_FILES_STAY", True)
-    monkeypatch.setattr(folder, "fcntl", None)
-    monkeypatch.setattr(folder, "msvcrt", SimpleNamespace(locking=_locking, LK_NBLCK=2, LK_UNLCK=0))
+    monkeypatch.setattr(folder, "_IS_WINDOWS", True)
+    monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=_locking, LK_NBLCK=2, LK_UNLCK=0))
+    monkeypatch.setattr(folder, "fcntl", byte_locks)
     replace, unlink = os.replace, os.unlink
 
     def replace_closed(old: str, new: str, **descriptors: None) -> None:

@@ -18,20 +18,15 @@ import time
 import zlib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
 from coatcheck.core.errors import CorruptContent
 
 try:
     import fcntl
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-try:
-    import msvcrt as _msvcrt
-except ImportError:
-    msvcrt: Any = None
-else:
-    msvcrt = _msvcrt
+    from coatcheck.storage import byte_locks as fcntl  # type: ignore[no-redef]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,13 +49,15 @@ BUSY_SECONDS = 2.0
 """How long to wait on Windows for whoever has a file open: a reader for milliseconds, a virus scanner for longer."""
 
 _LOCKS = "folders.lock"
-"""An empty file next to the folders of the scopes, with a byte to lock for each: Windows locks no folder."""
+"""An empty file next to the folders of the scopes, with a byte to lock for each: Windows locks no folder, and what is
+locked of a file nobody else can read."""
 
-_OPEN_FILES_STAY = os.name == "nt"
+_OF_SCOPES = 1 << 30
+"""How many bytes are for the folders of scopes. Of the two behind them, one is for the folder that holds these, and one
+for the file in it that is locked."""
+
+_IS_WINDOWS = os.name == "nt"
 _SHARING_VIOLATION = 32
-_IS_LOCKED = frozenset({errno.EACCES, 0})  # 0 is what Wine says
-_LOCKED_BYTE = 1 << 30
-"""In a file that is locked itself. It has fewer bytes: on Windows nobody else can read one that is locked."""
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -167,7 +164,10 @@ class Folder:
 
         """
         try:
-            descriptor = self._open_to_read(name)
+            if _IS_WINDOWS:
+                descriptor = self._open_when_free(name)
+            else:
+                descriptor = os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
             is_file = False
             try:
                 status = os.fstat(descriptor)
@@ -215,7 +215,8 @@ class Folder:
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in one step, and take that name from whatever has it."""
         at = self.descriptor
-        _when_free(lambda: os.replace(self.base + old, self.base + new, src_dir_fd=at, dst_dir_fd=at))
+        replace = partial(os.replace, self.base + old, self.base + new, src_dir_fd=at, dst_dir_fd=at)
+        _when_free(replace) if _IS_WINDOWS else replace()
 
     def touch(self, name: str) -> None:
         """Set the time of a file to now."""
@@ -223,8 +224,9 @@ class Folder:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
+        unlink = partial(os.unlink, self.base + name, dir_fd=self.descriptor)
         with suppress(FileNotFoundError):
-            _when_free(lambda: os.unlink(self.base + name, dir_fd=self.descriptor))
+            _when_free(unlink) if _IS_WINDOWS else unlink()
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder in this one, if it is there and empty."""
@@ -237,35 +239,25 @@ class Folder:
             _sync(self.descriptor)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, descriptor: int | None = None) -> Iterator[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
         The lock belongs to what is open and ends with the process, however that ends, so nothing is left to clean up.
+
+        Args:
+            descriptor: of an open file, to lock that instead of the folder.
 
         Raises:
             TimeoutError: another process held it for 10 seconds, such as one that was stopped in the middle of a save.
 
         """
-        if self.descriptor is not None:
-            with self._held(self.descriptor):
-                yield
-            return
-        byte = 1 + zlib.crc32(self.path.name.encode()) % _LOCKED_BYTE if self.is_of_scope else 0
-        path = (self.path.parent if self.is_of_scope else self.path) / _LOCKS
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CLOSE_ON_EXEC | _BINARY, 0o600)
-        try:
-            with self._held(descriptor, byte):
-                yield
-        finally:
-            os.close(descriptor)
-
-    @contextmanager
-    def _held(self, descriptor: int, byte: int = _LOCKED_BYTE) -> Iterator[None]:
-        """Hold the lock of an open file or folder; on Windows, that of one byte, which need not be there."""
+        held = self.descriptor if descriptor is None else descriptor
+        if _IS_WINDOWS:
+            held = self._open_byte(_OF_SCOPES + 1 if descriptor is not None else None)
         given_up = 0.0
-        while True:
+        while held is not None:
             try:
-                _lock(descriptor, byte)
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 now = time.monotonic()
                 given_up = given_up or now + LOCK_SECONDS
@@ -279,8 +271,20 @@ class Folder:
         try:
             yield
         finally:
-            with suppress(OSError):
-                _unlock(descriptor, byte)
+            if held is not None:
+                with suppress(OSError):
+                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+                if _IS_WINDOWS:
+                    os.close(held)
+
+    def _open_byte(self, byte: int | None) -> int:
+        """Open the file of locks at a byte, or at that of this folder."""
+        if byte is None:
+            byte = zlib.crc32(self.path.name.encode()) % _OF_SCOPES if self.is_of_scope else _OF_SCOPES
+        path = (self.path.parent if self.is_of_scope else self.path) / _LOCKS
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CLOSE_ON_EXEC | _BINARY, 0o600)
+        os.lseek(descriptor, byte, os.SEEK_SET)
+        return descriptor
 
     @contextmanager
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
@@ -301,23 +305,16 @@ class Folder:
             yield None
             return
         try:
-            with self._held(descriptor):
+            with self.locked(descriptor):
                 yield descriptor
         finally:
             os.close(descriptor)
 
-    def _open_to_read(self, name: str) -> int:
-        def opened() -> int:
-            return os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
-
-        try:
-            return opened()
-        except PermissionError:
-            if not _OPEN_FILES_STAY:
-                raise
-            if os.path.isdir(self.base + name):  # noqa: PTH112 - as everywhere here. Windows opens no folder
-                raise self._no_file(name) from None
-            return _when_free(opened)  # it is being replaced or removed
+    def _open_when_free(self, name: str) -> int:
+        """Open a file to read on Windows, although it is being replaced or removed."""
+        if os.path.isdir(self.base + name):  # noqa: PTH112 - as everywhere here. Windows opens no folder
+            raise self._no_file(name)
+        return _when_free(partial(os.open, self.base + name, _TO_READ))
 
     def _no_file(self, name: str) -> CorruptContent:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
@@ -329,13 +326,13 @@ def is_in_use(error: OSError) -> bool:
 
 
 def _when_free(call: Callable[[], T]) -> T:
-    """Return what a call returns; on Windows, call again for a while if somebody has the file open."""
+    """Return what a call returns, and make it again for a while if somebody has the file open."""
     given_up = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             return call()
         except PermissionError:
-            if not _OPEN_FILES_STAY or time.monotonic() > given_up:
+            if time.monotonic() > given_up:
                 raise
         time.sleep(LOCK_PAUSE_SECONDS)
 
@@ -348,37 +345,6 @@ def _sync(descriptor: int) -> None:
             fcntl.fcntl(descriptor, to_the_disk)
             return
     os.fsync(descriptor)
-
-
-def _lock(descriptor: int, byte: int) -> None:
-    """Lock what is open.
-
-    Raises:
-        BlockingIOError: somebody else has locked it.
-        OSError: there are no locks here.
-
-    """
-    if fcntl is not None:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    elif msvcrt is not None:
-        os.lseek(descriptor, byte, os.SEEK_SET)
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            if error.errno not in _IS_LOCKED:
-                raise
-            raise BlockingIOError(errno.EAGAIN, error.strerror) from error
-        finally:
-            os.lseek(descriptor, 0, os.SEEK_SET)
-
-
-def _unlock(descriptor: int, byte: int) -> None:
-    """Unlock it. To close it is not enough: a forked child has it open too."""
-    if fcntl is not None:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    elif msvcrt is not None:
-        os.lseek(descriptor, byte, os.SEEK_SET)
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
 
 
 @contextmanager
