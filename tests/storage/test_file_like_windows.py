@@ -147,3 +147,17 @@ def test_an_error_names_the_folder_once(tmp_path: Path) -> None:
     said = storage.describe_error(refused.value)
     assert said.count(repr(str(storage.root))[1:-1]) == 1
     assert said.endswith("v1'")
+
+
+def test_a_wait_for_a_lock_that_ends_without_it_leaves_no_file_open(
+    storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LOCK_SECONDS", 0.01)
+    save(storage, entry)
+    path = content_path(storage, entry)
+
+    with folder.open_folder(storage.root, "v1", path.parent.name) as of_scope, of_scope.locked():
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - its links may lead nowhere
+        with pytest.raises(TimeoutError):
+            storage.delete(entry.key)
+        assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - the same

@@ -254,21 +254,21 @@ class Folder:
         held = self.descriptor if descriptor is None else descriptor
         if _IS_WINDOWS:
             held = self._open_byte(_OF_SCOPES + 1 if descriptor is not None else None)
-        given_up = 0.0
-        while held is not None:
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                now = time.monotonic()
-                given_up = given_up or now + LOCK_SECONDS
-                if now > given_up:
-                    raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path)) from None
-                time.sleep(LOCK_PAUSE_SECONDS)
-                continue
-            except OSError:
-                pass  # some network file systems have no locks: a sweep may miss a concurrent save there
-            break
         try:
+            given_up = 0.0
+            while held is not None:
+                try:
+                    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    now = time.monotonic()
+                    given_up = given_up or now + LOCK_SECONDS
+                    if now > given_up:
+                        raise TimeoutError(errno.ETIMEDOUT, "another process keeps it locked", str(self.path)) from None
+                    time.sleep(LOCK_PAUSE_SECONDS)
+                    continue
+                except OSError:
+                    pass  # some network file systems have no locks: a sweep may miss a concurrent save there
+                break
             yield
         finally:
             if held is not None:
