@@ -161,3 +161,20 @@ def test_a_wait_for_a_lock_that_ends_without_it_leaves_no_file_open(
         with pytest.raises(TimeoutError):
             storage.delete(entry.key)
         assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - the same
+
+
+def test_a_leftover_that_a_program_has_open_stays_and_a_sweep_goes_on(
+    storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as the temporary file of a writer that was stopped in the middle of a save."""
+    monkeypatch.setattr(folder, "BUSY_SECONDS", 0.01)
+    save(storage, entry)
+    leftovers = [content_path(storage, entry).with_name(f".{letter * 32}.tmp") for letter in "ab"]
+    for each in leftovers:
+        each.touch()
+        make_old(each)
+
+    with leftovers[0].open("rb"):
+        assert storage.sweep([], before=an_hour_ago()) == 0
+
+    assert [each.exists() for each in leftovers] == [True, False]

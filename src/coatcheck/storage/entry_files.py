@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from coatcheck.core.errors import CorruptContent
 from coatcheck.core.forks import loading
 from coatcheck.core.references import INDEX_SUFFIX, is_storage_key
-from coatcheck.storage.folder import extension, is_in_use
+from coatcheck.storage.folder import extension, unless_in_use
 from coatcheck.storage.protocol import Listed, refuse_other_content
 
 if TYPE_CHECKING:
@@ -152,21 +152,21 @@ def remove_unused(folder: Folder, stem: str, *, before: float) -> bool:
 
 def try_to_remove(folder: Folder, stem: str, names: Iterable[str]) -> int | None:
     """Do what ``remove`` does; return None if Windows refuses that, because a program has a file open."""
-    try:
+    with unless_in_use():
         return remove(folder, stem, names)
-    except PermissionError as error:
-        if not is_in_use(error):
-            raise
-        return None
+    return None
 
 
 def remove_leftovers(folder: Folder, *, before: float, spared: Collection[str] = ()) -> None:
-    """Remove temporary files and descriptions without content, if too old to be part of a save; not the ``spared``."""
+    """Remove temporary files and descriptions without content, if too old to be part of a save.
+
+    The ``spared`` stay, and on Windows what a program has open.
+    """
     names = [found.name for found in folder.scan() if found.name not in spared]
     alone = _descriptions_alone(folder, names)
     for name in names:
         if _LEFTOVER.fullmatch(name) or name in alone:
-            with folder.locked():  # whoever saves this entry meanwhile gives it a new description
+            with folder.locked(), unless_in_use():  # whoever saves this entry meanwhile gives it a new description
                 if max(times(folder, [name]), default=0.0) < before:
                     folder.remove(name)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-__all__ = ("EXTENSIONS", "Folder", "extension", "is_in_use", "make_folders", "open_folder")
+__all__ = ("EXTENSIONS", "Folder", "extension", "make_folders", "open_folder", "unless_in_use")
 
 T = TypeVar("T")
 
@@ -320,9 +320,14 @@ class Folder:
         return CorruptContent(f"{str(self.path / name)!r} is not a file but a link, a folder or a device")
 
 
-def is_in_use(error: OSError) -> bool:
-    """Return whether Windows did not remove a file because a program has it open."""
-    return getattr(error, "winerror", None) == _SHARING_VIOLATION
+@contextmanager
+def unless_in_use() -> Iterator[None]:
+    """Leave out the rest of the block if Windows does not remove a file because a program has it open."""
+    try:
+        yield
+    except PermissionError as error:
+        if getattr(error, "winerror", None) != _SHARING_VIOLATION:
+            raise
 
 
 def _when_free(call: Callable[[], T]) -> T:
