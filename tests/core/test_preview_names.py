@@ -7,7 +7,9 @@ import re
 
 import pytest
 
+from coatcheck import TiktokenCounter
 from coatcheck.core.preview import Previewed
+from coatcheck.core.preview.names import names_in
 from tests.core.previewing import checked_preview
 
 CITIES = ["서울특별시", "Казань", "दिल्ली"]
@@ -102,3 +104,13 @@ def test_of_the_places_in_one_file_one_is_named(place: str) -> None:
     shown = checked_preview(Previewed.of("what was checked\n" * 40 + "".join(lines) + "the end of it\n" * 40), 300)
 
     assert [shown.count(path) for path in files] == [1] * len(files)
+
+
+@pytest.mark.parametrize("name", ["localhost:{}", "registry.example/team/app:{}", "chr7:{}"])
+def test_figures_behind_what_is_no_file_are_all_named(name: str) -> None:
+    all_names = [name.format(figure) for figure in (5432, 6379, 8080, 9090)]
+    text = " and not far from that the next one ".join(all_names)
+
+    names, _ = names_in(text, TiktokenCounter(), start=0, end=len(text), shown="", budget=300, numbered=False)
+
+    assert names.split() == all_names

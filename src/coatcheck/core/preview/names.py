@@ -72,9 +72,9 @@ _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORE
 """A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
 each would take as many tokens as ten names."""
 
-_PLACE = re.compile(r"(?<=\w)(?::\d+){1,2}:?(?= |$)", re.ASCII)
-"""The line, and the column, that a compiler puts behind a path. The first of a path is named; others would fill a gap
-with the same path."""
+_PLACE = re.compile(r"(\.[A-Za-z]\w*)(?::\d+){1,2}:?(?= |$)", re.ASCII)
+"""The line, and the column, that a compiler puts behind the extension of a file. The first of a file is named; others
+would fill a gap with the same path. What is no file may have a port or a version there, and each is named."""
 
 _ROW = 3
 """A figure continues a row if so many figures before it are known."""
@@ -213,7 +213,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     """
     known = set(_terms_of(shown).split())
     said, has_digest = " ".join(known), False
-    known.update(_PLACE.sub("", said).split())
+    known.update(_PLACE.sub(r"\1", said).split())
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
@@ -226,7 +226,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and not (numbered and name[0].isdecimal())
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
-                path = name if is_digest else _PLACE.sub("", name)
+                path = name if is_digest else _PLACE.sub(r"\1", name)
                 is_next = has_digest if is_digest else name.isdecimal() and _goes_on(int(name), known)
                 is_next |= path != name and path in known
                 has_digest |= is_digest
