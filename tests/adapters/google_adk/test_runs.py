@@ -283,7 +283,7 @@ async def test_a_screenshot_of_a_computer_reaches_the_model_as_an_image(server: 
 
     (response,) = [found for event in events for found in event.get_function_responses()]
     assert response.response == {"url": "http://127.0.0.1/"}
-    (image,) = response.parts or ()
+    (image,) = response.parts or []
     assert image.inline_data is not None
     assert image.inline_data.data == bytes(250_000)
 
