@@ -7,6 +7,7 @@ shows. So each request must carry a token, and name a host and an origin of this
 from __future__ import annotations
 
 import hmac
+import logging
 import os
 import signal
 from contextlib import ExitStack, nullcontext
@@ -132,6 +133,7 @@ async def _end_when_told(proxy: Proxy, *, task_status: TaskStatus[bool]) -> None
 
 async def _end(proxy: Proxy) -> None:
     await proxy.aclose()
+    logging.shutdown()  # the last lines of the log, which say why the client got an error
     # Cancelling would wait: for the thread that reads the next line of a client, or for open streams of HTTP.
     os._exit(0)
 
