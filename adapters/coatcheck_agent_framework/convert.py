@@ -90,8 +90,7 @@ def _block_of(item: Content) -> Block:
 def _content_of(block: Block, properties: Mapping[str, Any]) -> Content:
     match block:
         case TextBlock(text):
-            is_command = isinstance(properties.get("stdout"), str) and isinstance(properties.get("stderr"), str)
-            written = {"stdout": text, "stderr": ""} if is_command else {}
+            written = {"stdout": text} if _is_of_a_command(properties) else {}
             return Content.from_text(text, additional_properties={**properties, **written})
         case JsonBlock(value):
             return Content.from_text(json.dumps(value, ensure_ascii=False), additional_properties=dict(properties))
@@ -109,9 +108,16 @@ def _common_properties(items: Sequence[Content]) -> dict[str, Any]:
 
 
 def _properties_of(item: Content) -> Mapping[str, Any]:
-    """Return the properties of an item; the framework's shell tools put into them what an output has as fields."""
+    """Return the properties of an item; the framework's shell tools put into them what an output has as fields.
+
+    What the command wrote is left out: it may be large, and ``_content_of`` writes the text there.
+    """
     said = item.additional_properties
-    if item.type != _OUTPUT:
-        return said
-    ended = {"exit_code": item.exit_code or 0, "truncated": False, "timed_out": bool(item.timed_out)}
-    return {**said, "stdout": item.stdout or "", "stderr": item.stderr or "", **ended}
+    if item.type == _OUTPUT:
+        ended = {"exit_code": item.exit_code or 0, "truncated": False, "timed_out": bool(item.timed_out)}
+        return {**said, "stdout": "", "stderr": "", **ended}
+    return {**said, "stdout": "", "stderr": ""} if _is_of_a_command(said) else said
+
+
+def _is_of_a_command(properties: Mapping[str, Any]) -> bool:
+    return isinstance(properties.get("stdout"), str) and isinstance(properties.get("stderr"), str)

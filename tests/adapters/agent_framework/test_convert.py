@@ -114,3 +114,11 @@ def test_what_a_command_wrote_is_replaced_wherever_a_client_may_look(item: Conte
 
     assert shown.text == "a placeholder"
     assert shown.additional_properties == {"stdout": "a placeholder", "stderr": "", **ENDED}
+
+
+def test_what_several_commands_wrote_is_replaced_in_all_that_they_have_in_common() -> None:
+    outputs = [Content.from_shell_command_output(stdout=out, stderr="err", exit_code=3) for out in ("one", "two")]
+
+    (shown,) = contents_of([TextBlock("a placeholder")], like=outputs)
+
+    assert shown.additional_properties == {"stdout": "a placeholder", "stderr": "", **ENDED}
