@@ -267,7 +267,10 @@ FOUND_NUMBER = (
 )
 """The same of a pattern with a number that has many forms."""
 
-FOUND_ESCAPED = r"[found only in another form: other spaces, tags, colour codes, or escapes such as \" \u00e9 &amp;]"
+FOUND_ESCAPED = (
+    r"[found only in another form: other spaces, quotes, dashes or accents, tags, colour codes, or escapes such as"
+    r" \" \u00e9 &amp;]"
+)
 """Says that the content has only another form of the pattern, one that means the same there."""
 
 
