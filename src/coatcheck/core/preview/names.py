@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.work import count_parts
@@ -75,6 +76,9 @@ each would take as many tokens as ten names."""
 _PLACE = re.compile(r"(\.[A-Za-z]\w*)(?::\d+){1,2}:?(?= |$)", re.ASCII)
 """The line, and the column, that a compiler puts behind the extension of a file. The first of a file is named; others
 would fill a gap with the same path. What is no file may have a port or a version there, and each is named."""
+
+_FILE = itemgetter(1)
+"""The file of a place. A template, ``\\1``, would be parsed by a module that Python does not import as it ends."""
 
 _ROW = 3
 """A figure continues a row if so many figures before it are known."""
@@ -213,7 +217,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     """
     known = set(_terms_of(shown).split())
     said, has_digest = " ".join(known), False
-    known.update(_PLACE.sub(r"\1", said).split())
+    known.update(_PLACE.sub(_FILE, said).split())
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
@@ -226,7 +230,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and not (numbered and name[0].isdecimal())
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
-                path = name if is_digest else _PLACE.sub(r"\1", name)
+                path = name if is_digest else _PLACE.sub(_FILE, name)
                 is_next = has_digest if is_digest else name.isdecimal() and _goes_on(int(name), known)
                 is_next |= path != name and path in known
                 has_digest |= is_digest
