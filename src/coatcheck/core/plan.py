@@ -197,11 +197,15 @@ def limit_of(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int
     """Return with how many tokens a result stays, and why; below 0 if its tokens alone do not decide."""
     if is_error and not settings.offload_errors:
         return settings.max_inline_tokens, _ERROR
-    if isinstance(policy, Never):
-        return settings.max_inline_tokens, _POLICY
-    if isinstance(policy, OverTokens | OverShare):
-        return min(policy.threshold, settings.max_inline_tokens), _WITHIN
-    return -1, _WITHIN
+    if not isinstance(policy, Rule):  # a callable
+        return -1, _WITHIN
+    match policy:
+        case Never():
+            return settings.max_inline_tokens, _POLICY
+        case OverTokens() | OverShare():
+            return min(policy.threshold, settings.max_inline_tokens), _WITHIN
+        case Always() | OverChars():
+            return -1, _WITHIN
 
 
 def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
@@ -210,10 +214,14 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
         return Keep(reason="nothing to store")
     limit, reason = limit_of(rule, settings=settings, is_error=is_error)
     if limit < 0:
-        if not isinstance(rule, OverChars):  # so it is ``Always``
-            return _offload_above(None, settings=settings)
-        if sum(map(len, measure.texts)) > rule.threshold:
-            return _offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+        match rule:
+            case Always():
+                return _offload_above(None, settings=settings)
+            case OverChars():
+                if sum(map(len, measure.texts)) > rule.threshold:
+                    return _offload_above(max(1, rule.threshold // CHARACTERS_PER_TOKEN), settings=settings)
+            case Never() | OverTokens() | OverShare():
+                pass  # each has a limit
         limit = settings.max_inline_tokens
     return _offload_above(limit, settings=settings) if measure.exceeds(limit) else reason
 
