@@ -26,7 +26,7 @@ _HERE = 1
 def behave_like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give folders no descriptors and no ``fcntl``, and have the locks of ``msvcrt`` and the refusals of Windows."""
     monkeypatch.setattr(folder, "_IN_OPEN_FOLDERS", False)
-    monkeypatch.setattr(folder, "_IS_WINDOWS", True)
+    monkeypatch.setattr(folder, "_ON_WINDOWS", True)
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=_locking, LK_NBLCK=2, LK_UNLCK=0))
     monkeypatch.setattr(folder, "fcntl", byte_locks)
     replace, unlink = os.replace, os.unlink

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ("EXTENSIONS", "Folder", "extension", "make_folders", "open_folder", "unless_in_use")
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 _CHUNK_BYTES = 1 << 20
 """Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
@@ -56,7 +56,7 @@ _OF_SCOPES = 1 << 30
 """How many bytes are for the folders of scopes. Of the two behind them, one is for the folder that holds these, and one
 for the file in it that is locked."""
 
-_IS_WINDOWS = os.name == "nt"
+_ON_WINDOWS = os.name == "nt"
 _SHARING_VIOLATION = 32
 
 # Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
@@ -164,7 +164,7 @@ class Folder:
 
         """
         try:
-            if _IS_WINDOWS:
+            if _ON_WINDOWS:
                 descriptor = self._open_when_free(name)
             else:
                 descriptor = os.open(self.base + name, _TO_READ, dir_fd=self.descriptor)
@@ -216,7 +216,7 @@ class Folder:
         """Give a file another name, in one step, and take that name from whatever has it."""
         at = self.descriptor
         replace = partial(os.replace, self.base + old, self.base + new, src_dir_fd=at, dst_dir_fd=at)
-        _when_free(replace) if _IS_WINDOWS else replace()
+        _when_free(replace) if _ON_WINDOWS else replace()
 
     def touch(self, name: str) -> None:
         """Set the time of a file to now."""
@@ -226,7 +226,7 @@ class Folder:
         """Remove a file, if it is there."""
         unlink = partial(os.unlink, self.base + name, dir_fd=self.descriptor)
         with suppress(FileNotFoundError):
-            _when_free(unlink) if _IS_WINDOWS else unlink()
+            _when_free(unlink) if _ON_WINDOWS else unlink()
 
     def remove_folder(self, name: str) -> None:
         """Remove a folder in this one, if it is there and empty."""
@@ -252,8 +252,8 @@ class Folder:
 
         """
         held = self.descriptor if descriptor is None else descriptor
-        if _IS_WINDOWS:
-            held = self._open_byte(_OF_SCOPES + 1 if descriptor is not None else None)
+        if _ON_WINDOWS:
+            held = self._open_byte(of_file=descriptor is not None)
         try:
             given_up = 0.0
             while held is not None:
@@ -274,13 +274,14 @@ class Folder:
             if held is not None:
                 with suppress(OSError):
                     fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
-                if _IS_WINDOWS:
+                if _ON_WINDOWS:
                     os.close(held)
 
-    def _open_byte(self, byte: int | None) -> int:
-        """Open the file of locks at a byte, or at that of this folder."""
-        if byte is None:
-            byte = zlib.crc32(self.path.name.encode()) % _OF_SCOPES if self.is_of_scope else _OF_SCOPES
+    def _open_byte(self, *, of_file: bool) -> int:
+        """Open the file of locks at the byte for this folder, or for the file in it that is locked."""
+        byte = _OF_SCOPES + of_file
+        if self.is_of_scope and not of_file:
+            byte = zlib.crc32(self.path.name.encode()) % _OF_SCOPES
         path = (self.path.parent if self.is_of_scope else self.path) / _LOCKS
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _CLOSE_ON_EXEC | _BINARY, 0o600)
         os.lseek(descriptor, byte, os.SEEK_SET)
@@ -330,7 +331,7 @@ def unless_in_use() -> Iterator[None]:
             raise
 
 
-def _when_free(call: Callable[[], T]) -> T:
+def _when_free(call: Callable[[], Result]) -> Result:
     """Return what a call returns, and make it again for a while if somebody has the file open."""
     given_up = time.monotonic() + BUSY_SECONDS
     while True:
