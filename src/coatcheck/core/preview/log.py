@@ -58,7 +58,7 @@ def _placed(small: str, capitals: str, letter: str) -> str:
     )
 
 
-_COUNTED = r"[1-9][\d,]* (?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
+_COUNTED = r"[1-9][\d,]* (?:failed|failing|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
 """How many errors there are. A name such as ``errors.html`` after a year does not match."""
 
 _TOOLS_FATAL = (
