@@ -132,7 +132,7 @@ def next_to_names(
             best, most = named, used
         if used >= budget * ENOUGH:
             break
-        for_names = max(0, for_names - budget + used)  # the preview gets what few names leave
+        for_names = used - counter.count(shown)  # the preview gets what few names leave
     return best
 
 
@@ -150,7 +150,7 @@ def _with_names(
     """
     opening, closing = _IN_THE_REST
     room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
-    if room < _MIN_ROOM:
+    if room < (_MIN_ROOM if among is None else 1):
         return shown, among
     if among is None:
         names, has_all = names_in(text, counter, start=0, end=len(text), shown=shown, budget=room, numbered=False)

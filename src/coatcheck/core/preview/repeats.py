@@ -10,7 +10,7 @@ from collections import Counter
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from coatcheck.core.preview.names import with_names
+from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.pieces import MAX_SEARCHED, found_in, line_pieces
 from coatcheck.core.preview.source import IN_NUMBERS, Found, LineGroup, join_lines, lines_of, pick, plain
 
@@ -31,9 +31,6 @@ _MAX_DIGITS = 0.25
 """The share of a line that may be digits: in a line of figures, these are what the agent needs."""
 
 _MIN_WORDS = 2
-_SHARE_BEFORE_NAMES = 0.75
-"""The share of the budget that lines get at least. Names and numbers in lines of rare groups get the rest, if any."""
-
 _RARE = 0.1
 """The share of the lines below which a group is rare."""
 
@@ -104,10 +101,10 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
 
     rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
             if found.groups[key].count < _RARE * content.lines)  # fmt: skip
-    shown = lines_within(int(budget * _SHARE_BEFORE_NAMES))
-    more = with_names(shown, "\n".join(rare), budget, counter)
-    made = more if more != shown else lines_within(budget)
-    return made if made.startswith(heading) and not counter.exceeds(made, budget) else None
+    made = next_to_names(
+        lambda room: (lines_within(room) or None, False), "\n".join(rare), budget, counter, may_fit=False, or_alone=True
+    )
+    return made if made and not counter.exceeds(made, budget) else None
 
 
 def _keys(lines: Iterable[str]) -> list[bytes]:

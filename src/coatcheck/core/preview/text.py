@@ -128,15 +128,17 @@ def _cut(
     The number of a line is not a name, so if lines have numbers, the names are looked for again.
     """
     text = content.text
-    for_ends = room - for_names
-    for_head = for_ends if numbered else max(for_ends // 2, min(_FOR_A_BEGINNING, for_ends - _FOR_AN_END))
+    left = room - for_names
+    for_head = left if numbered else max(left // 2, min(_FOR_A_BEGINNING, left - _FOR_AN_END))
     head = _end_at_a_line(counter.head(text, for_head))
-    tail = _start_at_a_line(counter.tail(text, for_ends - for_head))
+    left -= counter.count(head)  # what a line that does not fit leaves goes to the tail, and then to the names
+    tail = "" if numbered else _start_at_a_line(counter.tail(text, left))
+    left += for_names - counter.count(tail)
     start, end = len(head), max(len(text) - len(tail), len(head))
     shown = f"{head}\n{tail}"
     if among is not None and not numbered:
         return _Cut(start, end, without(among, shown), has_all=True)
-    left = for_names - counter.count(f"{_IN_THEM} ")
+    left -= counter.count(f"{_IN_THEM} ")
     names, has_all = names_in(text, counter, start=start, end=end, shown=shown, budget=left, numbered=numbered)
     return _Cut(start, end, names, has_all)
 
