@@ -248,7 +248,7 @@ def test_of_a_progress_bar_only_the_end_is_shown_and_no_colours() -> None:
 def test_matches_are_shown_by_file_every_file_first() -> None:
     shown = _shown("matches", 300)
 
-    assert shown[0] == "7 files, 12 of 2,000 matches shown, the rest is not:"
+    assert shown[0] == "7 files, 14 of 2,000 matches shown, the rest is not:"
     assert sum(line.endswith(")") and "module.py (" in line for line in shown) == 7
     assert "  1:def function_0(value: int) -> int:" in shown
 

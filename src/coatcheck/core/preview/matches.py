@@ -30,7 +30,9 @@ _AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+
 """A line that ``-C`` shows around a match, or what is between two groups of lines."""
 
 _MIN_LINES, _MAX_LINES_OF_A_MATCH = 5, 12
-_HEADING_TOKENS = 48
+_SPARE_TOKENS = 4
+"""The heading's number of matches grows, and lines may take more tokens together than apart."""
+
 _CLOSING_LINES, _LONGEST_CLOSING_LINE = 3, 200
 """What a checker says at its end, such as how many errors it found, is not longer."""
 
@@ -63,24 +65,27 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     closing = _closing(lines, last, content.lines)
     end = content.lines - len(closing)
     gap = [gap_of_lines(last + 1, end, content.lines)] if last < end else []
-    rest = [*gap, *closing]
-    left = budget - counter.count("\n".join(rest)) - _HEADING_TOKENS
+    seen = f"{'the first ' if gap else ''}{last - around:,} matches"
+    left_out = "the lines around them and the rest are" if around else "the rest is"
     shown: dict[str, list[str]] = {}
+
+    def made() -> str:
+        hidden = len(files) - len(shown)
+        more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
+        what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, {left_out} not:"
+        return "\n".join((what, *chain.from_iterable(shown.values()), *more, *gap, *closing))
+
+    left = budget - counter.count(made()) - _SPARE_TOKENS
     # Every file is named before any shows a second match.
     turns = range(max(map(len, files.values()), default=0))
     for turn, (name, matches) in product(turns, files.items()):
         if turn < len(matches):
             text = matches[turn] if turn else f"{name} ({len(matches):,})\n{matches[0]}"
-            left -= counter.count(text) + 1
+            left -= counter.count(f"{text}\n")
             if left < 0:
                 break
             shown.setdefault(name, []).append(text)
-    hidden = len(files) - len(shown)
-    more = [f"[… {count_of(hidden, 'more file')} …]"] if hidden else []
-    seen = f"{'the first ' if gap else ''}{last - around:,} matches"
-    left_out = "the lines around them and the rest are" if around else "the rest is"
-    what = f"{count_of(len(files), 'file')}, {sum(map(len, shown.values())):,} of {seen} shown, {left_out} not:"
-    text = "\n".join((what, *chain.from_iterable(shown.values()), *more, *rest))
+    text = made()
     return text if shown and counter.count(text) <= budget else None
 
 
