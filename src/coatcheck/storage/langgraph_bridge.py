@@ -1,4 +1,4 @@
-"""A LangGraph store as a storage: content next to a graph's long-term memory, in Postgres, Redis, SQLite or MongoDB.
+"""A LangGraph store as a storage: content next to a graph's long-term memory, in Postgres, SQLite or MongoDB.
 
     namespace   (*namespace, *<tags of the scope>)          key   <digest>
     value       {"content": base64, "content_type": ..., "metadata": {...}, "size": bytes}
@@ -99,11 +99,17 @@ class _Item(Protocol):
 class _Store(Protocol):
     """The part of LangGraph's ``BaseStore`` that is used here."""
 
-    def get(self, namespace: tuple[str, ...], key: str) -> _Item | None: ...
+    def get(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = ...) -> _Item | None: ...
     def put(self, namespace: tuple[str, ...], key: str, value: dict[str, Any], index: Any = ...) -> None: ...  # noqa: ANN401 - not named further by LangGraph
     def delete(self, namespace: tuple[str, ...], key: str) -> None: ...
     def search(
-        self, namespace_prefix: tuple[str, ...], /, *, limit: int = ..., offset: int = ...
+        self,
+        namespace_prefix: tuple[str, ...],
+        /,
+        *,
+        limit: int = ...,
+        offset: int = ...,
+        refresh_ttl: bool | None = ...,
     ) -> Sequence[_Item]: ...
 
 
@@ -350,9 +356,13 @@ class LangGraphStoreBridge:
             raise CorruptContent(msg) from error
 
     def _items(self, prefix: str) -> Iterator[_Item]:
-        """Yield the items that may have a key with this ``prefix``, each once."""
+        """Yield the items that may have a key with this ``prefix``, each once.
+
+        A look is no use: it puts off no end of a time to live. MongoDB's store would even take it for a save.
+        """
         if is_storage_key(prefix):
-            yield from filter(None, (self._store.get(*self._place(key)) for key in Key.parse(prefix).family))
+            places = map(self._place, Key.parse(prefix).family)
+            yield from filter(None, (self._store.get(*place, refresh_ttl=False) for place in places))
             return
         yield from self._found((*self._namespace, *scope_tags(prefix)))
 
@@ -394,9 +404,9 @@ class LangGraphStoreBridge:
 
     def _page(self, within: tuple[str, ...], *, limit: int, offset: int) -> Sequence[_Item]:
         try:
-            return self._store.search(within, limit=limit, offset=offset)
+            return self._store.search(within, limit=limit, offset=offset, refresh_ttl=False)
         except NotImplementedError:  # MongoDB's store knows no offset
-            return self._store.search(within, limit=offset + limit)[offset:]
+            return self._store.search(within, limit=offset + limit, refresh_ttl=False)[offset:]
 
     def _place(self, key: Key) -> _Place:
         return (*self._namespace, *scope_tags(key.scope)), key.name

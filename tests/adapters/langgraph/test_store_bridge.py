@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from langgraph.store.base import Item, TTLConfig
+
 NUMBERS = count()
 BIG = numbered_lines(2_000)
 
@@ -393,6 +395,49 @@ def test_a_store_that_knows_no_offset_is_listed_whole() -> None:
     assert sorted(found.key for found in bridge.entries("")) == sorted(each.key for each in saved)
     assert Offloader(bridge).delete_scope("contract") == 70
     assert bridge.entries("") == []
+
+
+class TouchingStore(InMemoryStore):
+    """Takes a look at an entry for a new save, unless told not to, like MongoDB's store."""
+
+    def get(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None) -> Item | None:
+        item = super().get(namespace, key)
+        if item is not None and refresh_ttl is not False:
+            item.updated_at = datetime.fromtimestamp(time.time(), timezone.utc)
+        return item
+
+
+def test_a_sweep_deletes_from_a_store_that_takes_a_look_for_a_save(
+    entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge = LangGraphStoreBridge(TouchingStore())
+    save(bridge, entry)
+    later = time.time() + 7_200
+    monkeypatch.setattr(time, "time", lambda: later)
+
+    assert Offloader(bridge).sweep(max_age_seconds=3_600) == 1
+
+
+def test_looking_through_a_store_does_not_put_off_the_end_of_its_entries(tmp_path: Path, entry: Entry) -> None:
+    ttl: TTLConfig = {"default_ttl": 60, "refresh_on_read": True}
+    with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite"), ttl=ttl) as store:
+        store.setup()
+        bridge = LangGraphStoreBridge(store)
+        save(bridge, entry)
+
+        def end() -> object:
+            return store.conn.execute("SELECT expires_at FROM store").fetchone()[0]
+
+        store.conn.execute("UPDATE store SET expires_at = datetime('now', '+1 minute')")
+        soon = end()
+        bridge.entries("")
+        bridge.entries(entry.key)
+        bridge.page(f"{entry.key.partition('/')[0]}/", limit=3)
+        Offloader(bridge).sweep(max_age_seconds=86_400)
+        assert end() == soon
+
+        bridge.load(entry.key)
+        assert end() != soon, "a read does, as the store is set up"
 
 
 class UnsteadyStore(InMemoryStore):
