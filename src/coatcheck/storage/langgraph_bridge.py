@@ -378,7 +378,11 @@ class LangGraphStoreBridge:
         gone_back_from: set[tuple[int, _Place | None]] = set()
         offset, limit, moment = 0, PAGE, None
         while True:
-            page = self._page(within, limit=limit, offset=offset)
+            try:
+                page = self._store.search(within, limit=limit, offset=offset, refresh_ttl=False)
+            except NotImplementedError:  # MongoDB's store knows no offset
+                yield from (item for item in self._whole(within) if (item.namespace, item.key) not in seen)
+                return
             first = (page[0].namespace, page[0].key) if page else None
             is_gap = first not in seen or page[0].updated_at == moment
             # Once from one place, so that a store without any order does not keep us here.
@@ -402,11 +406,11 @@ class LangGraphStoreBridge:
             else:
                 limit *= 2
 
-    def _page(self, within: tuple[str, ...], *, limit: int, offset: int) -> Sequence[_Item]:
-        try:
-            return self._store.search(within, limit=limit, offset=offset, refresh_ttl=False)
-        except NotImplementedError:  # MongoDB's store knows no offset
-            return self._store.search(within, limit=offset + limit, refresh_ttl=False)[offset:]
+    def _whole(self, within: tuple[str, ...]) -> Sequence[_Item]:
+        limit = 2 * PAGE
+        while len(page := self._store.search(within, limit=limit, refresh_ttl=False)) == limit:
+            limit *= 2
+        return page
 
     def _place(self, key: Key) -> _Place:
         return (*self._namespace, *scope_tags(key.scope)), key.name

@@ -379,11 +379,15 @@ def test_a_made_up_position_for_a_page_is_refused(after: str) -> None:
 class StoreWithoutOffset(InMemoryStore):
     """Knows no offset, like MongoDB's store."""
 
+    items_read = 0
+
     def search(self, *arguments: Any, offset: int = 0, **options: Any) -> list[Any]:  # noqa: ANN401 - LangGraph's own
         if offset:
             message = "offset is not implemented"
             raise NotImplementedError(message)
-        return super().search(*arguments, **options)
+        found = super().search(*arguments, **options)
+        self.items_read += len(found)
+        return found
 
 
 def test_a_store_that_knows_no_offset_is_listed_whole() -> None:
@@ -395,6 +399,17 @@ def test_a_store_that_knows_no_offset_is_listed_whole() -> None:
     assert sorted(found.key for found in bridge.entries("")) == sorted(each.key for each in saved)
     assert Offloader(bridge).delete_scope("contract") == 70
     assert bridge.entries("") == []
+
+
+@pytest.mark.parametrize("entries", [1, 20, 21, 1_000])
+def test_to_list_a_store_that_knows_no_offset_reads_each_value_a_few_times_only(entries: int) -> None:
+    store = StoreWithoutOffset()
+    bridge = LangGraphStoreBridge(store)
+    for number in range(entries):
+        save(bridge, make_entry(f"{number}".encode()))
+
+    assert len(bridge.entries("")) == entries
+    assert store.items_read <= 3 * entries
 
 
 class TouchingStore(InMemoryStore):
