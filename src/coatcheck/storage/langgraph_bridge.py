@@ -25,7 +25,7 @@ from datetime import timezone
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from coatcheck.core.errors import CorruptContent, InvalidRequest, describe_error
+from coatcheck.core.errors import CorruptContent, InvalidRequest, StorageError, describe_error
 from coatcheck.core.references import Key, is_storage_key, scope_tags
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, parse_after, refuse_other_content
 
@@ -148,6 +148,8 @@ class LangGraphStoreBridge:
         _require_namespace(namespace)
         self._store = store
         self._namespace = namespace
+        self._longest_read = 0
+        """Length of the longest namespace from which the store is known to give back what was put there."""
 
     def __deepcopy__(self, memo: object) -> LangGraphStoreBridge:
         """Return the bridge itself: a copy of its store would not hold what is saved from now on."""
@@ -165,7 +167,7 @@ class LangGraphStoreBridge:
         """Save an entry; one that is there already is saved again, all its parts too, which refreshes its time.
 
         Raises:
-            StorageError: the key is malformed, or another content has it.
+            StorageError: the key is malformed, another content has it, or the store does not give back what it took.
 
         """
         parsed = Key.parse(key)
@@ -323,7 +325,18 @@ class LangGraphStoreBridge:
     # Entries.
 
     def _put(self, place: _Place, value: dict[str, Any]) -> None:
+        """Put an entry; the first in a namespace of a length is read back too.
+
+        On a search engine that cuts long words, such as that of Redis, a namespace may be too long to be found again.
+        """
         self._store.put(*place, value, index=False)
+        length = len(".".join(place[0]))
+        if length > self._longest_read:
+            if self._store.get(*place) is None:
+                self._store.delete(*place)
+                msg = f"{self!r} does not give back what was just saved in a namespace of {length} characters"
+                raise StorageError(msg)
+            self._longest_read = length
 
     def _head(self, key: Key) -> _Head | None:
         """Return what is stored under a key, without its parts.

@@ -455,6 +455,43 @@ def test_looking_through_a_store_does_not_put_off_the_end_of_its_entries(tmp_pat
         assert end() != soon, "a read does, as the store is set up"
 
 
+class ForgetfulStore(InMemoryStore):
+    """Finds nothing in a long namespace again, as a search engine may that cuts long words."""
+
+    def get(self, namespace: tuple[str, ...], key: str, **_: Any) -> Item | None:  # noqa: ANN401 - LangGraph's own
+        return super().get(namespace, key) if len(".".join(namespace)) <= 100 else None
+
+
+def test_what_a_store_does_not_give_back_stays(caplog: pytest.LogCaptureFixture) -> None:
+    store = ForgetfulStore()
+    offloader = Offloader(LangGraphStoreBridge(store))
+
+    for parts, is_stored in [(1, True), (8, False), (8, False), (2, True)]:
+        scope = tuple(f"{part}" for part in range(parts))
+        outcome = offloader.offload([TextBlock(BIG)], tool_name="t", scope=scope)
+        assert isinstance(outcome, Offloaded) is is_stored
+
+    assert "does not give back" in caplog.text
+    assert len(store.search(())) == 2, "what is not found again is not left behind either"
+
+
+def test_that_a_store_gives_back_is_checked_once_for_scopes_of_a_length(
+    entry: Entry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bridge, asked = LangGraphStoreBridge(InMemoryStore()), list[str]()
+    get = InMemoryStore.get
+
+    def counting(store: InMemoryStore, namespace: tuple[str, ...], key: str, **options: Any) -> Item | None:  # noqa: ANN401
+        asked.append(key)
+        return get(store, namespace, key, **options)
+
+    monkeypatch.setattr(InMemoryStore, "get", counting)
+    for each in (entry, make_entry(b"another"), make_entry(b"in another scope", scope="another")):
+        save(bridge, each)
+
+    assert len(asked) == 3 + 1, "a look before each save, and one after the first"
+
+
 class UnsteadyStore(InMemoryStore):
     """Orders everything differently in every page."""
 
