@@ -225,7 +225,7 @@ def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: s
     assert "each object queried by itself, 9 of 9 gave a result" in stored(text).ask(query="id").text
 
 
-@pytest.mark.parametrize("text", ["hello", "{broken", '{"a": 1}\nhello', "1\n2,", "<a/>", " \n "])
+@pytest.mark.parametrize("text", ["hello", "{broken", "{}\nhello", "1\n2,", "<a/>", " \n ", "{}\n" * 9 + "-\n{}\n" * 4])
 def test_content_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
         stored(text).ask(query="a")

@@ -121,7 +121,7 @@ def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str] | No
         ("object", lambda: split_objects(data)),
     )
     for what, split in ways:
-        records = parse_records(data, split())
+        records = parse_records(data, split(), by_lines=what == "object")
         if records is not None:
             return records, what
     return None

@@ -56,10 +56,11 @@ def parse_json(data: bytes) -> object:
     return _parser(data)(data)
 
 
-def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
+def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = False) -> list[object] | None:
     """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` for a blank one, ``OTHER`` for one of no JSON.
 
-    None if too many are no JSON, or if fewer than two hold a value.
+    None if too many are no JSON, or if fewer than two hold a value. ``by_lines`` counts the lines of those that are no
+    JSON: a single one of them may be most of ``data``, and have objects in it.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -68,14 +69,18 @@ def parse_records(data: bytes, pieces: Sequence[bytes]) -> list[object] | None:
     """
     parse = _parser(data)
     records: list[object] = []
-    others = 0
+    others, most = 0, MAX_OTHER_LINES * (1 + data.count(b"\n") if by_lines else len(pieces))
     for start in range(0, len(pieces), _LINES_AT_ONCE):
-        some = _parse_some(pieces[start : start + _LINES_AT_ONCE], parse)
-        others += some.count(OTHER)
-        if others > MAX_OTHER_LINES * len(pieces):
+        some = pieces[start : start + _LINES_AT_ONCE]
+        found = _parse_some(some, parse)
+        if by_lines:
+            others += sum(1 + piece.count(b"\n") for piece, value in zip(some, found, strict=True) if value is OTHER)
+        else:
+            others += found.count(OTHER)
+        if others > most:
             return None
-        records += some
-    return records if len(records) - records.count(EMPTY) - others > 1 else None
+        records += found
+    return records if len(records) - records.count(EMPTY) - records.count(OTHER) > 1 else None
 
 
 def split_objects(data: bytes) -> list[bytes]:
