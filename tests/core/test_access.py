@@ -107,6 +107,22 @@ def test_only_a_storage_that_takes_file_names_gets_them(*, takes: bool) -> None:
     assert seen == ([{"file_name": "report.pdf"}] if takes else [{}])
 
 
+def test_a_storage_that_takes_file_names_must_take_the_argument_and_may_require_it() -> None:
+    class Requiring:
+        takes_file_name = True
+        load = Shelves.load
+
+        def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None) -> str:
+            return f"{name}-{file_name}-{content_type}-{len(content)}"
+
+    class Lacking(Shelves):
+        takes_file_name = True
+
+    assert StorageAccess(Requiring()).takes_file_name
+    with pytest.raises(InvalidRequest, match=r"Lacking\.save_named must take .*'file_name'"):
+        StorageAccess(Lacking())
+
+
 def test_a_call_that_a_storage_cannot_serve_names_the_capability_it_lacks() -> None:
     access = StorageAccess(DictStorage())
 

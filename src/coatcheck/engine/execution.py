@@ -159,12 +159,14 @@ class StorageAccess:
                 f" have, not {storage!r}"
             )
             raise InvalidRequest(msg)
+        self.storage = cast("Storage | NamesReferences", storage)
+        self.takes_file_name = self._says("takes_file_name")
         if is_storage:
             _require_call(storage, "save", "", b"", content_type="", metadata={})
         else:
-            _require_call(storage, "save_named", "", b"", content_type="")
+            named = {"file_name": None} if self.takes_file_name else {}
+            _require_call(storage, "save_named", "", b"", content_type="", **named)
         _require_call(storage, "load", "")
-        self.storage = cast("Storage | NamesReferences", storage)
         self.names_references = not is_storage
         self.reads_ranges = _has(storage, "load_range")
         self.deletes_many = _has(storage, "delete_many")
@@ -172,7 +174,6 @@ class StorageAccess:
         self.lists_pages = _has(storage, "page")
         self.lists = is_storage and (self.lists_pages or _has(storage, "entries"))
         self.evicts = self._says("evicts")
-        self.takes_file_name = self._says("takes_file_name")
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
 
