@@ -44,7 +44,20 @@ def test_json_text_reads_back_as_the_very_same_value(value: JsonValue) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [math.nan, [1, math.inf, None], {"n": -math.inf}, 2**64, -(2**70), "\ud800", {"\udfff": 1}, {1: "int key"}, (1, 2)],
+    [
+        *(
+            math.nan,
+            [1, math.inf, None],
+            {"n": -math.inf},
+            2**64,
+            -(2**70),
+            "\ud800",
+            {"\udfff": 1},
+            {1: "int key"},
+            (1, 2),
+        ),
+        *({1: [0] * 2_000}, {"\udfff": [math.nan] * 2_000}, [[0] * 2_000] * 2),
+    ],
 )
 def test_a_value_that_orjson_would_change_is_kept(value: JsonValue) -> None:
     assert _same(json.loads(json_text(value)), value)
@@ -64,6 +77,31 @@ def test_a_value_with_null_in_it_is_not_parsed_again(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(orjson, "loads", lambda _: pytest.fail("parsed"))
 
     assert json_text([None, "null", 1.5, [{}]]) == '[null,"null",1.5,[{}]]'
+
+
+@pytest.mark.parametrize("last", [None, math.nan])
+@pytest.mark.parametrize("in_an_object", [True, False])
+def test_a_long_list_is_encoded_in_pieces_for_other_threads_to_run_in_between(
+    last: float | None, monkeypatch: pytest.MonkeyPatch, *, in_an_object: bool
+) -> None:
+    sizes: list[int] = []
+
+    def watched(encode: Callable[..., Any]) -> Callable[..., Any]:
+        def encoding(value: object, **options: Any) -> Any:  # noqa: ANN401 - as both encoders
+            encoded = encode(value, **options)
+            sizes.append(len(encoded))
+            return encoded
+
+        return encoding
+
+    rows: Any = [*({"n": n} for n in range(2_500)), {"n": last}]
+    value: Any = {"found": 2_500, "data": {"rows": rows}} if in_an_object else rows
+    whole = json.dumps(value, separators=(",", ":"))
+    for encoder in (json, orjson):
+        monkeypatch.setattr(encoder, "dumps", watched(encoder.dumps))
+
+    assert json_text(value) == whole
+    assert max(sizes) < len(whole) / 2
 
 
 @pytest.mark.parametrize("value", [object(), {"when": {1, 2}}, b"bytes", [complex(1)]])

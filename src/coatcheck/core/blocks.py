@@ -115,6 +115,9 @@ _TEXT_TYPES = frozenset(
 """Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
 documents."""
 
+_ROWS, _DEEPEST_ROWS = 1_000, 8
+"""How many rows are encoded as JSON at once, some milliseconds; and in how many objects they may be."""
+
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
 
@@ -264,12 +267,38 @@ def _require_medium(block: MediaBlock) -> None:
 def json_text(value: JsonValue) -> str:
     """Return ``value`` as compact JSON text.
 
-    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
-    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
+    Rows, alone or in objects, go to the encoder in pieces: it holds the interpreter's lock, and with it the event
+    loop, until it is done.
 
     Raises:
         InvalidRequest: ``value`` is not made of JSON types.
 
+    """
+    return _in_pieces(value, _DEEPEST_ROWS)
+
+
+def _in_pieces(value: Any, levels: int) -> str:  # noqa: ANN401 - a JSON value
+    if not _has_rows(value, levels):
+        return _encoded(value)
+    if type(value) is dict:
+        return f"{{{','.join(f'{_encoded(key)}:{_in_pieces(each, levels - 1)}' for key, each in value.items())}}}"
+    pieces = (_encoded(value[start : start + _ROWS])[1:-1] for start in range(0, len(value), _ROWS))
+    return f"[{','.join(pieces)}]"
+
+
+def _has_rows(value: object, levels: int) -> bool:
+    if type(value) is not dict:
+        return type(value) is list and len(value) > _ROWS
+    if not levels or len(value) > _ROWS or not any(_has_rows(each, levels - 1) for each in value.values()):
+        return False
+    return all(type(key) is str for key in value)
+
+
+def _encoded(value: JsonValue) -> str:
+    """Return ``value`` as compact JSON text, made in one step.
+
+    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
+    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
     """
     with loading:
         import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
