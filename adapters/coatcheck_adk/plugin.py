@@ -85,6 +85,7 @@ class OffloadPlugin(BasePlugin):
             self.retrieval_tool.name,
             warn=WarnOnce(logger),
             is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
+            how_to_add="Add the plugin's retrieval_tool to its tools",
         )
         self._names: dict[str, str | None] = {}  # of the retrieval tool, by agent
 
@@ -145,10 +146,20 @@ class OffloadPlugin(BasePlugin):
             context=tool_context,
             offloader=self.offloader,
             scope=self._scope,
-            retrieval_tool=self._names.get(tool_context.agent_name, self.retrieval_tool.name),
+            retrieval_tool=self._name_for(tool_context),
         )
         settled = await asettle(delivery, logger=logger)
         return None if settled is result else settled
+
+    def _name_for(self, context: ToolContext) -> str | None:
+        """Return the retrieval tool's name for an agent, also if ADK never showed us a request of it.
+
+        ADK does not where an earlier plugin asks the model itself, nor in live mode.
+        """
+        if context.agent_name not in self._names:
+            agent = context.get_invocation_context().agent
+            self._names[context.agent_name] = self._retrieval.find_in(getattr(agent, "tools", None))
+        return self._names[context.agent_name]
 
 
 def _may_need(request: LlmRequest) -> bool:

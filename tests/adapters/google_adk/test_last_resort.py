@@ -146,6 +146,7 @@ async def test_no_odd_part_of_mcp_raises_or_is_above_the_limit(shape: object) ->
         actions=SimpleNamespace(skip_summarization=None),
         agent_name="agent",
         function_call_id="call",
+        get_invocation_context=lambda: SimpleNamespace(agent=None),
         run_config=None,
         session=SimpleNamespace(app_name="app", user_id="ada", id="session-1"),
     )

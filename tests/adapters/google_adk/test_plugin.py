@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from google.adk.agents import RunConfig
+from google.adk.agents import LlmAgent, RunConfig
 from google.adk.models.llm_request import LlmRequest
 from google.adk.plugins.base_plugin import BasePlugin
 from google.adk.tools.function_tool import FunctionTool
@@ -26,6 +26,9 @@ from tests.contract.google_adk_harness import agent_on
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from google.adk.agents.callback_context import CallbackContext
+    from google.adk.models.llm_response import LlmResponse
 
     from tests.contract.gemini import GeminiServer
 
@@ -221,6 +224,31 @@ async def test_a_users_tool_of_the_same_name_logs_a_warning_and_no_placeholder_n
     assert RETRIEVAL_TOOL not in script.shown[-1][0]
     assert script.shown[-1][1] == "mine"
     assert sum(RETRIEVAL_TOOL in record.getMessage() for record in caplog.records) == 1
+
+
+class AsksTheModel(BasePlugin):
+    """Asks the model itself, as Restate's plugin does: ADK then shows the request to no later plugin."""
+
+    async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> LlmResponse:
+        agent = callback_context.get_invocation_context().agent
+        assert isinstance(agent, LlmAgent)
+        return await anext(agent.canonical_model.generate_content_async(llm_request))
+
+
+@pytest.mark.parametrize("has_tool", [True, False], ids=["with the tool", "without the tool"])
+async def test_a_placeholder_names_the_tool_behind_a_plugin_that_asks_the_model_only_if_the_agent_has_it(
+    server: GeminiServer, caplog: pytest.LogCaptureFixture, *, has_tool: bool
+) -> None:
+    plugin = OffloadPlugin()
+    script = Script(call(), reading(pattern="line 1,000 "))
+    with playing(server, script, [returning(BIG), *([plugin.retrieval_tool] * has_tool)]) as agent:
+        await Talk(agent=agent, plugins=[AsksTheModel("asks"), plugin]).ask()
+
+    placeholder, answer = script.shown[-1]
+    assert placeholder.startswith("Tool result offloaded.")
+    assert (RETRIEVAL_TOOL in placeholder) == (MIDDLE in answer) == has_tool
+    warnings = [record.getMessage() for record in caplog.records if record.name.startswith("coatcheck")]
+    assert ["Add the plugin's retrieval_tool to" in warning for warning in warnings] == [True] * (not has_tool)
 
 
 @pytest.mark.parametrize(
