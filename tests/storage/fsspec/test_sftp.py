@@ -19,12 +19,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+PATIENCE = 30.0
+"""Seconds. The thread of a connection that has ended ends at once; a test that waits so long has failed."""
+
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
     with running_sftp() as port:
         yield port
     SFTPFileSystem.clear_instance_cache()
+
+
+def until_the_end_is_seen(filesystem: SFTPFileSystem) -> None:
+    """Wait for paramiko's thread: until it has seen that the connection ended, the bridge makes no other."""
+    filesystem.client.get_transport().join(PATIENCE)
 
 
 def test_many_threads_make_the_folders_of_a_new_place_at_once(port: int, tmp_path: Path) -> None:
@@ -42,11 +50,13 @@ def test_many_threads_make_the_folders_of_a_new_place_at_once(port: int, tmp_pat
 def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str, Any]) -> None:
     entry = make_entry(b"from before")
     with running_sftp() as port:
-        storage = FsspecBridge(sftp(port, **options), str(tmp_path / "artifacts"))
+        filesystem = sftp(port, **options)
+        storage = FsspecBridge(filesystem, str(tmp_path / "artifacts"))
         save(storage, entry)
     # EOFError is what paramiko raises until its thread has seen that the connection ended.
     with pytest.raises((OSError, SSHException, EOFError)):
         storage.load(entry.key)
+    until_the_end_is_seen(filesystem)
     with running_sftp(port):
         check_holds(storage, entry, "after the server was away")
         save(storage, make_entry(b"from after"))
@@ -55,14 +65,16 @@ def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str
 def test_a_server_that_refuses_the_login_after_an_outage_is_left_no_connections(tmp_path: Path) -> None:
     entry = make_entry(b"from before")
     with running_sftp() as port:
-        storage = FsspecBridge(sftp(port), str(tmp_path / "artifacts"))
+        filesystem = sftp(port)
+        storage = FsspecBridge(filesystem, str(tmp_path / "artifacts"))
         save(storage, entry)
+    until_the_end_is_seen(filesystem)
     with running_sftp(port, lets_in=False):
         before = set(threading.enumerate())
         for _ in range(5):
             with pytest.raises(Exception, match="Authentication"):
                 storage.load(entry.key)
         for thread in set(threading.enumerate()) - before:
-            thread.join(5)
+            thread.join(PATIENCE)
 
         assert set(threading.enumerate()) <= before
