@@ -119,7 +119,7 @@ async def test_the_call_that_was_refused_is_sent_again_in_a_new_session(
 
 
 async def test_it_is_sent_again_where_the_servers_library_has_ended_the_session(server: Forgetful) -> None:
-    async with server.client() as client, httpx2.AsyncClient() as http:
+    async with server.client() as client, httpx2.AsyncClient(timeout=PATIENCE) as http:
         (ended,) = server.known
         assert (await http.delete(server.url, headers={"Mcp-Session-Id": ended.decode()})).is_success
         assert (await client.call_tool("small")).content[0].text == "few"

@@ -40,7 +40,8 @@ CHANGES = {
 
 @asynccontextmanager
 async def serving(app: Any, listener: socket.socket) -> AsyncIterator[uvicorn.Server]:
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
+    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=60)
+    server = uvicorn.Server(config)
     with listener:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server._serve, [listener])
@@ -91,7 +92,7 @@ async def test_a_client_with_the_token_is_served(listener: socket.socket, mode: 
 )
 async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, str], status: int) -> None:
     accepts = {"Accept": "application/json, text/event-stream"}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient() as http:
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(
             url, headers={**accepts, **headers}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}
         )
@@ -107,7 +108,7 @@ async def test_port_80_may_be_left_out_as_clients_do(listener: socket.socket, he
     owner = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient() as http:
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(url, headers={**owner, **headers}, json=first)
     assert answer.status_code == 200
 
@@ -119,7 +120,7 @@ async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     owner = {**accepts, "Authorization": f"Bearer {TOKEN}"}
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient() as http:
+    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
         first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
         session = (await http.post(url, headers=owner, json=first)).headers["mcp-session-id"]
         found = [
@@ -332,6 +333,7 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
     assert set(seen) == {b"k"}
 
 
+@pytest.mark.usefixtures("cancellations_arrive")
 async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket.socket) -> None:
     server, seen, changed = Everything(), list[Any](), set[str]()
 
@@ -577,6 +579,7 @@ class TestMoreCallsThanConnections:
                 assert not (await client.call_tool("b_small")).is_error
                 tasks.cancel_scope.cancel()
 
+    @pytest.mark.usefixtures("cancellations_arrive")
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
     async def test_a_call_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
         server = Everything()

@@ -96,6 +96,7 @@ class TestWhatAServerAsksItsClient:
             with pytest.raises(MCPError, match="the user said no"):
                 await client.call_tool("sample")
 
+    @pytest.mark.usefixtures("cancellations_arrive")
     async def test_a_question_from_a_call_that_was_given_up_stops_counting(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -115,7 +116,7 @@ class TestWhatAServerAsksItsClient:
             return await sample(ctx, params)
 
         server._do_sample = go_on_asking  # type: ignore[assignment, method-assign]
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             async with client_of(server, sampling_callback=say_nothing_at_first) as client:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(client.call_tool, "sample")
@@ -244,6 +245,7 @@ class TestEras:
             assert (await client.get_prompt("p", {"x": "1"})).messages
             assert RETRIEVAL_TOOL in [tool.name for tool in (await client.list_tools()).tools]
 
+    @pytest.mark.usefixtures("cancellations_arrive")
     @pytest.mark.parametrize("client_mode", ["legacy", "2026-07-28"])
     @pytest.mark.parametrize("only", ["initialize", "server/discover"])
     async def test_a_call_that_is_given_up_ends_at_the_server(self, client_mode: str, only: str) -> None:
@@ -254,7 +256,7 @@ class TestEras:
                 while not server.calls:
                     await anyio.lowlevel.checkpoint()
                 tasks.cancel_scope.cancel()
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 while not server.cancelled:
                     await client.call_tool("small")
 
@@ -329,7 +331,7 @@ class TestEras:
             listening = client.listen(tools_list_changed=True, resource_subscriptions=["file:///a"])
             async with listening as events:
                 await client.call_tool("change")
-                with anyio.fail_after(10):
+                with anyio.fail_after(60):
                     kinds = [type(await anext(aiter(events))).__name__ for _ in range(2)]
         assert kinds == ["ToolsListChanged", "ResourceUpdated"]
         assert server.subscribed == ["file:///a"]

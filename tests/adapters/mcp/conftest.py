@@ -1,0 +1,36 @@
+"""Time limits that no test reaches unless it sets one itself: a machine that stalls for seconds is not a failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.adapters.mcp.test_stdio import PATIENCE
+
+LIMITS = (
+    "changes.OPEN_SECONDS",
+    "http_transport._TAKEN_SECONDS",
+    "link.FORGOTTEN_SECONDS",
+    "link.TOOLS_SECONDS",
+    "link.UNREAD_SECONDS",
+    "proxy.DISCOVER_SECONDS",
+    "proxy.LEAVE_SECONDS",
+    "proxy.LISTING_SECONDS",
+    "proxy.TELL_SECONDS",
+    "questions.ROOTS_SECONDS",
+    "several.LIST_SECONDS",
+    "several.WAIT_SECONDS",
+)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the proxies, servers and clients in this process wait for each other however slow the machine is."""
+    for limit in LIMITS:
+        monkeypatch.setattr(f"coatcheck_mcp.{limit}", PATIENCE)
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", PATIENCE)
+
+
+@pytest.fixture
+def cancellations_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the library try for longer than five seconds to say that a request was given up; it says so once."""
+    monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", PATIENCE)
