@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
+from coatcheck_mcp.serving import KILL_SECONDS
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ class Process:
         storage: str | None = "store",
         stderr: int | None = None,
         env: Mapping[str, str] | None = None,
+        program: Sequence[str] = ("-m", "coatcheck.cli"),
     ) -> None:
         where = [] if storage is None else [f"--storage={folder / storage}"]
         server = ["--", *command] if command else []
-        arguments = [sys.executable, "-m", "coatcheck.cli", "mcp", *where, *options, *server]
+        arguments = [sys.executable, *program, "mcp", *where, *options, *server]
         pipe, environment = subprocess.PIPE, {**os.environ, **(env or {})}
         with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as file:
             self._stderr = Path(file.name)
@@ -261,21 +263,35 @@ def test_no_process_is_left_even_if_the_server_does_not_notice_the_end(
     wait_until_gone(server)
 
 
-def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(
-    start: Callable[..., Process], tmp_path: Path
-) -> None:
+ENDED_BY_SIGNALS = """
+import mcp.client.stdio
+from coatcheck.cli import main
+from coatcheck_mcp import serving
+
+mcp.client.stdio.PROCESS_TERMINATION_TIMEOUT = 600  # only the second signal can end the server
+serving.KILL_SECONDS = 2  # a busy server may take a moment to note that signal
+main()
+"""
+
+
+def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(tmp_path: Path) -> None:
     signals = tmp_path / "signals"
     with handled(signal.SIGINT, signal.SIG_DFL):
-        client = start(*TINY, "--stay", SIGNALS=str(signals))
-    client.shake_hands()
-    server = int(client.said(client.call("pid")))
-    client.popen.send_signal(signal.SIGINT)
-    while not signals.exists():
-        os.sched_yield()
-    client.popen.send_signal(signal.SIGTERM)
-    client.popen.wait(PATIENCE)
+        noting, program = {"SIGNALS": str(signals)}, ("-c", ENDED_BY_SIGNALS)
+        client = Process(tmp_path, *TINY, "--stay", env=noting, program=program)
+    try:
+        client.shake_hands()
+        server = int(client.said(client.call("pid")))
+        client.popen.send_signal(signal.SIGINT)
+        while not (signals.exists() and signals.read_text(encoding="utf-8")):  # first it is empty
+            os.sched_yield()
+        client.popen.send_signal(signal.SIGTERM)
+        client.popen.wait(PATIENCE)
+    finally:
+        client.end()
     wait_until_gone(server)
-    assert signals.read_text(encoding="utf-8").split() == ["SIGINT", "SIGTERM"]  # another would come after two seconds
+    assert signals.read_text(encoding="utf-8").split() == ["SIGINT", "SIGTERM"]
+    assert KILL_SECONDS < 0.4, "Claude Code kills the proxy then"
 
 
 def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
