@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ("free_ports", "listens", "running")
+__all__ = ("CLIENT_SECONDS", "free_ports", "listens", "running")
 
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
+
+CLIENT_SECONDS = 60.0
+"""How long clients wait for a server on loopback. Most connect within 5 s or fail, even if their own process stalls."""
 
 
 def free_ports(count: int) -> list[int]:

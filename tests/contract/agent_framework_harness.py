@@ -18,6 +18,7 @@ from openai import AsyncOpenAI
 
 from coatcheck import Block, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_agent_framework import ToolOffloader
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -67,7 +68,7 @@ class AgentFrameworkHarness:
 @cache
 def openai() -> AsyncOpenAI:
     """Return the client that all runs share: making one reads the machine's certificates."""
-    return AsyncOpenAI(api_key="none", max_retries=0)
+    return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def client_on(conversation: Conversation, api: Api = "responses") -> Any:

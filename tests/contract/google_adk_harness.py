@@ -33,6 +33,7 @@ from google.genai.types import (
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_adk import OffloadPlugin
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,7 +109,10 @@ class GoogleAdkHarness:
 @cache
 def clients() -> dict[str, Any]:
     """Return the HTTP clients that all runs share: making one reads the machine's certificates."""
-    return {"httpx_client": httpx.Client(), "httpx_async_client": httpx.AsyncClient()}
+    return {
+        "httpx_client": httpx.Client(timeout=CLIENT_SECONDS),
+        "httpx_async_client": httpx.AsyncClient(timeout=CLIENT_SECONDS),
+    }
 
 
 class LoopbackGemini(Gemini):

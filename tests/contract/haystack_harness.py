@@ -31,6 +31,7 @@ from haystack.utils import Secret
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.testing import Received, Transcript
 from coatcheck_haystack import SCOPE_CONTEXT_KEY, RetrievalTool, ToolResultOffloadHook, offloaded_references
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,6 +161,7 @@ class HaystackHarness:
             model="scripted",
             api_base_url=conversation.base_url,
             max_retries=0,
+            timeout=CLIENT_SECONDS,
             http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
         )
 

@@ -30,6 +30,7 @@ from coatcheck_langchain import (
     offloaded_references,
     retrieval_tool,
 )
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -100,6 +101,7 @@ class LangChainHarness:
             base_url=conversation.base_url,
             api_key="none",  # type: ignore[arg-type] # a plain `str` is accepted
             max_retries=0,
+            timeout=CLIENT_SECONDS,
             streaming=self._streaming,
             # Both, although only one is used: LangChain would make the other, which takes 70 ms to read certificates.
             # And the async client that LangChain shares would outlive its event loop.

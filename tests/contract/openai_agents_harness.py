@@ -33,6 +33,7 @@ from openai import AsyncOpenAI
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_openai import ToolOffloader
 from tests.contract.loops import on_a_loop
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -85,7 +86,7 @@ class OpenAIAgentsHarness:
 @cache
 def client() -> AsyncOpenAI:
     """Return the client that all runs share: making one reads the machine's certificates."""
-    return AsyncOpenAI(api_key="none", max_retries=0)
+    return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def model_on(conversation: Conversation, api: Api) -> Model:

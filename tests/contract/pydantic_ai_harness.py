@@ -36,6 +36,7 @@ from pydantic_ai.providers.openai import OpenAIProvider
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_pydantic_ai import ToolOffloader
 from tests.contract.loops import on_a_loop
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -93,7 +94,7 @@ class PydanticAIHarness:
 @cache
 def client() -> AsyncOpenAI:
     """Return the client that all runs share: making one reads the machine's certificates."""
-    return AsyncOpenAI(api_key="none", max_retries=0)
+    return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def model_on(conversation: Conversation, api: Api = "chat completions") -> Model:

@@ -20,6 +20,7 @@ from strands.session import FileSessionManager
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck_strands import ContextOffloader, offloaded_references
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -84,7 +85,7 @@ class StrandsHarness:
 
     def model(self, conversation: Conversation) -> Model:
         """Return one of Strands' own models, which asks the scripted server."""
-        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
+        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0, "timeout": CLIENT_SECONDS}
         return OpenAIModel(client_args=arguments, model_id="scripted")
 
 

@@ -23,6 +23,7 @@ from tests.contract.inexpressible import HAYSTACK
 from tests.contract.telemetry import parents
 from tests.contract.wires import ON_EACH_WIRE, check_wire
 from tests.core.telemetry import Telemetry
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +58,9 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
                 monkeypatch.setenv("AWS_ENDPOINT_URL", conversation.base_url)
                 return client.AmazonBedrockChatGenerator("anthropic.scripted")
             monkeypatch.setenv("ANTHROPIC_BASE_URL", conversation.base_url)
-            return client.AnthropicChatGenerator(Secret.from_token("none"), "scripted", max_retries=0)
+            return client.AnthropicChatGenerator(
+                Secret.from_token("none"), "scripted", timeout=CLIENT_SECONDS, max_retries=0
+            )
 
     check_wire(wire, Harness, lacks=HAYSTACK, patch=monkeypatch, folder=tmp_path)
 

@@ -29,6 +29,7 @@ from tests.contract.langgraph_harness import (
 from tests.contract.telemetry import HOST, parents
 from tests.contract.wires import ON_EACH_WIRE, check_wire
 from tests.core.telemetry import Telemetry
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,9 @@ class TestWrappedNode(Contract):
 class OnAnthropic(CreateAgentHarness):
     def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
         made: Any = ChatAnthropic  # the types of its arguments are pydantic's
-        model: BaseChatModel = made(model="scripted", base_url=conversation.base_url, api_key="none", max_retries=0)
+        model: BaseChatModel = made(
+            model="scripted", base_url=conversation.base_url, api_key="none", max_retries=0, timeout=CLIENT_SECONDS
+        )
         return model
 
 

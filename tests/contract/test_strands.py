@@ -26,6 +26,7 @@ from tests.contract.strands_harness import StrandsHarness
 from tests.contract.telemetry import parents
 from tests.contract.wires import FILE, ON_EACH_WIRE, check_native_media, check_wire
 from tests.core.telemetry import Telemetry
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +48,7 @@ class TestAgent(Contract):
 
 class OnAnthropic(StrandsHarness):
     def model(self, conversation: Conversation) -> Model:
-        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0}
+        arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0, "timeout": CLIENT_SECONDS}
         return AnthropicModel(client_args=arguments, model_id="scripted", max_tokens=100)
 
 

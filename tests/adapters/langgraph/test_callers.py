@@ -31,6 +31,7 @@ from coatcheck_langchain import (
 )
 from tests.adapters.langchain.samples import LONG, OPENING, make_offloader, text_of
 from tests.adapters.langgraph.agents import agent_of, answers, call, question, say, thread, tool_node
+from tests.serving import CLIENT_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,14 +95,22 @@ def from_openai(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 def anthropic(url: str, *, version: str | None) -> BaseChatModel:
     made: Any = ChatAnthropic  # the types of its arguments are pydantic's
-    model: BaseChatModel = made(model="m", base_url=url, api_key="k", max_retries=0, output_version=version)
+    model: BaseChatModel = made(
+        model="m", base_url=url, api_key="k", max_retries=0, timeout=CLIENT_SECONDS, output_version=version
+    )
     return model
 
 
 def openai(url: str, *, version: str | None) -> BaseChatModel:
     made: Any = ChatOpenAI  # the types of its arguments are pydantic's
     model: BaseChatModel = made(
-        model="m", base_url=url, api_key="k", max_retries=0, use_responses_api=True, output_version=version
+        model="m",
+        base_url=url,
+        api_key="k",
+        max_retries=0,
+        timeout=CLIENT_SECONDS,
+        use_responses_api=True,
+        output_version=version,
     )
     return model
 
