@@ -372,6 +372,6 @@ def test_a_signal_handler_may_ask_for_the_counts_while_its_thread_counts() -> No
     handler = threading.Thread(target=lambda: asked.append(offloader.stats()), daemon=True)
     with offloader._recorder._lock.held:
         handler.start()
-        handler.join(2)
+        handler.join(PATIENCE)
 
     assert [stats.results for stats in asked] == [1]

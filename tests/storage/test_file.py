@@ -323,12 +323,12 @@ def test_a_folder_in_place_of_content_is_damage_and_leaves_nothing_open(storage:
     path = content_path(storage, entry)
     path.unlink()
     path.mkdir()
-    before = len(list(Path("/dev/fd").iterdir()))
+    before = set(Path("/dev/fd").iterdir())
 
     for _ in range(5):
         with pytest.raises(CorruptContent, match="is not a file but a link, a folder or a device"):
             storage.load(entry.key)
-    assert len(list(Path("/dev/fd").iterdir())) == before
+    assert set(Path("/dev/fd").iterdir()) <= before  # what earlier tests left may be collected meanwhile
 
 
 @POSIX_ONLY

@@ -157,10 +157,10 @@ def test_a_wait_for_a_lock_that_ends_without_it_leaves_no_file_open(
     path = content_path(storage, entry)
 
     with folder.open_folder(storage.root, "v1", path.parent.name) as of_scope, of_scope.locked():
-        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - its links may lead nowhere
+        before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208 - its links may lead nowhere
         with pytest.raises(TimeoutError):
             storage.delete(entry.key)
-        assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 - the same
+        assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - the same; garbage may be collected meanwhile
 
 
 def test_a_leftover_that_a_program_has_open_stays_and_a_sweep_goes_on(
