@@ -283,7 +283,11 @@ class TestOutputOfAProcessThatHasEnded:
         monkeypatch.setattr(stdio_module, "SILENT_SECONDS", 0.02)
         monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1, raising=False)
 
-    async def test_it_ends_with_a_server_that_ends_right_after_its_first_answer(self) -> None:
+    async def test_it_ends_with_a_server_that_ends_right_after_its_first_answer(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for limit in ("SILENT_SECONDS", "_BEFORE_SECONDS"):
+            monkeypatch.setattr(stdio_module, limit, PATIENCE)  # an answer that comes late would be that of a launcher
         to_proxy, reads = anyio.create_memory_object_stream[Any](1)
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(60):
