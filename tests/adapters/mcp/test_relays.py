@@ -298,6 +298,7 @@ class TestEras:
 
                 async def load_and_serve() -> None:
                     await anyio.sleep(0.3)
+                    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 60)  # for the next question
                     await server.server.run(*streams, server.server.create_initialization_options())
 
                 tasks.start_soon(load_and_serve)
