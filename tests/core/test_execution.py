@@ -231,11 +231,11 @@ def test_a_counter_that_raises_in_a_preview_costs_neither_the_save_nor_the_resul
     class Tired(ByteCounter):
         tired = True
 
-        def head(self, text: str, limit: int) -> str:
-            if self.tired:
+        def count(self, text: str) -> int:
+            if self.tired and text.startswith("[lines alike"):
                 self.tired = False
                 raise MemoryError
-            return super().head(text, limit)
+            return super().count(text)
 
     offloader = _offloader(make(tmp_path), token_counter=Tired(), max_inline_tokens=20_000)
 
