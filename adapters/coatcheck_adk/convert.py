@@ -21,9 +21,9 @@ from coatcheck.adapting import (
     McpItem,
     blocks_of_items,
     find_copy,
-    find_references_in,
     json_value,
     plain_blocks,
+    references_of_results,
     text_tokens,
 )
 
@@ -132,7 +132,7 @@ def offloaded_references(event: Event) -> tuple[str, ...]:
     """
     contents = (_content_of(response.response) for response in event.get_function_responses())
     results = [{"role": "tool", "content": content} for content in contents]
-    return tuple(dict.fromkeys(find_references_in(results)))
+    return references_of_results(results)
 
 
 # What is in a result.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from agent_framework import Content
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import decode_data_url, encode_base64, find_references_in, plain_blocks
+from coatcheck.adapting import decode_data_url, encode_base64, plain_blocks, references_of_results
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,8 @@ def offloaded_references(message: object) -> tuple[str, ...]:
 
     """
     is_whole = "contents" in message if isinstance(message, dict) else hasattr(message, "contents")
-    return tuple(dict.fromkeys(find_references_in([message if is_whole else {"contents": [message]}])))
+    whole = message if is_whole else {"contents": [message]}
+    return references_of_results([whole])
 
 
 def _items_of(result: object) -> Sequence[Content]:

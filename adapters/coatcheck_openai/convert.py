@@ -18,9 +18,9 @@ from coatcheck.adapting import (
     decode_base64,
     decode_data_url,
     encode_base64,
-    find_references_in,
     json_value,
     plain_blocks,
+    references_of_results,
     text_tokens,
 )
 
@@ -67,7 +67,7 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
     """
     raw = getattr(item, "raw_item", item)
-    return tuple(dict.fromkeys(find_references_in([raw])))
+    return references_of_results([raw])
 
 
 def has_media_as_text(output: object) -> bool:

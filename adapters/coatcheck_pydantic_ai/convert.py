@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import BinaryContent, ToolReturn
@@ -16,7 +17,7 @@ from pydantic_ai.messages import ToolReturnPart, is_multi_modal_content
 from pydantic_core import to_json
 
 from coatcheck import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
-from coatcheck.adapting import find_references_in, plain_blocks
+from coatcheck.adapting import plain_blocks, references_of_results
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +76,8 @@ def offloaded_references(message: object) -> tuple[str, ...]:
         message: a message of a run, or one ``ToolReturnPart`` of it.
 
     """
-    is_whole = hasattr(message, "parts")
-    whole = message if is_whole else {"role": "tool", "content": getattr(message, "content", None)}
-    return tuple(dict.fromkeys(find_references_in([whole])))
+    whole = message if hasattr(message, "parts") else SimpleNamespace(parts=[message])
+    return references_of_results([whole])
 
 
 def _halves_of(result: object) -> tuple[object, Sequence[object]]:

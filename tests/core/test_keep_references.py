@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, TextBlock, TiktokenCounter, keep_references
-from coatcheck.adapting import find_references_in
+from coatcheck.adapting import find_references_in, references_of_results
 from coatcheck.core import notice
 from coatcheck.core.references import make_reference
 from tests.core.strategies import json_values, texts
@@ -109,6 +109,28 @@ def test_what_a_tool_returned_adds_no_reference() -> None:
     ]
 
     assert keep_references(messages) == keep_references([reference(2)])
+
+
+def test_only_results_are_read_where_only_what_was_stored_counts() -> None:
+    quoted = f"It says: {placeholder(1)}"
+    results = [
+        {"role": "tool", "content": placeholder(2)},
+        marked(3),
+        {"type": "function_call_output", "output": placeholder(4)},
+        SimpleNamespace(parts=[SimpleNamespace(part_kind="tool-return", content=placeholder(5))]),
+        {"contents": [{"type": "function_result", "result": placeholder(6)}]},
+        {"role": "user", "content": [{"type": "tool_result", "content": placeholder(7)}]},
+    ]
+    words = [
+        quoted,
+        placeholder(1),
+        {"role": "assistant", "content": quoted},
+        {"role": "assistant", "content": [{"type": "output_text", "text": placeholder(1)}]},
+        SimpleNamespace(parts=[SimpleNamespace(part_kind="text", content=placeholder(1))]),
+        {"contents": [{"type": "text", "text": placeholder(1)}]},
+    ]
+
+    assert references_of_results([*results, *words]) == tuple(map(reference, range(2, 8)))
 
 
 WRITTEN = (placeholder, placeholder_of_0_1)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         refuse_options,
         resolve_scope,
     )
-    from coatcheck.adapting.compaction import find_references_in, keep_references
+    from coatcheck.adapting.compaction import find_references_in, keep_references, references_of_results
     from coatcheck.adapting.content import (
         MARK,
         Copy,
@@ -112,6 +112,7 @@ __all__ = (
     "plain_blocks",
     "read_marks",
     "references_in",
+    "references_of_results",
     "refuse_name_clash",
     "refuse_options",
     "resolve_scope",
@@ -139,7 +140,7 @@ __getattr__, __dir__ = lazily(
             "refuse_options",
             "resolve_scope",
         ),
-        "compaction": ("find_references_in", "keep_references"),
+        "compaction": ("find_references_in", "keep_references", "references_of_results"),
         "content": (
             "MARK",
             "Copy",

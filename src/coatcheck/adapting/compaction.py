@@ -35,7 +35,7 @@ from coatcheck.core.references import find_references
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ("find_references_in", "keep_references")
+__all__ = ("find_references_in", "keep_references", "references_of_results")
 
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
@@ -95,6 +95,12 @@ def find_references_in(messages: Iterable[object]) -> Iterator[str]:
     """Yield the references in messages, in their order. ``keep_references`` says what a message may be."""
     for message in messages:
         yield from (reference for reference, _ in _references(message))
+
+
+def references_of_results(messages: Iterable[object]) -> tuple[str, ...]:
+    """Return the references in the tool results of messages, each once. Words only repeat what a result has."""
+    found = (each for message in messages for each, where in _references(message) if where != _OF_WORDS)
+    return tuple(dict.fromkeys(found))
 
 
 class _Part(NamedTuple):

@@ -42,6 +42,8 @@ async def test_references_are_found_in_messages_and_in_what_a_session_keeps(serv
     assert [found for each in saved for part in each["contents"] if (found := offloaded_references(part))] == [shown]
     assert shown[0] in keep_references(response.messages)
     assert keep_references(saved) == keep_references(response.messages)
+    quoting = Content.from_text(script.shown[-1][0])
+    assert (offloaded_references(quoting), offloaded_references(Message("assistant", [quoting]))) == ((), ())
     assert offload.offloader.load(shown[0], scope="conversation-1").text == BIG
 
 

@@ -85,6 +85,8 @@ async def test_references_are_found_in_run_items_and_in_what_a_session_keeps(
     assert offloaded_references(item) == shown
     assert [references for each in items if (references := offloaded_references(each))] == [shown]
     assert shown[0] in keep_references(items)
+    quoting: Any = {"role": "assistant", "content": f"It says: {script.shown[-1][0]}"}
+    assert offloaded_references(quoting) == ()
     recorded_as, parts = read_messages(items)
     assert recorded_as == "OpenAI Responses items"
     assert [part.result.tool_name for part in parts if isinstance(part, Result)] == ["fetch"]

@@ -12,7 +12,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pydantic_ai import Agent, BinaryContent, DeferredToolRequests, DeferredToolResults, RunContext, Tool, ToolDenied
 from pydantic_ai.capabilities import Instrumentation
-from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from coatcheck import FileStorage, InMemoryStorage, keep_references
@@ -59,6 +66,8 @@ async def test_references_are_found_in_the_messages_of_a_history_and_in_their_pa
     assert offloaded_references(part) == shown
     assert offloaded_references(parts_of(result)[0]) == ()
     assert [found for each in result.all_messages() if (found := offloaded_references(each))] == [shown]
+    quoting = TextPart(script.shown[-1][0])
+    assert (offloaded_references(quoting), offloaded_references(ModelResponse(parts=[quoting]))) == ((), ())
     assert offload.offloader.load(shown[0], scope=ID).text == BIG
 
 
