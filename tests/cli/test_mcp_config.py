@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from coatcheck import FileStorage, Offloader, TextBlock
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
@@ -65,6 +66,15 @@ def test_uninstall_says_where_stored_content_stays(file: Path) -> None:
     uninstalled = run("mcp", "uninstall", "cursor", "issues")
 
     assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
+
+
+def test_what_starts_no_proxy_needs_no_extra(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", None)  # as without the extra
+    Offloader(FileStorage(home / ".coatcheck/mcp")).offload([TextBlock("x " * 20_000)], tool_name="fetch", scope="s")
+
+    for command in (("stats",), ("stats", "--json"), ("status",), ("check",), ("uninstall", "cursor", "issues")):
+        ran = run("mcp", *command)
+        assert (ran.exit_code, "extra" in ran.stderr) == (0, False), ran.stderr
 
 
 def test_install_refuses_where_the_proxy_could_not_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,8 +165,10 @@ def proxy_stats(
     If you chose no scope, there is one for each server and folder, and it is
     shown as both. Others are shown as a digest and the tool that was last used.
     """
+    from coatcheck_mcp.config import DEFAULT_STORAGE  # noqa: PLC0415 - not for --help
+
     refuse_empty(storage=storage)
-    where = storage or _settings(None).storage
+    where = storage or DEFAULT_STORAGE
     stats(storage=where, scope=None, as_json=as_json)
     if not as_json:
         everything = list_command(without_secret(where), all_scopes=True)
