@@ -289,6 +289,8 @@ def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
         ("Rows, as asked: ", "\nEnd"),
         ("Here they are:\n```json\n", "\n```\nPages: [1] 2 3 [next]"),
         ("[INFO] asked twice\n[INFO] 900 rows\n", "\n"),
+        ("Result: ", " done in 3 s"),
+        ("", " (900 rows)\nEnd"),
     ],
 )
 def test_json_below_a_few_words_is_shown_as_json_between_them(before: str, after: str, end: str) -> None:
@@ -310,6 +312,7 @@ def test_json_below_a_few_words_is_shown_as_json_between_them(before: str, after
         f"Found:\n{RECORDS[:-2]}",  # cut off
         f"Found:\n{RECORDS}, and more]",
         f"[1]\n[2]\n[3]\n{RECORDS}",
+        "".join(f"[{number}] job done\n" for number in range(900)),
     ],
 )
 def test_other_text_with_json_in_it_is_shown_as_text(text: str) -> None:

@@ -202,29 +202,6 @@ def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> No
     assert (rest, answer.matches, answer.next_call) == (["[]", "[End of result]"], 0, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "query", "header", "result"),
-    [
-        ('fetching\n{"a": 1}\n{"a": 2}\n{"a": 1}\n{"a": 1}\n', "[?a == `1`] | length(@)", "number", "3"),
-        ('{"a": 1}\n' * 3 + '{"a": 2}\n{"a": 4', "a", "each line queried by itself, 4 of 4", "1| 1\n2| 1\n3| 1\n4| 2"),
-    ],
-)
-def test_a_few_lines_may_be_something_else(text: str, query: str, header: str, result: str) -> None:
-    answer = stored(text).ask(query=query)
-
-    assert answer.text.startswith(f"[Result of query '{query}': {header}")
-    assert answer.text.partition("\n")[0].endswith(" characters; 1 line is not JSON]")
-    assert body(answer) == result
-
-
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: str) -> None:
-    text = "\n".join(json.dumps(order, indent=2) for order in ORDERS[:9]).replace("\n", end) + end
-
-    assert body(stored(text).ask(query="[?id > `6`].who | [0]")) == "customer 7"
-    assert "each object queried by itself, 9 of 9 gave a result" in stored(text).ask(query="id").text
-
-
 @pytest.mark.parametrize("text", ["hello", "{broken", "{}\nhello", "1\n2,", "<a/>", " \n ", "{}\n" * 9 + "-\n{}\n" * 4])
 def test_content_that_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
@@ -312,27 +289,6 @@ def test_what_follows_a_star_is_asked_of_each_value(query: str, result: object) 
     spec = {"paths": {"/": one, "/{id}": two}}
 
     assert Evaluator(query).search(spec) == result
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("Found 900 rows:\n", ""),
-        ("Rows: ", "\n"),
-        ("```json\n", "\n```\n\n[1] [2] [next]"),
-        ("[INFO] asked\n", "\nEnd"),
-    ],
-)
-def test_json_between_a_few_words_is_queried(before: str, after: str) -> None:
-    rows = [{"id": number, "name": f"caf\xe9 {number}"} for number in range(900)]
-    content = stored(f"{before}{json.dumps(rows, ensure_ascii=False)}{after}")
-
-    answer = content.ask(query="[?id > 897].name")
-    assert body(answer) == '[\n"caf\xe9 898",\n"caf\xe9 899"\n]'
-    assert "; the words before and after the JSON are left out]" in answer.text
-    assert "nothing" in content.ask(query="[0].price").text
-    with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
-        stored(f"{before}{json.dumps(rows)[:-2]}{after}").ask(query="[0]")
 
 
 # -- comparisons that are not what a model means
