@@ -35,6 +35,41 @@ def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: s
     assert "each object queried by itself, 9 of 9 gave a result" in stored(text).ask(query="id").text
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", [0, 2])
+@pytest.mark.parametrize("words", ["ok", "Next:", "[INFO] asked\ntwice", '["x"]\nits end'])
+def test_words_between_objects_of_many_lines_hide_none_of_them(words: str, indent: int, end: str) -> None:
+    rows = [{"id": number, "of": [{"a": {"b": 1}}, {}], "last": {"c": {}}} for number in range(100)]
+    shown = [json.dumps(row, indent=indent) for row in rows]
+    text = "\n".join((*shown[:50], words, *shown[50:], words)).replace("\n", end) + end
+
+    answer = stored(text).ask(query="id")
+
+    header, said = answer.text.partition("\n")[0], 2 * (1 + words.count("\n"))
+    assert "each object queried by itself, 100 of 100 gave a result, " in header
+    assert header.endswith(f" characters; {said} lines are not JSON]")
+    assert body(answer).split("\n")[49:51] == ["50| 49", "51| 50"]
+    assert body(stored(text).ask(query="[50].id")) == "50"
+
+
+def test_a_number_below_one_object_is_left_out() -> None:
+    answer = stored(json.dumps({"orders": ORDERS}, indent=2) + "\n200").ask(query="orders[8].who")
+
+    assert body(answer) == "customer 8"
+    assert "; the words before and after the JSON are left out]" in answer.text
+
+
+def test_an_object_that_is_cut_off_is_counted_in_lines() -> None:
+    shown = [json.dumps({"id": number, "of": {}}, indent=2) for number in range(20)]
+    cut = shown[7].removesuffix("\n}")
+
+    answer = stored("\n".join((*shown[:7], cut, *shown[8:]))).ask(query="id")
+
+    assert "19 of 19 gave a result, " in answer.text
+    assert " characters; 3 lines are not JSON]" in answer.text
+    assert body(answer).split("\n")[7] == "8| 8"
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

@@ -86,9 +86,11 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
         if split is None:
             return _evaluate_embedded(evaluator, data)
         records, what = split
+        others, counted = records.count(OTHER), what
+        if what == "object":  # those have numbers of their own
+            records, counted = [record for record in records if record is not OTHER], "line"
         result = _evaluate_records(evaluator, records, what)
-        others = records.count(OTHER)
-        return replace(result, note=wording.not_json(others, what)) if result is not None and others else result
+        return replace(result, note=wording.not_json(others, counted)) if result is not None and others else result
     return _whole(evaluator, content)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import orjson
@@ -38,8 +39,9 @@ EMPTY = object()
 OTHER = object()
 """Takes the place of the value of a line that is not JSON."""
 
-_BETWEEN_OBJECTS = re.compile(rb"(?<=\})\r?\n(?=\{)")
-"""JSON has it nowhere else: a line end in a text is escaped, and members are parted by a comma."""
+_BETWEEN_OBJECTS = re.compile(rb"(?<=\})\r?\n(?=[^\s,}\]])|(?:(?<=[^\s\[,:])|(?<=[^\s\":]:))\r?\n(?=\{)")
+"""Between two objects, or words and an object. JSON has it nowhere else: a line end in a text is escaped, members are
+parted by a comma, and before a colon there is a quote."""
 
 _BOM = "\ufeff"
 
@@ -59,8 +61,8 @@ def parse_json(data: bytes) -> object:
 def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = False) -> list[object] | None:
     """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` for a blank one, ``OTHER`` for one of no JSON.
 
-    None if too many are no JSON, or if fewer than two hold a value. ``by_lines`` counts the lines of those that are no
-    JSON: a single one of them may be most of ``data``, and have objects in it.
+    None if too many are no JSON, or if fewer than two hold a value. ``by_lines`` gives ``OTHER`` for each line of those
+    that are no object or list: a single one may be most of ``data``, and a number may say how a request ended.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python reads.
@@ -74,9 +76,12 @@ def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = Fals
         some = pieces[start : start + _LINES_AT_ONCE]
         found = _parse_some(some, parse)
         if by_lines:
-            others += sum(1 + piece.count(b"\n") for piece, value in zip(some, found, strict=True) if value is OTHER)
-        else:
-            others += found.count(OTHER)
+            lines = (
+                [value] if isinstance(value, dict | list) else [OTHER] * (1 + piece.count(b"\n"))
+                for piece, value in zip(some, found, strict=True)
+            )
+            found = list(chain.from_iterable(lines))
+        others += found.count(OTHER)
         if others > most:
             return None
         records += found
