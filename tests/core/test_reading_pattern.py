@@ -229,6 +229,34 @@ def test_other_blanks_quotes_and_dashes_and_accents_apart_from_letters_are_found
 
 
 @pytest.mark.parametrize(
+    ("written", "pattern"),
+    [
+        ("R&D", "R&amp;D"),
+        (r'{"of": "R\u0026D"}', "R&amp;D"),
+        ("a <b> c", "&lt;b&gt;"),
+        ("Tom's café bar", "Tom&#39;s caf&eacute;&nbsp;bar"),
+        ("don't ship", "don\u2019t.*p"),
+        ('he said "no"', "said \u201cno\u201d"),
+        ("pages 12-34", "12\u2013[0-9]{2}"),
+        ("3:45 PM", "3:45\u202fPM"),
+        ("Zoë Müller.pdf", unicodedata.normalize("NFD", r"Zoë Müller\.pdf")),
+    ],
+)
+def test_a_pattern_in_another_form_finds_the_plain_one(written: str, pattern: str) -> None:
+    content = stored(f"one\n{written}\n")
+    header, note, _, row = content.ask(pattern=pattern, context_lines=0).text.split("\n")
+
+    assert header == f"[1 match for /{pattern}/]"
+    assert note == wording.FOUND_ESCAPED
+    assert row == f"> 2| {written}"
+
+
+@pytest.mark.parametrize("pattern", ["[a\u2013z]{2}", "&#46;&#46;", "R&ampD", "&nosuch;"])
+def test_a_pattern_in_another_form_keeps_its_meaning(pattern: str) -> None:
+    assert stored("on\nR&D\n").ask(pattern=pattern).matches == 0
+
+
+@pytest.mark.parametrize(
     ("pattern", "lines"),
     [
         (r"timeout\|refused", [1, 2, 3]),

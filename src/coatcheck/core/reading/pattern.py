@@ -6,11 +6,13 @@ regular expression (``c++``, ``C:\Users``, ``items[``) is searched as plain text
 escaping it (``main()``, ``items[0]``), if as a regular expression it tells nothing. And a preview shows the values of
 JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``, ``https:\/\/``, ``R&amp;D``), and no
 tags or colour codes; and it shows ``1e-05`` where JavaScript wrote ``0.00001``. A pattern that finds nothing is
-searched in those forms too. No other module imports ``re2``, which has no type stubs.
+searched in those forms too, and so is what it means if it has such a form itself. No other module imports ``re2``,
+which has no type stubs.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from decimal import Decimal
@@ -111,6 +113,12 @@ _ESCAPED = {
 """How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
 table are more than one space apart, and models write one. No key types the quotes and dashes of a typesetter."""
 
+_ENTITY = re.compile(r"&#?\w+;", re.ASCII)
+_SIGN_OR_TEXT = re.compile(rf"{_ONE_SIGN.pattern}|(?P<text>[^\\\[]+|.)", re.DOTALL)
+_TYPED = str.maketrans(
+    "\u201c\u201d\u201e\u2018\u2019\u2010\u2011\u2012\u2013\u2014\u2015\u2212\xa0\u202f\u3000", '"""\'\'-------   '
+)
+
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
 
@@ -186,10 +194,9 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
             yield from _as_row(pattern, matcher, markup=markup)
         elif (words := _IN_BRACKETS.fullmatch(pattern)) is not None:
             yield Matcher(f"{words[1] or ''}{_plain(words[2], but='|')}", note=wording.MATCHES_ONE_OF)
-    escaped = None if found_any else _escaped(pattern, is_text=matcher.literal is not None, markup=markup)
-    if escaped is not None:
-        yield escaped
     if not found_any:
+        forms = dict.fromkeys((pattern, _as_typed(pattern)))
+        yield from filter(None, (_escaped(each, is_text=matcher.literal is not None, markup=markup) for each in forms))
         yield from _as_in_grep(pattern)
 
 
@@ -238,6 +245,23 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
         return None if written == forms else Matcher("|".join(written), note=note)
     except ValueError:
         return None  # too large
+
+
+def _as_typed(pattern: str) -> str:
+    """Return ``pattern`` with the letters and signs that keys type, as the content may have them, for other forms.
+
+    Classes and escapes stay as they are, and an HTML escape of a sign of regular expressions too.
+    """
+    parts = _SIGN_OR_TEXT.finditer(pattern)
+    return "".join(part[0] if part["text"] is None else _text_as_typed(part["text"]) for part in parts)
+
+
+def _text_as_typed(text: str) -> str:
+    def meant(entity: re.Match[str]) -> str:
+        character = html.unescape(entity[0])
+        return entity[0] if character == "." or _SIGNS.search(character) is not None else character
+
+    return unicodedata.normalize("NFC", _ENTITY.sub(meant, text)).translate(_TYPED)
 
 
 def _plain(text: str, *, but: str = "") -> str:
