@@ -104,6 +104,33 @@ def test_a_long_list_is_encoded_in_pieces_for_other_threads_to_run_in_between(
     assert max(sizes) < len(whole) / 2
 
 
+def test_what_a_tool_goes_on_changing_is_encoded_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: Any = [{"n": n} for n in range(2_500)]
+    value: Any = {"rows": rows, "found": 2_500}
+    whole = json.dumps(value, separators=(",", ":"))
+    encode = orjson.dumps
+
+    def encoding(part: object, **options: Any) -> bytes:  # noqa: ANN401 - as the encoder
+        encoded = encode(part, **options)
+        value[f"later {len(value)}"] = None
+        del rows[1_000:]
+        return encoded
+
+    monkeypatch.setattr(orjson, "dumps", encoding)
+
+    assert json_text(value) == whole
+
+
+def test_objects_that_contain_each_other_are_refused_at_once() -> None:
+    people: dict[str, Any] = {str(n): {} for n in range(500)}
+    for friends in people.values():
+        friends.update(people)  # 500 ** 8 paths lead from one to the next
+    people["rows"] = [0] * 2_000
+
+    with pytest.raises(InvalidRequest, match="JSON"):
+        json_text(people)
+
+
 @pytest.mark.parametrize("value", [object(), {"when": {1, 2}}, b"bytes", [complex(1)]])
 def test_a_value_that_is_not_json_is_refused(value: JsonValue) -> None:
     with pytest.raises(InvalidRequest, match="JSON"):

@@ -8,13 +8,14 @@ each block is encoded for storage. ``plan`` decides which blocks are offloaded; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from coatcheck.core.errors import CoatcheckError
     from coatcheck.core.facts import Estimate, Reference
@@ -115,8 +116,9 @@ _TEXT_TYPES = frozenset(
 """Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
 documents."""
 
-_ROWS, _DEEPEST_ROWS = 1_000, 8
-"""How many rows are encoded as JSON at once, some milliseconds; and in how many objects they may be."""
+_ROWS, _DEEPEST_ROWS, _MOST_OBJECTS = 1_000, 8, 1_000
+"""How many rows are encoded as JSON at once, some milliseconds; in how many objects they may be, one in the other; and
+how many objects are searched for rows."""
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
@@ -274,24 +276,38 @@ def json_text(value: JsonValue) -> str:
         InvalidRequest: ``value`` is not made of JSON types.
 
     """
-    return _in_pieces(value, _DEEPEST_ROWS)
+    return "".join(_pieces(value, _find_rows(value, _DEEPEST_ROWS, set())))
 
 
-def _in_pieces(value: Any, levels: int) -> str:  # noqa: ANN401 - a JSON value
-    if not _has_rows(value, levels):
-        return _encoded(value)
-    if type(value) is dict:
-        return f"{{{','.join(f'{_encoded(key)}:{_in_pieces(each, levels - 1)}' for key, each in value.items())}}}"
-    pieces = (_encoded(value[start : start + _ROWS])[1:-1] for start in range(0, len(value), _ROWS))
-    return f"[{','.join(pieces)}]"
+def _find_rows(value: Any, levels: int, seen: set[int]) -> Any:  # noqa: ANN401 - a JSON value, and parts of it
+    """Return a copy of rows; of an object its members, and what this returns for those that have rows; else None.
 
-
-def _has_rows(value: object, levels: int) -> bool:
+    A tool may go on changing what it returned, and the encoder lets it do so between two pieces. Each object is looked
+    at once: the encoder gets one that contains itself whole, and refuses it.
+    """
     if type(value) is not dict:
-        return type(value) is list and len(value) > _ROWS
-    if not levels or len(value) > _ROWS or not any(_has_rows(each, levels - 1) for each in value.values()):
-        return False
-    return all(type(key) is str for key in value)
+        return value.copy() if type(value) is list and len(value) > _ROWS else None
+    if not levels or len(value) > _ROWS or len(seen) >= _MOST_OBJECTS or id(value) in seen:
+        return None
+    seen.add(id(value))
+    members = value.copy()
+    rows = {key: found for key, each in members.items() if (found := _find_rows(each, levels - 1, seen)) is not None}
+    return (members, rows) if rows and all(type(key) is str for key in members) else None
+
+
+def _pieces(value: Any, found: Any) -> Iterator[str]:  # noqa: ANN401 - as above
+    if found is None:
+        yield _encoded(value)
+    elif type(found) is list:
+        for start in range(0, len(found), _ROWS):
+            yield f"{',' if start else '['}{_encoded(found[start : start + _ROWS])[1:-1]}"
+        yield "]"
+    else:
+        members, rows = found
+        for before, (key, each) in zip(chain("{", repeat(",")), members.items(), strict=False):
+            yield f"{before}{_encoded(key)}:"
+            yield from _pieces(each, rows.get(key))
+        yield "}"
 
 
 def _encoded(value: JsonValue) -> str:
