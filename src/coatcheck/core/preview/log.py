@@ -58,8 +58,12 @@ def _placed(small: str, capitals: str, letter: str) -> str:
     )
 
 
-_COUNTED = r"[1-9][\d,]* (?:failed|failing|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
-"""How many errors there are. A name such as ``errors.html`` after a year does not match."""
+_COUNTED = (
+    r"[1-9][\d,]* (?:(?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
+    r"|failing(?: ?[^\w\n .-]|\.?[ \t]*$| (?:and|checks?)\b))"
+)
+"""How many errors there are. A name such as ``errors.html`` after a year does not match, nor does ``3 failing tests``,
+which plans and issues speak of."""
 
 _TOOLS_FATAL = (
     rf"\bthread '[^'\n]*'(?: \(\d+\))? panicked at |{_START}(?:fatal error: |(?:PHP )?Fatal error: )"
