@@ -8,14 +8,13 @@ each block is encoded for storage. ``plan`` decides which blocks are offloaded; 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from coatcheck.core.errors import CoatcheckError
     from coatcheck.core.facts import Estimate, Reference
@@ -116,9 +115,9 @@ _TEXT_TYPES = frozenset(
 """Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
 documents."""
 
-_ROWS, _DEEPEST_ROWS, _MOST_OBJECTS = 1_000, 8, 1_000
-"""How many rows are encoded as JSON at once, some milliseconds; in how many objects they may be, one in the other; and
-how many objects are searched for rows."""
+_MAX_OF_A_STEP = 1_000_000
+"""Bytes of JSON that the standard ``json`` may write at once, in 20 ms: it holds the interpreter's lock, and with it
+the event loop, until it is done. In Python it takes four times as long."""
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
@@ -269,52 +268,12 @@ def _require_medium(block: MediaBlock) -> None:
 def json_text(value: JsonValue) -> str:
     """Return ``value`` as compact JSON text.
 
-    Rows, alone or in objects, go to the encoder in pieces: it holds the interpreter's lock, and with it the event
-    loop, until it is done.
+    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
+    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
 
     Raises:
         InvalidRequest: ``value`` is not made of JSON types.
 
-    """
-    return "".join(_pieces(value, _find_rows(value, _DEEPEST_ROWS, set())))
-
-
-def _find_rows(value: Any, levels: int, seen: set[int]) -> Any:  # noqa: ANN401 - a JSON value, and parts of it
-    """Return a copy of rows; of an object its members, and what this returns for those that have rows; else None.
-
-    A tool may go on changing what it returned, and the encoder lets it do so between two pieces. Each object is looked
-    at once: the encoder gets one that contains itself whole, and refuses it.
-    """
-    if type(value) is not dict:
-        return value.copy() if type(value) is list and len(value) > _ROWS else None
-    if not levels or len(value) > _ROWS or len(seen) >= _MOST_OBJECTS or id(value) in seen:
-        return None
-    seen.add(id(value))
-    members = value.copy()
-    rows = {key: found for key, each in members.items() if (found := _find_rows(each, levels - 1, seen)) is not None}
-    return (members, rows) if rows and all(type(key) is str for key in members) else None
-
-
-def _pieces(value: Any, found: Any) -> Iterator[str]:  # noqa: ANN401 - as above
-    if found is None:
-        yield _encoded(value)
-    elif type(found) is list:
-        for start in range(0, len(found), _ROWS):
-            yield f"{',' if start else '['}{_encoded(found[start : start + _ROWS])[1:-1]}"
-        yield "]"
-    else:
-        members, rows = found
-        for before, (key, each) in zip(chain("{", repeat(",")), members.items(), strict=False):
-            yield f"{before}{_encoded(key)}:"
-            yield from _pieces(each, rows.get(key))
-        yield "}"
-
-
-def _encoded(value: JsonValue) -> str:
-    """Return ``value`` as compact JSON text, made in one step.
-
-    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
-    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
     """
     with loading:
         import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
@@ -325,7 +284,7 @@ def _encoded(value: JsonValue) -> str:
     except (TypeError, RecursionError):  # orjson.JSONEncodeError is a TypeError
         return _standard_json_text(value)
     if b"null" in encoded and not _is_finite(value):
-        return _standard_json_text(value)
+        return _standard_json_text(value, in_one_step=len(encoded) <= _MAX_OF_A_STEP)
     return encoded.decode("utf-8")
 
 
@@ -348,13 +307,15 @@ def _is_finite(value: object) -> bool:
     return True
 
 
-def _standard_json_text(value: JsonValue) -> str:
+def _standard_json_text(value: JsonValue, *, in_one_step: bool = True) -> str:
+    """Return what the standard ``json`` writes: in one step, or in Python, which lets other threads run in between."""
     with loading:
         import json  # noqa: PLC0415 - see json_text
 
+    encoder = json.JSONEncoder(separators=(",", ":"))
     try:
-        return json.dumps(value, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError) as error:
+        return encoder.encode(value) if in_one_step else "".join(encoder.iterencode(value))
+    except (TypeError, ValueError, RuntimeError) as error:  # a RecursionError; or a tool still changes the value
         msg = f"JsonBlock holds a value that JSON cannot express ({error}); pass JSON types, or the text as a TextBlock"
         raise InvalidRequest(msg) from error
 
