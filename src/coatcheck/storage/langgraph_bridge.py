@@ -63,6 +63,9 @@ _ON_ITS_LOOP = (
 _REFUSED_ROOT = "langgraph"
 """The one label that no namespace may begin with, in any LangGraph store."""
 
+_UNFIT = ("langgraph.store.redis", "langgraph_checkpoint_aws.store.valkey", "langgraph_checkpoint_aws.store.dynamodb")
+"""Modules of stores that lost content when we tried them, or hid that they kept it: see docs/storages.md."""
+
 _NOT_IN_A_LABEL = frozenset(".\0")
 
 _Place: TypeAlias = tuple[tuple[str, ...], str]
@@ -133,9 +136,10 @@ class LangGraphStoreBridge:
         """Take a store, and the namespace that is ours in it.
 
         Raises:
-            InvalidRequest: ``store`` lacks a method of a store, or ``namespace`` is one that LangGraph's stores refuse:
-                it is not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label
-                is ``langgraph``.
+            InvalidRequest: ``store`` lacks a method of a store; or it is one that loses content, or hides that it kept
+                it: ``RedisStore``, ``ValkeyStore``, ``DynamoDBStore``; or ``namespace`` is one that LangGraph's stores
+                refuse: it is not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the
+                first label is ``langgraph``.
 
         """
         if isinstance(store, type) or not all(
@@ -143,6 +147,12 @@ class LangGraphStoreBridge:
         ):
             msg = (
                 f"LangGraphStoreBridge needs a LangGraph store, such as InMemoryStore() or PostgresStore, not {store!r}"
+            )
+            raise InvalidRequest(msg)
+        if any(kind.__module__.startswith(_UNFIT) for kind in type(store).__mro__):
+            msg = (
+                f"{type(store).__name__} does not find all that it holds, so a deletion would leave content behind: use"
+                " another storage; docs/storages.md says more"
             )
             raise InvalidRequest(msg)
         _require_namespace(namespace)

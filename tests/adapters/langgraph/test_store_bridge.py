@@ -642,6 +642,15 @@ def test_an_object_that_is_not_a_store_is_refused(store: Any) -> None:  # noqa: 
         LangGraphStoreBridge(store)
 
 
+@pytest.mark.parametrize("module", ["langgraph.store.redis.aio", "langgraph_checkpoint_aws.store.valkey.store"])
+def test_a_store_that_does_not_find_all_that_it_holds_is_refused(module: str) -> None:
+    kind = type("UnfitStore", (InMemoryStore,), {"__module__": module})
+    store = type("MyStore", (kind,), {})()
+
+    with pytest.raises(InvalidRequest, match="MyStore does not find all that it holds"):
+        LangGraphStoreBridge(store)
+
+
 @pytest.mark.parametrize("namespace", [(), "coatcheck", ["coatcheck"], None])
 def test_an_invalid_namespace_is_refused(store: InMemoryStore, namespace: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=re.escape(f"not {namespace!r}")):
