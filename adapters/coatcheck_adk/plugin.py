@@ -152,9 +152,9 @@ class OffloadPlugin(BasePlugin):
         return None if settled is result else settled
 
     def _name_for(self, context: ToolContext) -> str | None:
-        """Return the retrieval tool's name for an agent, also if ADK never showed us a request of it.
+        """Return the name that an agent has for the retrieval tool, even if ADK never showed us its requests.
 
-        ADK does not where an earlier plugin asks the model itself, nor in live mode.
+        ADK shows none in live mode, nor where an earlier plugin asks the model itself.
         """
         if context.agent_name not in self._names:
             agent = context.get_invocation_context().agent

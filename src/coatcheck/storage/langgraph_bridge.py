@@ -381,7 +381,7 @@ class LangGraphStoreBridge:
     def _items(self, prefix: str) -> Iterator[_Item]:
         """Yield the items that may have a key with this ``prefix``, each once.
 
-        A look is no use: it puts off no end of a time to live. MongoDB's store would even take it for a save.
+        Listing an entry does not renew its time to live. MongoDB's store would even take that for a save.
         """
         if is_storage_key(prefix):
             places = map(self._place, Key.parse(prefix).family)

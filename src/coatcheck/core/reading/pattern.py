@@ -100,10 +100,14 @@ _MARKUP = r"(?:<[^<>]*>|\x1b\[[0-9;]*[mK])*"
 
 _NO_MARKUP_BEFORE = frozenset("*+?{|)")
 
+_DOUBLE, _SINGLE = "\u201c\u201d\u201e", "\u2018\u2019"
+_DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
+"""The quotes and dashes of a typesetter, which no key types."""
+
 _ESCAPED = {
-    '"': r'(?:\\*["\x{201c}-\x{201e}]|\\u0022|\\u201[cdeCDE]|&quot;|&[blr]dquo;|&#822[0-2];)',
-    "'": r"(?:['\x{2018}\x{2019}]|\\u0027|\\u201[89]|&apos;|&[lr]squo;|&#(?:0?39|821[67]);)",
-    "-": r"(?:[-\x{2010}-\x{2015}\x{2212}]|\\u201[0-5]|\\u2212|&[mn]dash;|&minus;|&#82(?:0[89]|1[0-3]);)",
+    '"': rf'(?:\\*["{_DOUBLE}]|\\u0022|\\u201[cdeCDE]|&quot;|&[blr]dquo;|&#822[0-2];)',
+    "'": rf"(?:['{_SINGLE}]|\\u0027|\\u201[89]|&apos;|&[lr]squo;|&#(?:0?39|821[67]);)",
+    "-": rf"(?:[-{_DASHES}]|\\u201[0-5]|\\u2212|&[mn]dash;|&minus;|&#82(?:0[89]|1[0-3]);)",
     "/": r"\\*/",
     "&": r"(?:&(?:amp;)?|\\u0026)",
     "<": r"(?:<|\\u003[cC]|&lt;)",
@@ -111,13 +115,13 @@ _ESCAPED = {
     " ": r"(?:(?:[\t\p{Zs}]|(?i:\\u(?:00a0|200[0-9a]|202f|3000))|&nbsp;|&#160;)+)",
 }
 """How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
-table are more than one space apart, and models write one. No key types the quotes and dashes of a typesetter."""
+table are more than one space apart, and models write one."""
 
 _ENTITY = re.compile(r"&#?\w+;", re.ASCII)
 _SIGN_OR_TEXT = re.compile(rf"{_ONE_SIGN.pattern}|(?P<text>[^\\\[]+|.)", re.DOTALL)
-_TYPED = str.maketrans(
-    "\u201c\u201d\u201e\u2018\u2019\u2010\u2011\u2012\u2013\u2014\u2015\u2212\xa0\u202f\u3000", '"""\'\'-------   '
-)
+_BY_KEY = {'"': _DOUBLE, "'": _SINGLE, "-": _DASHES, " ": "\xa0\u202f\u3000"}
+_TYPED = {ord(form): key for key, forms in _BY_KEY.items() for form in forms}
+"""What keys type for the quotes, dashes and blanks of a typesetter."""
 
 _ANY_BEFORE = re.compile(r"(?:\^?\.\*|\.\{0,[0-9]+\})\??(?=[^?+*{|)$])")
 _ANY_AFTER = re.compile(r"(?<![\\|(])(?:\.\*\??\$?|\.\{0,[0-9]+\}\??)\Z")
