@@ -33,16 +33,17 @@ _DEEPEST = 12
 """Levels that are written out. Deeper values are named by their size."""
 
 
+_FIRST_LINE = 60
+"""Characters of the first line of a text in lines."""
+
+_WIDEST = 100_000
+_WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
+
+
 class Verbatim(str):
     """A value of another notation than JSON, shown as it is written: ``None``, ``Decimal('1.5')``."""
 
     __slots__ = ()
-
-
-_FIRST_LINE = 60
-"""Characters of the first line of a text in lines."""
-
-_WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
 
 
 def key_of(key: str) -> str:
@@ -125,6 +126,3 @@ def parts_of(value: JsonValue, depth: int) -> Iterator[str]:
         yield value  # too long for any line: the length is all that counts
     else:
         yield scalar(value, _WIDEST)
-
-
-_WIDEST = 100_000

@@ -20,8 +20,9 @@ from coatcheck.core.preview.counted import counted
 from coatcheck.core.preview.names import ENOUGH, next_to_names
 from coatcheck.core.preview.notation import MIN_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
 from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd, most_odd
-from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, records_of, with_gaps
-from coatcheck.core.preview.work import characters_of_a_token, spend
+from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, with_gaps
+from coatcheck.core.preview.work import spend
+from coatcheck.core.tokens import beginning_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -57,7 +58,6 @@ _TOKENS_OF_A_CELL = 2
 """At least: itself, and what separates it from the next one."""
 
 _MAX_NAMES = 200
-_LONGEST_NAME = 40
 _NAMED, _STUB, _SHOWN = 1, 1, 2
 """Levels of detail: a row shown by its name only, a container by its size only, and the first that shows content."""
 
@@ -110,9 +110,19 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
-    outline = _Outline(value, root, counter, density=characters_of_a_token(counter, text))
+    outline = _Outline(value, root, counter, density=_density(text, counter))
     may_fit = len(text) <= budget * outline.most
     return next_to_names(outline.fit, names_of, budget, counter, may_fit=may_fit, or_alone=True)
+
+
+def _density(text: str, counter: TokenCounter) -> float:
+    """Return about how many characters of ``text`` take a token, from its beginning.
+
+    What is known of the whole is not used, although that would cost nothing: a preview would then depend on what was
+    counted before.
+    """
+    part = beginning_of(text)
+    return len(part) / max(1, counter.count(part))
 
 
 class _Outline:
@@ -278,7 +288,9 @@ def what_is(value: dict[str, JsonValue] | list[JsonValue]) -> str:
     """Return what a value is: ``list of 2,000 objects``, ``object with 3 keys``."""
     if isinstance(value, dict):
         return f"object with {count_of(len(value), 'key')}"
-    return f"list of {records_of(value, len(value))}"
+    kinds = set(map(type, value))
+    noun = "object" if kinds == {dict} else "list" if kinds == {list} else "item"
+    return f"list of {count_of(len(value), noun)}"
 
 
 def _what(value: dict[str, JsonValue] | list[JsonValue], odd: Odd) -> str:
@@ -409,7 +421,7 @@ class _Container(_Part):
         _, most, counter = self._made
         self._odd, rows = _rows(self._value, most, counter)
         if rows is not None:
-            self._rows = _Table(rows, len(self._value))
+            self._rows = _Table(rows)
         elif isinstance(self._value, dict):
             for position, (key, child) in enumerate(islice(self._value.items(), most)):
                 part = self._parts[position] = _part(child, *self._made)
@@ -484,12 +496,10 @@ class _Container(_Part):
 class _Table:
     """The rows of a container that is a list of records."""
 
-    def __init__(self, rows: Rows, total: int) -> None:
+    def __init__(self, rows: Rows) -> None:
         self._rows = rows
-        self._total = total
-        self._column, self._names = rows.names() if total <= _MAX_NAMES else ("", {})
-        names = self._names
-        self.parts = {one: _Row(rows, one, len(names.get(one, ""))) for one in rows.positions}
+        self._column, self._names = rows.names() if rows.records.total <= _MAX_NAMES else ("", {})
+        self.parts = {one: _Row(rows, one, len(self._names.get(one, ""))) for one in rows.positions}
 
     def follow(self, rank: float) -> Iterator[Step]:
         """Yield the rows, and before most of them their names."""
@@ -504,7 +514,8 @@ class _Table:
         if not rows:
             return []
         names = {position: self._names[position] for position, row in self.parts.items() if row.level == _NAMED}
-        gaps = with_gaps(rows, self._total, self._rows.records.gap, name=self._column, names=names)
+        records = self._rows.records
+        gaps = with_gaps(rows, records.total, records.gap, name=self._column, names=names)
         return [self._rows.header(_CUTS[1]), *gaps]
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Record = dict[str, JsonValue]
 
-__all__ = ("Records", "Rows", "ends", "gap_of_list", "gap_of_object", "records_of", "table", "with_gaps")
+__all__ = ("Records", "Rows", "ends", "gap_of_list", "gap_of_object", "table", "with_gaps")
 
 _HEAD_ROWS, _TAIL_ROWS = 400, 80
 """Records that are looked at, from each end."""
@@ -72,6 +72,13 @@ named."""
 _OTHER = "not an object: "
 _MIN_FOR_SAME = 3
 _PART = " ; "
+_CELLS = [Verbatim(f"[{index}]") for index in range(_MAX_COLUMNS + 1)]
+"""The names of cells that have none."""
+
+_NO_CELL = Verbatim("")
+"""Shown where a record lacks a field."""
+
+_ARE_CONTAINERS = frozenset({dict, list})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +144,6 @@ def _table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
         if rows >= min(_ENOUGH_ROWS, total):
             break
     return best
-
-
-def records_of(items: Sequence[JsonValue], total: int) -> str:
-    """Return ``2,000 objects``, ``2,000 lists`` or ``2,000 items``, by what all of ``items`` are."""
-    kinds = set(map(type, items))
-    noun = "object" if kinds == {dict} else "list" if kinds == {list} else "item"
-    return count_of(total, noun)
 
 
 def ends(total: int) -> Iterator[int]:
@@ -274,8 +274,8 @@ class Rows:
             return "key", {position: key_of(self.records.keys[position]) for position in self.positions}
         if any(len(flat) > 1 for flat in self.cells.values()):
             return "", {}
+        items = self.records.items
         for column in self.columns[:_NAMING_COLUMNS]:
-            items = self.records.items
             values = {place: flat[0].get(column, []) if flat else items[place] for place, flat in self.cells.items()}
             if any(isinstance(value, (dict, list)) for value in values.values()):
                 continue
@@ -376,15 +376,6 @@ def _objects(item: JsonValue) -> list[Record]:
         return [dict(zip(_CELLS, item, strict=False))] if is_row else []
     objects = [one for one in item if isinstance(one, dict)]
     return objects if len(objects) == len(item) else []
-
-
-_CELLS = [Verbatim(f"[{index}]") for index in range(_MAX_COLUMNS + 1)]
-"""The names of cells that have none."""
-
-_NO_CELL = Verbatim("")
-"""Shown where a record lacks a field."""
-
-_ARE_CONTAINERS = frozenset({dict, list})
 
 
 class _Names(dict[str, str]):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coatcheck.core.tokens import CountedOnce, TokenCounter, beginning_of
+from coatcheck.core.tokens import CountedOnce, TokenCounter
 
-__all__ = ("Metered", "TooMuchWork", "characters_of_a_token", "count_parts", "spend")
+__all__ = ("Metered", "TooMuchWork", "count_parts", "spend")
 
 MAX_UNITS = 1_500_000
 """Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
@@ -90,13 +90,3 @@ def spend(counter: TokenCounter, units: int) -> None:
 def count_parts(counter: TokenCounter, *parts: str) -> int:
     """Return the tokens of all parts together; each is counted once, where the counter remembers."""
     return counter.count_parts(*parts) if isinstance(counter, CountedOnce | Metered) else counter.count("".join(parts))
-
-
-def characters_of_a_token(counter: TokenCounter, text: str) -> float:
-    """Return about how many characters of ``text`` take a token, from its beginning.
-
-    What is known of the whole is not used, although that would cost nothing: a preview would then depend on what was
-    counted before.
-    """
-    part = beginning_of(text)
-    return len(part) / max(1, counter.count(part))
