@@ -17,13 +17,14 @@ from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
 from coatcheck.core.preview.json_ends import search_json
+from coatcheck.core.preview.json_in_words import preview_json_in_words
 from coatcheck.core.preview.json_lines import are_spread, preview_json_lines, search_json_lines
 from coatcheck.core.preview.log import RARE, find_rare_trouble, find_trouble, missing_from, name_trouble, preview_log
 from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.repeats import preview_repeats, search_repeats
-from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, gap_of_lines, plain, sample_of
+from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.work import Metered, TooMuchWork, count_parts
 from coatcheck.core.preview.xml import preview_xml
@@ -42,6 +43,11 @@ __all__ = ("kinds_of", "preview", "search_for_odd")
 
 _HTML_TYPES = frozenset({"application/html", "application/xhtml+xml", "text/html"})
 _LOG_TYPES = frozenset({"text/log", "text/x-log"})
+_SHOWN_AS_TEXT = (
+    "application/javascript application/md application/sql application/toml application/x-javascript application/x-sh"
+    " application/x-toml application/x-yaml application/yaml text/css text/javascript text/markdown text/x-c"
+    " text/x-diff text/x-java text/x-markdown text/x-patch text/x-python text/x-rst text/x-yaml text/yaml"
+)
 _TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_json: frozenset({"application/json", "text/json"}),
     preview_json_lines: frozenset(
@@ -51,41 +57,12 @@ _TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_xml: frozenset({"application/xml", "text/xml"}),
     preview_delimited: DELIMITED_TYPES,
     preview_log: _LOG_TYPES,
-    preview_text: frozenset(
-        (
-            *("application/javascript", "application/md", "application/sql", "application/toml"),
-            *("application/x-javascript", "application/x-sh", "application/x-toml", "application/x-yaml"),
-            *("application/yaml", "text/css", "text/javascript", "text/markdown", "text/x-c", "text/x-diff"),
-            *("text/x-java", "text/x-markdown", "text/x-patch", "text/x-python", "text/x-rst", "text/x-yaml"),
-            "text/yaml",
-        )
-    ),
+    preview_text: frozenset(_SHOWN_AS_TEXT.split()),
 }
 """The content types that declare a kind. What declares one of ``preview_text`` is shown by head and tail, whatever it
 looks like."""
 
 _DECLARING = frozenset[str]().union(*_TYPES.values())
-
-_QUOTE = re.compile(r"(?:^|[:=(\[{,])\s*[\"']")
-_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
-_QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
-_ESCAPE = re.compile(r"\\[\\\"'ntru/]")
-
-_INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
-
-_BEFORE_JSON = ("\n[", "\n{", ": [", ": {")
-_JSON_INSIDE = "[JSON inside; query reads only this:]"
-_MIN_SHARE_INSIDE = 0.5
-"""The share of the budget that words before and after JSON must leave for it."""
-
-_FEW_LINES = 8
-"""Lines of words before or after JSON that are shown whole: what a tool writes to stderr may be more."""
-
-_LONGEST_REST = 200
-"""Characters of what else an envelope says that are shown above the text inside."""
-
-_FEW_TOKENS = 160
-"""With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
 
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
@@ -106,8 +83,21 @@ SEARCHES: dict[PreviewFunction, Search] = {
 }
 """What finds the odd records or lines of a kind in a long text, in pieces."""
 
+_INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
+
+_LONGEST_REST = 200
+"""Characters of what else an envelope says that are shown above the text inside."""
+
+_FEW_TOKENS = 160
+"""With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
+
 _CHARACTERS_OF_A_TOKEN = 8
+_QUOTE = re.compile(r"(?:^|[:=(\[{,])\s*[\"']")
+_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
+_QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
+_ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
+_BEFORE_JSON = ("\n[", "\n{", ": [", ": {")
 _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
@@ -253,9 +243,8 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     """
     head, tail = content.text[:_HEAD].removeprefix(_BOM), content.text[-_TAIL:]
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
-    lines = [plain(line) for line in sample_of(content)]
+    lines, declared = [plain(line) for line in sample_of(content)], content.declared
     is_pair = first in _PAIRS and _PAIRS[first] == last
-    is_declared_log = content.declared in _LOG_TYPES
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
     # An envelope: a quote opens, and after it comes a bracket or something escaped.
@@ -271,13 +260,13 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         or (first == "{" and are_spread(content.text)),
         preview_json_in_words: opens_a_bracket and any(embedded_json(content.text)),
         preview_python: is_pair,
-        preview_html: (_PART_OF_A_PAGE if content.declared in _HTML_TYPES else _PAGE).match(head) or is_body,
+        preview_html: (_PART_OF_A_PAGE if declared in _HTML_TYPES else _PAGE).match(head) or is_body,
         preview_xml: last == ">" and _XML.match(head),
         preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
         preview_log: content.lines >= _MIN_LINES_OF_A_LOG
         and (
-            is_declared_log
+            declared in _LOG_TYPES
             or (lines and stamped >= _STAMPED_SHARE * len(lines))
             or _is_terminal(head)
             or _is_terminal(tail)
@@ -286,7 +275,6 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_repeats: True,
         preview_text: True,
     }
-    declared = content.declared
     if declared not in _DECLARING:  # which ``application/xhtml+xml`` is
         declared = f"application/{declared.rpartition('+')[2]}"
     kinds = [show for show, may in may_be.items() if may]
@@ -328,31 +316,6 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
     moved = f"line numbers are {lines:,} and characters {found.start:,} more in the whole"
     heading = f"[{found.around}, and the output; {moved}]"
     return _preview_inside(text[found.start : found.end], heading, budget, counter, unless=_AS_LINES)
-
-
-def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return a preview of the JSON that makes up most of the text, between the words before and after it."""
-    text = content.text
-    for start, end in embedded_json(text):
-        before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
-        heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
-        ending = f"\n{after}" if after else ""
-        left = budget - count_parts(counter, heading, ending)
-        if left > budget * _MIN_SHARE_INSIDE:
-            shown = preview_json(Previewed.of(text[start:end]), left, counter)
-            if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
-                return f"{heading}{shown}{ending}"
-    return None
-
-
-def _few_lines(content: Previewed, start: int, end: int) -> str:
-    """Return the words between two places; of more than a few lines the first and the last, with the gap named."""
-    words = content.text[start:end].strip()
-    lines = words.split("\n")
-    if len(lines) <= _FEW_LINES:
-        return words
-    first = content.text.count("\n", 0, content.text.index(words, start)) + 1
-    return "\n".join((lines[0], gap_of_lines(first + 1, first + len(lines) - 2, content.lines), lines[-1]))
 
 
 def _preview_inside(

@@ -1,0 +1,47 @@
+"""JSON with words before or after it: an outline of the JSON, between the words, of which a few lines are shown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from coatcheck.core.embedded import embedded_json
+from coatcheck.core.preview.json import preview_json
+from coatcheck.core.preview.source import Previewed, gap_of_lines
+from coatcheck.core.preview.work import count_parts
+
+if TYPE_CHECKING:
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("preview_json_in_words",)
+
+_JSON_INSIDE = "[JSON inside; query reads only this:]"
+_MIN_SHARE_INSIDE = 0.5
+"""The share of the budget that words before and after JSON must leave for it."""
+
+_FEW_LINES = 8
+"""Lines of words before or after JSON that are shown whole: what a tool writes to stderr may be more."""
+
+
+def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return a preview of the JSON that makes up most of the text, between the words before and after it."""
+    text = content.text
+    for start, end in embedded_json(text):
+        before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
+        heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
+        ending = f"\n{after}" if after else ""
+        left = budget - count_parts(counter, heading, ending)
+        if left > budget * _MIN_SHARE_INSIDE:
+            shown = preview_json(Previewed.of(text[start:end]), left, counter)
+            if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
+                return f"{heading}{shown}{ending}"
+    return None
+
+
+def _few_lines(content: Previewed, start: int, end: int) -> str:
+    """Return the words between two places; of more than a few lines the first and the last, with the gap named."""
+    words = content.text[start:end].strip()
+    lines = words.split("\n")
+    if len(lines) <= _FEW_LINES:
+        return words
+    first = content.text.count("\n", 0, content.text.index(words, start)) + 1
+    return "\n".join((lines[0], gap_of_lines(first + 1, first + len(lines) - 2, content.lines), lines[-1]))
