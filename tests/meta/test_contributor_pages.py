@@ -13,6 +13,7 @@ from tests.meta.source_tree import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 BASES = ("", "src/coatcheck", "src/coatcheck/core", "adapters/coatcheck_langchain")
@@ -27,6 +28,7 @@ OTHERS = frozenset({"PYENV_VERSION", "text/", "yield"})
 _CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _PATH = re.compile(r"[\w.<>*-]+(/[\w.<>*-]*)+|[\w<>*-]+\.(py|md|toml|typed|yml|json)")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*")
+_NAME_IN_FILE = re.compile(r"[Ii]n `([^`\n]+\.py)`, `(\w+)`|`(\w+)` \(`([^`\n]+\.py)`\)")
 
 
 def code_in(page: str) -> Iterator[str]:
@@ -41,12 +43,22 @@ def names_in(page: str) -> list[str]:
     return sorted({code for code in code_in(page) if _NAME.fullmatch(code) and not _PATH.fullmatch(code)} - OTHERS)
 
 
+def placed_names_in(page: str) -> list[tuple[str, str]]:
+    """Return each name of which a page says in which file it is, with the file."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return sorted({(found[2] or found[3], found[1] or found[4]) for found in _NAME_IN_FILE.finditer(text)})
+
+
 def is_there(path: str) -> bool:
+    return next(files_of(path), None) is not None
+
+
+def files_of(path: str) -> Iterator[Path]:
     pattern = re.sub(r"<\w+>", "*", path).rstrip("/")
     places = (
         [f"{base}/{pattern}" for base in BASES] if "/" in pattern else [f"{base}/**/{pattern}" for base in ANYWHERE]
     )
-    return any(next(ROOT.glob(place.lstrip("/")), None) is not None for place in [pattern, *places])
+    return (file for place in [pattern, *places] for file in ROOT.glob(place.lstrip("/")))
 
 
 @cache
@@ -96,6 +108,7 @@ def test_the_pages_are_read() -> None:
     assert "engine/offloading.py" in paths_in("ARCHITECTURE.md")
     assert "Contents.save" in names_in("ARCHITECTURE.md")
     assert "ARGUMENTS" in names_in("CONTRIBUTING.md")
+    assert ("SAMPLES", "tests/core/preview_samples.py") in placed_names_in("CONTRIBUTING.md")
     assert not is_there("engine/nothing.py")
     assert not {"Contents.forget", "Arrival.offload"} & known()
 
@@ -108,3 +121,12 @@ def test_a_file_that_a_page_names_is_there(page: str, path: str) -> None:
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page in PAGES for name in names_in(page)])
 def test_a_name_on_a_page_is_one_of_the_code(page: str, name: str) -> None:
     assert name in known(), f"{page} names it"
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "path"), [(page, *placed) for page in PAGES for placed in placed_names_in(page)]
+)
+def test_a_name_is_in_the_file_that_a_page_says(page: str, name: str, path: str) -> None:
+    assert any(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for file in files_of(path)), (
+        f"{page} says so"
+    )
