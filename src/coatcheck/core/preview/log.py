@@ -11,10 +11,7 @@ import re
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
-import re2
-
-from coatcheck.core.forks import in_forked_child
-from coatcheck.core.preview.mentions import MENTION
+from coatcheck.core.preview.signs import SIGNS
 from coatcheck.core.preview.source import (
     IN_NUMBERS,
     LEVELS,
@@ -35,132 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_trouble", "preview_log")
 
-_TIME = r"(?:\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?|\d:\d\d[AP]M)[\])]?[ \t]*(?:[-|,][ \t]*)?"
-_STAMP = rf"(?:^|\r)[^:\n\r]*{_TIME}(?:\[\d+\]:?[ \t]+)?"
-"""The beginning of a line, up to the first time in it: a later time belongs to the message."""
-
-_START = rf"(?:(?:^|\r)|{_STAMP})"
-"""The start of a line, of what replaces it after a carriage return, or of what follows a time."""
-
-_SEPARATOR = r"(?:[\])>|:,\t]|  | -| \|)"
-
-
-def _placed(small: str, capitals: str, letter: str) -> str:
-    """Return a pattern for a level at its usual place in a line, so that the words of a sentence do not match.
-
-    That place is after a time. A name may be between them, and the level may begin with a capital, if a separator
-    follows it. ``letter`` is the level in the forms of logcat and klog.
-    """
-    return (
-        rf"{_STAMP}(?:(?:[\w.:/-]+(?: - |\t| +\| +))?[\[(<]?(?:{small}|{small.title()}|{capitals}){_SEPARATOR}"
-        rf"|(?:{small}|{capitals}) |(?:\d+ +){{2}}{letter} [^\n\r:]*: )"
-        rf"|{_START}{letter}(?:\d{{4}} \d\d:\d\d:|/[^\n\r:(]*\( *\d+\):)"
-    )
-
-
-_COUNTED = (
-    r"[1-9][\d,]* (?:(?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
-    r"|failing(?: ?[^\w\n .-]|\.?[ \t]*$| (?:and|checks?)\b))"
-)
-"""How many errors there are. A name such as ``errors.html`` after a year does not match, nor does ``3 failing tests``,
-which plans and issues speak of."""
-
-_TOOLS_FATAL = (
-    rf"\bthread '[^'\n]*'(?: \(\d+\))? panicked at |{_START}(?:fatal error: |(?:PHP )?Fatal error: )"
-    r"|\(core dumped\)|\bterminate called after throwing an instance of '"
-)
-"""What else tells of a program's end: Rust, Go, PHP, a shell, C++."""
-
-_TOOLS = (
-    rf"{_START}(?:[ \t]+\d+:\d+[ \t]+error[ \t]|::error[ :]|e: [^\n]*\.kts?:|[ \t]*\*\* \([A-Z]\w[\w.]+\) |CMake Error"
-    r"|E: (?:Unable to|Failed to|Could not|Couldn't|Sub-process|Package '|Version '|The repository|Unmet )[^\n]"
-    r"|CONFLICT \([a-z/ ]+\): |[A-Z]\w*Error \[[A-Z_]+\]: |error Command failed |curl: \(\d+\) )"
-    r"|:\d+:\d+ - error: |: line \d+, col \d+, Error - |:in [`'][^'\n]*': [^\n]*\([A-Z][\w:]*\)"
-    r"|: undefined reference to [`']|\b(?:Failures|Errors): [1-9]|: command not found\r?$"
-    r"|(?:^|[ \t:\[(])ORA-\d{5}: |\bSQLSTATE\[\w{5}\]|\bI/O error, dev \w|\bsystemd\[\d+\]: Failed to start "
-    r"|^Failed to (?:compile\.\r?$|start [^\n]*\.service\b)|^\{[^\n]*\"(?:severity|level)\": ?\"error\""
-)
-"""How tools tell of an error without a level: ESLint, GitHub Actions, Kotlin, Elixir, CMake, APT, Git, Node, Yarn,
-curl, Pyright, Ruby, linkers, test runners with counts, shells, Oracle, PDO, the kernel, systemd, webpack, and loggers
-that write JSON."""
-
-_FATAL = (
-    rf"{_TOOLS_FATAL}|\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
-    r"|[Ss]egmentation fault|Killed\r?$|\| panic:|\bhttp: panic serving [\d\[]|\bOut of memory: Kill|\bKernel panic\b"
-    r"|\b(?:level|severity)=(?:fatal|panic|critical)\b|\[(?:\w+:)?(?:crit|alert|emerg)\]"
-    rf"|{_placed('fatal|critical|crit|panic|emerg', 'FATA|FTL|CRIT|PNC|EMERG', 'F')}"
-)
-_ERROR = (
-    rf"{_TOOLS}|{_START}(?:Traceback \(most recent call last\)"
-    r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::[^:\n]|:?\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
-    r"|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]|[ \t]*(?:not ok|✕|✗|✘) )"
-    r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|\[\d+\]: Error:|[: \t]error [A-Z]+\d+:"
-    r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
-    rf"|(?:^|[ \t\r,(]){_COUNTED}"
-    r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
-    rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
-)
-_OWN = rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:ERROR|FATAL|SEVERE|CRITICAL)\b"
-"""A line with such a level of its own: what the program itself says is wrong, and not only a class that is named."""
-
-_CLASS = r"\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
-_LIKE_ERROR = (
-    rf"Traceback \(most recent call last\)|{_CLASS}"
-    rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)(?::[^:\n]|:$)|\bFAILURE\b|\b{_COUNTED}"
-)
-"""What tells of errors in a log, but in source code or a manual only shows that it is about errors."""
-
-_WARN = (
-    rf"\bWARN(?:ING)?\b|{_START}(?:(?:│ +)?(?:\w+\.)*\w*Warning\b:|warn: [A-Z])|: warning:"
-    r"|\b(?:level|severity)=warn(?:ing)?\b|\[(?:\w+:)?warn(?:ing)?\]|:\d+:\d+ - warning: "
-    rf"|{_START}(?:[ \t]+\d+:\d+[ \t]+warning[ \t]|::warning[ :]|CMake (?:\w+ )?Warning)"
-    rf"|{_placed('warning|warn', 'WRN', 'W')}"
-)
-_QUIET = (
-    rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:TRACE|DEBUG|INFO)\b|\b(?:level|severity)=(?:trace|debug|info)\b"
-    rf"|{_placed('trace|debug|info', 'TRC|DBG|INF', '[VDI]')}"
-)
-"""A line with such a level of its own tells of no error only because it names a class."""
-
-_LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=True))
-"""By level, the worst first: what tells of it in a line."""
-
-
-class _Signs:
-    """The patterns that tell of errors. RE2: linear in time whatever the text, and other threads work meanwhile.
-
-    A fork copies the locks in them as they are. If another thread was searching, the child would wait for a thread that
-    it does not have, so a child makes patterns of its own.
-    """
-
-    def __init__(self) -> None:
-        self.compile()
-
-    def compile(self) -> None:
-        """Make all patterns."""
-        searched_for = (f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*" for most in range(len(_LEVELS) + 1))
-        self.searched_for = [*map(re2.compile, searched_for)]
-        """The signs of no level, of the worst, of two, and of all."""
-        self.errors = re2.compile(f"(?m)(?:{_FATAL}|{_ERROR})[^\n]*")
-        """The signs of errors in text of any kind."""
-        self.mention = re2.compile(MENTION)
-        self.own = re2.compile(_OWN)
-        self.quiet, self.named = re2.compile(_QUIET), re2.compile(_CLASS)
-        self.is_level = {level: re2.compile(f"(?m)(?:{signs})") for level, signs in _LEVELS.items()}
-
-    def renew(self) -> None:
-        """Make them again, after dropping those that RE2's module remembers."""
-        re2.purge()
-        self.compile()
-
-
-_signs = _Signs()
-in_forked_child(_signs.renew)
-
 _SAY_NOTHING = frozenset({b"[FATAL]", b"[ERROR]", b"[WARNING]", b"[WARN]"})
 """Maven's blank lines: they would stand for the errors around them."""
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
+"""The level, where the first letters of a sign tell it at once."""
 
 MAX_SEARCHED = 32_000_000
 """Characters of a text that are searched for trouble, from its beginning: 2 to 5 ms for each million."""
@@ -233,8 +109,8 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             data = _COLOURS.sub(b"", data)
         # Of a level that is counted up to its limit, only the last lines matter, so only the last piece is searched.
         full = [level for level, count in trouble.counts.items() if count >= MAX_COUNTED] if stop < end else []
-        worst = [*_LEVELS].index(full[0]) if full else len(_LEVELS)
-        signs = _signs.searched_for[worst] if rare is None else _signs.errors
+        worst = LEVELS.index(full[0]) if full else len(LEVELS)
+        signs = SIGNS.searched_for[worst] if rare is None else SIGNS.errors
         number, before = trouble.searched + 1, 0
         for found in signs.finditer(data) if worst else ():
             sign = found.start()
@@ -250,16 +126,15 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
             line = data[begin : end_of_line if end_of_line >= 0 else len(data)].partition(b"\r")[0]
             is_cut = sign - begin >= LONGEST_LINE  # the sign would be cut off
             line = ("…".encode() + line[sign - begin - _AROUND[0] :] if is_cut else line)[: LONGEST_LINE * 4]
-            level = _WORDS.get(data[before : before + 4])
+            level = _WORDS.get(data[sign : sign + 4])
             is_mention = (
-                not (level or _signs.searched_for[-1].search(_signs.named.sub(b" ", line)))
-                and _signs.quiet.search(line)
+                not (level or SIGNS.searched_for[-1].search(SIGNS.classes.sub(b" ", line))) and SIGNS.quiet.search(line)
                 if rare is None
                 else _only_mentions(line, mentions)
             )
             if is_mention or line.strip() in _SAY_NOTHING:
                 continue
-            level = level or next((one for one, signs in _signs.is_level.items() if signs.match(data, before)), "ERROR")
+            level = level or next((one for one, its in SIGNS.is_level.items() if its.match(data, sign)), "ERROR")
             trouble.counts[level] = min(trouble.counts[level] + 1, MAX_COUNTED)
             groups = trouble.groups[level]
             group = groups.setdefault(line.translate(None, IN_NUMBERS), LineGroup())
@@ -278,8 +153,8 @@ def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
     """Return whether ``line`` only mentions errors, and the rest of it tells of none; ``known`` remembers answers."""
     kind = line.translate(None, IN_NUMBERS)
     if kind not in known:
-        rest, mentions = _signs.mention.subn(b" ", line, _MAX_MENTIONS)
-        known[kind] = mentions > 0 and not _signs.errors.search(rest)
+        rest, mentions = SIGNS.mention.subn(b" ", line, _MAX_MENTIONS)
+        known[kind] = mentions > 0 and not SIGNS.errors.search(rest)
     return known[kind]
 
 
@@ -334,13 +209,13 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     said = "; ".join(filter(None, (counts, unseen if trouble.searched < content.lines else "")))
     ends: list[tuple[str, LineGroup, int]] = []
     order: list[tuple[str, LineGroup]] = []
-    for level in _LEVELS:
+    for level in LEVELS:
         groups = list(trouble.groups[level].values())
         half = (len(groups) + 1) // 2
         pairs = zip_longest(groups[:half], reversed(groups[half:]))
         order += ((level, group) for pair in pairs for group in pair if group)
         by_number = {number: group for group in groups for number in group.lines}
-        own = (at for at in sorted(by_number) if _signs.own.search(by_number[at].lines[at].encode()))
+        own = (at for at in sorted(by_number) if SIGNS.own.search(by_number[at].lines[at].encode()))
         firsts = (next(own, min(by_number)), min(by_number), max(by_number)) if by_number else ()
         ends += ((level, by_number[at], at) for at in dict.fromkeys(firsts))
     ranked: dict[int, tuple[str, str]] = {}
@@ -393,7 +268,7 @@ def _around_sign(line: str, most: int) -> str:
     before, behind = (min(size, most * size // sum(_AROUND)) for size in _AROUND)
     if len(line) <= before + behind:
         return line
-    found = _signs.errors.search(line) or _signs.searched_for[-1].search(line)
+    found = SIGNS.errors.search(line) or SIGNS.searched_for[-1].search(line)
     start = max(0, found.start() - before) if found else 0
     end = start + before + behind
     return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
