@@ -120,16 +120,16 @@ def build_placeholder(
         max_query_bytes: the most bytes of a content that can be queried.
 
     """
-    stored = [slot for slot in slots if slot.reference is not None]
+    stored = [(slot, slot.reference) for slot in slots if slot.reference is not None]
     shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
     # Parsing a text for this would take as long as its preview, so only its beginning is checked.
-    texts = [(slot.content.text, slot.reference) for slot in stored if slot.content is not None and slot.reference]
+    texts = [(slot.content.text, reference) for slot, reference in stored if slot.content is not None]
     is_json = any(
-        stored_as.size <= max_query_bytes and _BEGINS_JSON.match(text, 0, _BEGINNING) for text, stored_as in texts
+        reference.size <= max_query_bytes and _BEGINS_JSON.match(text, 0, _BEGINNING) for text, reference in texts
     )
     selectors = {name: form for name, form in PROPOSED.items() if texts and (is_json or name != "query")}
     for listed, marks in ((shown, True), (shown, False), ([], False)):
-        lines = [reference_line(slot.reference, path=slot.path) for slot in listed if slot.reference is not None]
+        lines = [reference_line(reference, path=slot.path) for slot, reference in listed]
         if full_list is not None:
             lines.append(list_line(full_list, hidden=len(stored) - len(listed)))
         if not lines:
@@ -137,12 +137,12 @@ def build_placeholder(
         head = partial(
             notice,
             lines,
-            blocks=sum(slot.reference.items or 1 for slot in stored if slot.reference is not None),
+            blocks=sum(reference.items or 1 for _, reference in stored),
             tokens=tokens,
             retrieval_tool=retrieval_tool,
             selectors=selectors,
         )
-        fitted = _fit(head, listed, _rest(slots, marks=marks), decision, counter)
+        fitted = _fit(head, [slot for slot, _ in listed], _rest(slots, marks=marks), decision, counter)
         if fitted is not None:
             return fitted
     return None

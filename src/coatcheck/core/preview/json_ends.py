@@ -83,7 +83,7 @@ def search_json(found: Found, content: Previewed) -> Iterator[None]:
     """Search the list of a large JSON for odd records; yield after each piece."""
     text = content.text
     if len(text) > LARGE:
-        yield from search_pieces(found, text, lambda search: read_list(text, search), lambda *at: split_list(text, *at))
+        yield from search_pieces(found, text, partial(read_list, text), partial(split_list, text))
 
 
 def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) -> str | None:

@@ -329,12 +329,12 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         keys=keys,
     )
     rows = Rows.of(records, counter)
-    # If one of the cells without names is left out, all must be numbered, which saves no room in few rows.
-    is_few = rows is not None and rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
-    if rows is None and keys is not None:  # members with little in common are not records
-        return NOTHING_ODD, None
-    if rows is None or _hides_most(rows, budget):
+    if rows is None:
+        return odd if keys is None else NOTHING_ODD, None  # members with little in common are not records
+    if _hides_most(rows, budget):
         return odd, None
+    # If one of the cells without names is left out, all must be numbered, which saves no room in few rows.
+    is_few = rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
     return odd, rows.in_full() if is_few else rows
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.names import next_to_names
 from coatcheck.core.preview.pieces import MAX_SEARCHED, found_in, line_pieces
-from coatcheck.core.preview.source import IN_NUMBERS, Found, LineGroup, join_lines, lines_of, pick, plain
+from coatcheck.core.preview.source import IN_NUMBERS, LineGroup, join_lines, lines_of, pick, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.preview.source import Found, Previewed
     from coatcheck.core.tokens import TokenCounter
 
 __all__ = ("preview_repeats", "search_repeats")
@@ -74,7 +74,9 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
 
     Names and numbers in lines of the rarer groups follow: what is rare is what the agent asks for.
     """
-    found = found_in(content, search_repeats) if content.lines >= _MIN_LINES else Found()
+    if content.lines < _MIN_LINES:
+        return None
+    found = found_in(content, search_repeats)
     if found.end < len(content.text):
         return None
     firsts = {number: (line, group.count) for group in found.groups.values() for number, line in group.lines.items()}
@@ -94,16 +96,14 @@ def preview_repeats(content: Previewed, budget: int, counter: TokenCounter) -> s
     def line(number: int) -> str:
         return plain(firsts[number][0] if number in firsts else raw[number])
 
-    def lines_within(budget: int) -> str:
+    def fit(room: int) -> tuple[str | None, bool]:
         wanted = chain([1, *closing], most, alike, _from_both_ends(list(others)), _from_both_ends(list(raw)))
-        chosen = pick(wanted, line, content.lines, budget - cost, counter)
-        return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else ""
+        chosen = pick(wanted, line, content.lines, room - cost, counter)
+        return heading + join_lines(chosen, content.lines) if alike.keys() & chosen.keys() else None, False
 
     rare = (one for one, key in zip(raw.values(), _keys(raw.values()), strict=True)
             if found.groups[key].count < _RARE * content.lines)  # fmt: skip
-    made = next_to_names(
-        lambda room: (lines_within(room) or None, False), "\n".join(rare), budget, counter, may_fit=False, or_alone=True
-    )
+    made = next_to_names(fit, "\n".join(rare), budget, counter, may_fit=False, or_alone=True)
     return made if made and not counter.exceeds(made, budget) else None
 
 

@@ -97,8 +97,7 @@ def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines:
             break
         gap = _gap(cut.start, cut.end, content, names=cut.names)
         shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
-        before, names, after = shown.partition(f" {cut.names} …]") if cut.names else (shown, "", "")
-        over = count_parts(counter, before, names.removesuffix(" …]"), names and " …]" + after) - budget
+        over = count_parts(counter, *(shown.partition(f" {cut.names}") if cut.names else (shown,))) - budget
         if over <= 0:
             return shown
         room -= over  # the joined parts can have more tokens than each has alone
