@@ -129,3 +129,8 @@ def test_items_are_not_called_lines_if_one_is_none(items: list[object]) -> None:
 
     assert "[80 items]" in shown
     assert "80 lines" not in shown
+
+
+@pytest.mark.parametrize("budget", [75, 300])
+def test_a_name_that_is_cut_says_so(budget: int) -> None:
+    assert re.search(r"(?m)^k{100,}…: ", _shown({"k" * 300: "x " * 3_000, "other": 1}, budget))

@@ -128,3 +128,11 @@ def test_a_number_is_shown_as_it_is_written(number: str) -> None:
     content = Previewed(text=f"[{rows}]", content_type="text/plain", lines=1)
 
     assert f"\nname 1|{number}\n" in str(preview_python(content, 400, ByteCounter()))
+
+
+@pytest.mark.parametrize("budget", [70, 300])
+def test_a_key_that_is_a_number_is_not_shown_as_a_text(budget: int) -> None:
+    shown = str(preview_python(Previewed.of(str(dict.fromkeys(range(5), "x y" * 300))), budget, ByteCounter()))
+
+    assert "0: " in shown
+    assert '"0"' not in shown

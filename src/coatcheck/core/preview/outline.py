@@ -240,7 +240,7 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
     lines: list[str] = []
     members = value.items() if isinstance(value, dict) else (("", child) for child in value)
     for key, child in members:
-        name = f"{key_of(key[:_LONGEST_KEY])}: " if isinstance(value, dict) else ""
+        name = _before_value(key) if isinstance(value, dict) else ""
         lines.append(name + _dense(child, room))
         room -= len(lines[-1])
         if room <= 0:
@@ -270,7 +270,12 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
 def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
     """Yield a line for each member from the one at ``start`` on, by its size if it is a container."""
     for key in islice(value, start, None):
-        yield f"{key_of(key[:_LONGEST_KEY])}: {brief(value[key], 0)}"
+        yield f"{_before_value(key)}{brief(value[key], 0)}"
+
+
+def _before_value(key: str) -> str:
+    """Return the name of a member as it is written before the value; of a long one the beginning."""
+    return f"{key_of(key)}: " if len(key) <= _LONGEST_KEY else f"{key_of(key[:_LONGEST_KEY])}…: "
 
 
 def _dense(value: JsonValue, most: int) -> str:
@@ -425,7 +430,7 @@ class _Container(_Part):
         elif isinstance(self._value, dict):
             for position, (key, child) in enumerate(islice(self._value.items(), most)):
                 part = self._parts[position] = _part(child, *self._made)
-                part.name = f"{key_of(key) if len(key) <= _LONGEST_KEY else f'{key_of(key[:_LONGEST_KEY])}…'}: "
+                part.name = _before_value(key)
         else:
             # Scalars below another value are written on one line, so from the first on.
             is_line = self._depth and not isinstance(self._value[0], (dict, list))
