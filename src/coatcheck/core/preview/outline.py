@@ -1,9 +1,9 @@
 """A JSON value within a budget: whole where it fits, else breadth before depth.
 
-Every part of the value has a rank, which grows with its depth, its place in its list and, in a long text, how much is
-shown. Parts are taken by rank, lowest first, as far as the budget goes, and written in their order. So every sibling
-has a line before the first one is shown in full. Every container says how much it holds, and lists of records are
-tables.
+Every part of the value (``parts``) has a rank, which grows with its depth, its place in its list and, in a long text,
+how much is shown. Parts are taken by rank, lowest first, as far as the budget goes, and written in their order. So
+every sibling has a line before the first one is shown in full. Every container says how much it holds, and lists of
+records are tables.
 
 What a part costs is estimated by its characters, and only the whole is counted exactly, a few times. Counting each part
 took most of the time of a preview.
@@ -12,63 +12,30 @@ took most of the time of a preview.
 from __future__ import annotations
 
 import heapq
-from itertools import chain, islice
-from math import log2
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.counted import counted
 from coatcheck.core.preview.names import ENOUGH, next_to_names
-from coatcheck.core.preview.notation import MIN_CUT, Verbatim, brief, count_of, key_of, named, parts_of, scalar
-from coatcheck.core.preview.odd import NOTHING_ODD, Odd, find_odd, most_odd
-from coatcheck.core.preview.table import Records, Rows, ends, gap_of_list, gap_of_object, with_gaps
+from coatcheck.core.preview.notation import brief, count_of, named, parts_of
+from coatcheck.core.preview.parts import DENSITY, ONE_LINE, SHARE_OF_STUBS, SHOWN, Container, before_value
 from coatcheck.core.preview.work import spend
 from coatcheck.core.tokens import beginning_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import TypeAlias
+    from collections.abc import Iterator
 
     from coatcheck.core.blocks import JsonValue
+    from coatcheck.core.preview.parts import Part
     from coatcheck.core.tokens import TokenCounter
 
-    Step: TypeAlias = tuple[float, "_Part", int]
-
 __all__ = ("fit_outline",)
-
-_CUTS = (60, 160, 400, 520, 650, 1_000, 1_600, 3_000, 6_000, 100_000)
-"""Lengths, in characters, at which a long string may be cut."""
-
-_RANK_OF_A_LEVEL = 1.0
-_RANK_OF_A_CUT = 3.0
-"""Compared with the place of an item in its list, which ranks by its logarithm: 1 for the second, 2 for the fourth."""
-
-_RANK_OF_A_NAME = 1.0
-_KEYS_OF_A_MAP, _FIRST_OF_A_MAP = 24, 8
-"""After the first members of a map from ids to values, the others rank as those of a list do, so that a long map does
-not take the room of all that comes after it."""
-
-_ONE_LINE = 300
-"""Characters of a container that is written on one line."""
-
-_LONGEST_KEY = 160
-_DEEPEST = 12
-_MIN_RECORDS = 2
-_FEW_CELLS = 24
-_TOKENS_OF_A_CELL = 2
-"""At least: itself, and what separates it from the next one."""
-
-_MAX_NAMES = 200
-_NAMED, _STUB, _SHOWN = 1, 1, 2
-"""Levels of detail: a row shown by its name only, a container by its size only, and the first that shows content."""
 
 _FEW_TOKENS = 80
 """A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
 
 _CHARACTERS_OF_A_TOKEN = 5
 """At most, in what is taken before the first exact count."""
-
-_DENSITY = 2.6
-"""Characters of a token, where they are not known."""
 
 _FIRST_GUESS, _MOST = 0.95, 1.6
 """Characters per token of an outline, divided by those of its source text: the mean, and the maximum."""
@@ -87,9 +54,6 @@ beginning says more."""
 _TRIES = 3
 """What is shown of the first members gets shorter with each line for another, so that more of them need one."""
 
-_FEW_RECORDS, _SHARE_OF_STUBS = 8, 0.3
-"""Up to this many records can all be opened, if showing how much is in each takes a smaller share of the budget."""
-
 _UNITS_OF_A_STEP = 20
 
 
@@ -101,12 +65,12 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
-    line = brief(value, _ONE_LINE)
+    line = brief(value, ONE_LINE)
     if (line != named(value) or not value) and not counter.exceeds(line, budget):
         return line
     if not value:
         return None
-    root = _Container(value, 0, budget, counter)
+    root = Container(value, 0, budget, counter)
     root.open()
     if budget < _FEW_TOKENS and not root.is_table:
         return _beginning(value, budget, counter)
@@ -129,7 +93,7 @@ class _Outline:
     """The parts of a value by rank, as far as they were asked for, and what they show within a budget."""
 
     def __init__(
-        self, value: dict[str, JsonValue] | list[JsonValue], root: _Container, counter: TokenCounter, *, density: float
+        self, value: dict[str, JsonValue] | list[JsonValue], root: Container, counter: TokenCounter, *, density: float
     ) -> None:
         """Begin; ``density`` is how many characters of the value's text take a token."""
         self.most = density * _MOST
@@ -139,7 +103,7 @@ class _Outline:
         self._counter = counter
         self._density = density * _FIRST_GUESS
         """Characters of a token in an outline: first a guess, then those of the last outline that was counted."""
-        self._steps: list[tuple[_Part, int, int]] = []
+        self._steps: list[tuple[Part, int, int]] = []
         """Each part with its level and about how many characters it takes."""
         self._characters = 0
         self._following = self._ranked()
@@ -164,7 +128,7 @@ class _Outline:
 
     def _fitted(self, budget: int) -> tuple[str | None, bool]:
         """Return the value with as many parts as fit, and whether those are all; a few exact counts tell how many."""
-        looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(_DENSITY, self.most)) + _LARGE_PART
+        looked_at = budget * min(_CHARACTERS_OF_A_TOKEN, max(DENSITY, self.most)) + _LARGE_PART
         self._reach(looked_at)
         best, used, is_whole = None, 0, False
         total = self._characters
@@ -220,8 +184,8 @@ class _Outline:
             size -= cost
         return whole - size, whole + short
 
-    def _ranked(self) -> Iterator[tuple[_Part, int, int]]:
-        heap: list[tuple[float, int, _Part, int]] = [(0.0, 0, self._root, _SHOWN)]
+    def _ranked(self) -> Iterator[tuple[Part, int, int]]:
+        heap: list[tuple[float, int, Part, int]] = [(0.0, 0, self._root, SHOWN)]
         serial = 0
         while heap:
             rank, _, part, level = heapq.heappop(heap)
@@ -240,7 +204,7 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
     lines: list[str] = []
     members = value.items() if isinstance(value, dict) else (("", child) for child in value)
     for key, child in members:
-        name = _before_value(key) if isinstance(value, dict) else ""
+        name = before_value(key) if isinstance(value, dict) else ""
         lines.append(name + _dense(child, room))
         room -= len(lines[-1])
         if room <= 0:
@@ -262,7 +226,7 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
             break
         # A line takes a token, so more lines than these are too many.
         rest, named_from = "\n".join(islice(_stubs(value, begun), budget)), begun
-        if counter.exceeds(rest, int(budget * _SHARE_OF_STUBS)):
+        if counter.exceeds(rest, int(budget * SHARE_OF_STUBS)):
             break
     return best
 
@@ -270,12 +234,7 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
 def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
     """Yield a line for each member from the one at ``start`` on, by its size if it is a container."""
     for key in islice(value, start, None):
-        yield f"{_before_value(key)}{brief(value[key], 0)}"
-
-
-def _before_value(key: str) -> str:
-    """Return the name of a member as it is written before the value; of a long one the beginning."""
-    return f"{key_of(key)}: " if len(key) <= _LONGEST_KEY else f"{key_of(key[:_LONGEST_KEY])}…: "
+        yield f"{before_value(key)}{brief(value[key], 0)}"
 
 
 def _dense(value: JsonValue, most: int) -> str:
@@ -287,272 +246,3 @@ def _dense(value: JsonValue, most: int) -> str:
         if most <= 0:
             break
     return "".join(parts)
-
-
-def what_is(value: dict[str, JsonValue] | list[JsonValue]) -> str:
-    """Return what a value is: ``list of 2,000 objects``, ``object with 3 keys``."""
-    if isinstance(value, dict):
-        return f"object with {count_of(len(value), 'key')}"
-    kinds = set(map(type, value))
-    noun = "object" if kinds == {dict} else "list" if kinds == {list} else "item"
-    return f"list of {count_of(len(value), noun)}"
-
-
-def _what(value: dict[str, JsonValue] | list[JsonValue], odd: Odd) -> str:
-    """Return what a value is, and what is odd in it."""
-    return ", ".join(filter(None, (what_is(value), odd.what)))
-
-
-def _part(value: JsonValue, depth: int, budget: int, counter: TokenCounter) -> _Part:
-    if not isinstance(value, (dict, list)) or not value:
-        return _Scalar(value)
-    if depth > _DEEPEST:
-        return _Scalar(Verbatim(named(value)))
-    return _Container(value, depth, budget, counter)
-
-
-def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> tuple[Odd, Rows | None]:
-    """Return what is odd in a list of records, or in an object with similar values, and the records as rows.
-
-    Such an object is a map from ids to records.
-    """
-    items, keys = (list(value.values()), list(value)) if isinstance(value, dict) else (value, None)
-    first = next((one for one in items[:_MIN_RECORDS] if one and isinstance(one, (dict, list))), None)
-    if len(items) < _MIN_RECORDS or not first:
-        return NOTHING_ODD, None
-    if keys is not None and sum(not isinstance(one, dict) or not one for one in items) > most_odd(len(items)):
-        return NOTHING_ODD, None
-    most = max(_FEW_CELLS, budget // (_TOKENS_OF_A_CELL * len(first)))
-    are_objects = any(isinstance(one, dict) for one in items[:_MIN_RECORDS])
-    odd = find_odd(items, counter) if are_objects else NOTHING_ODD
-    records = Records(
-        what=_what(value, odd),
-        items={position: items[position] for position in chain(odd.positions, islice(ends(len(items)), most))},
-        total=len(items),
-        odd=odd.positions,
-        gap=gap_of_list if keys is None else gap_of_object,
-        keys=keys,
-    )
-    rows = Rows.of(records, counter)
-    if rows is None:
-        return odd if keys is None else NOTHING_ODD, None  # members with little in common are not records
-    if _hides_most(rows, budget):
-        return odd, None
-    # If one of the cells without names is left out, all must be numbered, which saves no room in few rows.
-    is_few = rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
-    return odd, rows.in_full() if is_few else rows
-
-
-def _hides_most(rows: Rows, budget: int) -> bool:
-    """Return whether a table of a few records takes little of the budget, since it only counts what they hold."""
-    if rows.is_plain or rows.records.total > _FEW_RECORDS:
-        return False
-    room = budget * _DENSITY * _SHARE_OF_STUBS
-    return sum(len(rows.row(position, _CUTS[0])) for position in rows.positions) < room and any(
-        rows.holds_much(position, _CUTS[0]) for position in rows.positions
-    )
-
-
-def _is_map(value: dict[str, JsonValue]) -> bool:
-    """Return whether an object has many members, the first ones all of one type, unlike a record."""
-    return len(value) >= _KEYS_OF_A_MAP and len({type(one) for one in islice(value.values(), _KEYS_OF_A_MAP)}) == 1
-
-
-class _Part:
-    """A part of the value: a scalar, a container, or a row of a table. There are hundreds in one preview."""
-
-    cells = 0
-    """How many cells are written for each further level of it."""
-    level = 0
-    """How much of it is shown; 0 is nothing."""
-    name = ""
-    """What is written before it: the name of a member."""
-    is_out = False
-    """Whether it did not fit: then nothing that follows on it is shown."""
-    of: _Part
-    """The container that it is part of; the root is part of itself."""
-
-    def cost(self, level: int) -> int:
-        """Return about how many more characters are shown at ``level`` than before it."""
-        raise NotImplementedError
-
-    def follow(self, rank: float, level: int) -> Iterable[Step]:
-        """Return what may be shown once this is, at ``level``."""
-        raise NotImplementedError
-
-    def lines(self, depth: int) -> list[str]:
-        """Return what is shown of it."""
-        raise NotImplementedError
-
-
-class _Scalar(_Part):
-    def __init__(self, value: JsonValue) -> None:
-        self._value = value
-
-    def cost(self, level: int) -> int:
-        if not isinstance(self._value, str):
-            return len(self.name) + 4
-        before = len(self.name) + 2 if level == 1 else -_CUTS[level - 2]
-        return before + min(len(self._value), _CUTS[level - 1])
-
-    def follow(self, rank: float, level: int) -> Iterable[Step]:
-        is_cut = isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + MIN_CUT
-        return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut and level < len(_CUTS) else ()
-
-    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
-        return [f"{self.name}{scalar(self._value, _CUTS[self.level - 1])}"]
-
-
-class _Container(_Part):
-    def __init__(
-        self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
-    ) -> None:
-        self.of = self
-        self._value = value
-        self._depth = depth
-        self._made = (depth + 1, budget, counter)
-        self._parts: dict[int, _Part] = {}
-        """By position in the value; made when the container is opened."""
-        self._odd = NOTHING_ODD
-        self._rows: _Table | None = None
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is shown as rows."""
-        return self._rows is not None
-
-    def open(self) -> None:
-        """Find out what is in it."""
-        _, most, counter = self._made
-        self._odd, rows = _rows(self._value, most, counter)
-        if rows is not None:
-            self._rows = _Table(rows)
-        elif isinstance(self._value, dict):
-            for position, (key, child) in enumerate(islice(self._value.items(), most)):
-                part = self._parts[position] = _part(child, *self._made)
-                part.name = _before_value(key)
-        else:
-            # Scalars below another value are written on one line, so from the first on.
-            is_line = self._depth and not isinstance(self._value[0], (dict, list))
-            order = range(len(self._value)) if is_line else ends(len(self._value))
-            wanted = dict.fromkeys(chain(self._odd.positions, islice(order, most)))
-            self._parts = {one: _part(self._value[one], *self._made) for one in wanted}
-        for part in self._rows.parts.values() if self._rows else self._parts.values():
-            part.of = self
-
-    def odd(self, path: str = "") -> Iterator[tuple[str, Odd]]:
-        """Yield what this is and what is odd in it, and the same for each container in it that was opened."""
-        if self._odd.kinds:
-            yield f"{path}{what_is(self._value)}", self._odd
-        for part in self._parts.values():
-            if isinstance(part, _Container):
-                yield from part.odd(f"{path.replace(': ', '.')}{part.name}")
-
-    def cost(self, level: int) -> int:
-        return len(self.name) + 10 if level == _STUB else 20
-
-    def follow(self, rank: float, level: int) -> Iterator[Step]:
-        if level == _STUB:
-            yield rank + _RANK_OF_A_LEVEL, self, _SHOWN
-            return
-        if not self._parts and self._rows is None:
-            self.open()
-        if self._rows is not None:
-            yield from self._rows.follow(rank)
-        elif isinstance(self._value, dict):
-            is_long = self._depth and _is_map(self._value)
-            for place, part in enumerate(self._parts.values(), 1):
-                further = log2(place / _FIRST_OF_A_MAP) if is_long and place > _FIRST_OF_A_MAP else 0.0
-                yield rank + further, part, _STUB
-        else:
-            for place, part in enumerate(self._parts.values(), 1):
-                is_scalar = isinstance(part, _Scalar)
-                yield rank + log2(place) + (0 if is_scalar else _RANK_OF_A_LEVEL), part, _STUB if is_scalar else _SHOWN
-
-    def lines(self, depth: int) -> list[str]:
-        if self.level == _SHOWN and self._rows is not None:
-            first, *rows = self._rows.lines() or [named(self._value)]
-            return [f"{self.name}{first}", *(f"  {row}" if depth else row for row in rows)]
-        parts = {position: part.lines(depth + 1) for position, part in sorted(self._parts.items()) if part.level}
-        if self.level == _STUB or not parts:
-            return [f"{self.name}{named(self._value)}"]
-        total, missing = len(self._value), len(self._value) - len(parts)
-        is_object = isinstance(self._value, dict)
-        rest = [f"… {count_of(missing, 'more key' if is_object else 'more item')}"] if missing else []
-        if depth and self._is_one_line(parts):
-            opening, closing = "{}" if is_object else "[]"
-            return [f"{self.name}{opening}{', '.join((*(lines[0] for lines in parts.values()), *rest))}{closing}"]
-        texts = {position: "\n".join(lines) for position, lines in parts.items()}
-        gaps = [f"[{one} …]" for one in rest]
-        texts_and_gaps = [*texts.values(), *gaps] if is_object else with_gaps(texts, total, gap_of_list)
-        indent = "  " if depth else ""
-        body = (f"{indent}{line}" for line in "\n".join(texts_and_gaps).split("\n"))
-        return [f"{self.name}{_what(self._value, self._odd)}{'' if is_object else ':'}", *body]
-
-    def _is_one_line(self, parts: Mapping[int, Sequence[str]]) -> bool:
-        if any(len(lines) > 1 for lines in parts.values()):
-            return False
-        if isinstance(self._value, list) and max(parts) >= len(parts):
-            return False  # there are gaps, which have names
-        are_scalars = isinstance(self._value, list) and all(isinstance(self._parts[one], _Scalar) for one in parts)
-        return are_scalars or sum(len(lines[0]) for lines in parts.values()) <= _ONE_LINE
-
-
-class _Table:
-    """The rows of a container that is a list of records."""
-
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
-        self._column, self._names = rows.names() if rows.records.total <= _MAX_NAMES else ("", {})
-        self.parts = {one: _Row(rows, one, len(self._names.get(one, ""))) for one in rows.positions}
-
-    def follow(self, rank: float) -> Iterator[Step]:
-        """Yield the rows, and before most of them their names."""
-        for place, row in enumerate(self.parts.values(), 1):
-            if self._names:
-                yield rank + _RANK_OF_A_NAME + log2(place) / 2, row, _NAMED
-            yield rank + log2(place), row, _SHOWN
-
-    def lines(self) -> list[str]:
-        """Return the header, the rows that are shown, and the gaps between them; nothing without rows."""
-        rows = {position: row.line(row.level) for position, row in self.parts.items() if row.level >= _SHOWN}
-        if not rows:
-            return []
-        names = {position: self._names[position] for position, row in self.parts.items() if row.level == _NAMED}
-        records = self._rows.records
-        gaps = with_gaps(rows, records.total, records.gap, name=self._column, names=names)
-        return [self._rows.header(_CUTS[1]), *gaps]
-
-
-class _Row(_Part):
-    def __init__(self, rows: Rows, position: int, name: int) -> None:
-        self.cells = len(rows.columns)
-        self._rows = rows
-        self._position = position
-        self._name = name
-        self._widest = 0
-        self._written: tuple[str, ...] = ()
-        """The row at each level, from the first one that shows content up to the last one that was asked for."""
-
-    def cost(self, level: int) -> int:
-        if level == _NAMED:
-            return self._name
-        row = len(self.line(level))
-        return row if level == _SHOWN else row - len(self.line(level - 1))
-
-    def follow(self, rank: float, level: int) -> Iterable[Step]:
-        if level == _NAMED:
-            return ()
-        cut = level - _SHOWN
-        if level == _SHOWN:
-            if self._rows.is_plain and len(self._written[0]) <= _CUTS[0]:
-                return ()  # where no value is cut
-            self._widest = self._rows.widest(self._position)
-        is_cut = self._widest > _CUTS[cut] + MIN_CUT and cut + 1 < len(_CUTS)
-        return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut else ()
-
-    def line(self, level: int) -> str:
-        """Return the row at a level."""
-        while len(self._written) <= level - _SHOWN:
-            self._written += (self._rows.row(self._position, _CUTS[len(self._written)]),)
-        return self._written[level - _SHOWN]
