@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import time
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -297,8 +298,29 @@ def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numb
 
     assert lines[: head.count("\n") + 1] == head.split("\n")
     assert held is not None
-    pairs = held[1].split()
-    assert pairs[::2] == [name.removeprefix("value_") for name in pairs[1::2]]
+    named = held[1].split()
+    numbers = [int(term) for term in named if term.isdecimal()]
+    assert [later - number for number, later in pairwise(numbers)] == [4] * (len(numbers) - 1)
+    for number, following in pairwise([*(named.index(str(number)) for number in numbers), len(named)]):
+        lines_named = [int(name.removeprefix("value_")) for name in named[number + 1 : following]]
+        assert lines_named == list(range(int(named[number]), int(named[number]) + len(lines_named)))
+
+
+def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
+    lines = zip((90, 91, 12, 13, 400), "ABCDE", strict=True)
+    text = "".join(f"{number}: set Value{letter}\n" for number, letter in lines)
+
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
+
+    assert names == "90 ValueA ValueB 12 ValueC ValueD 400 ValueE"
+
+
+def test_a_figure_longer_than_any_line_number_is_none() -> None:
+    text = f"1: set ValueA\n{'9' * 5_000}: set ValueB\n3: set ValueC\n"
+
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
+
+    assert names == "1 ValueA ValueB ValueC"
 
 
 def test_lines_that_begin_with_numbers_in_no_order_are_shown_from_both_ends() -> None:

@@ -122,3 +122,11 @@ def test_what_a_line_that_does_not_fit_leaves_goes_to_the_rest() -> None:
 
     assert all(line in lines for line in shown.split("\n") if not line.startswith("[…"))
     assert TiktokenCounter().count(shown) >= 0.97 * 500
+
+
+def test_private_names_are_named() -> None:
+    text = "the factory _cstack calls __enter__ of what it made, and then _ or __ or _1, whatever those may be"
+
+    names, _ = names_in(text, TiktokenCounter(), start=0, end=len(text), shown="", budget=60, numbered=False)
+
+    assert names == "_cstack __enter__"

@@ -61,13 +61,13 @@ _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
 """A figure with a comma for each thousand. Any other comma separates two terms."""
 
 _NAMES = re.compile(
-    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|[A-Z]\w*[^\W\d_]|[a-z]{2,}[A-Z]\w*(?=:$)"
+    r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|_+[A-Za-z]\w+|[A-Z]\w*[^\W\d_]|[a-z]{2,}[A-Z]\w*(?=:$)"
     r"|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
     re.ASCII,
 )
-"""What each line begins with: an identifier, a path, a capitalised word or a key such as ``minReplicas:``; or a figure
-that is the whole line; or nothing. One letter before a capital may be what is left of an escape. There is only one way
-to reach the first sign that words do not have, so this takes linear time."""
+"""What each line begins with: an identifier, a path, a private name, a capitalised word or a key such as
+``minReplicas:``; or a figure that is the whole line; or nothing. One letter before a capital may be what is left of an
+escape. There is only one way to reach the first sign that words do not have, so this takes linear time."""
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORECASE)
 """A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
@@ -80,11 +80,15 @@ would fill a gap with the same path. What is no file may have a port or a versio
 _FILE = itemgetter(1)
 """The file of a place. A template, ``\\1``, would be parsed by a module that Python does not import as it ends."""
 
+_LINES_OF_A_NUMBER = 4
+"""Where lines are numbered, so many share the number of the first: one for each line took a third of the room. With 10,
+a few more names fit, but their lines are harder to find."""
+
 _ROW = 3
 """A figure continues a row if so many figures before it are known."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
-_NUMBER = re.compile(r"[ \t]*(\d+)(?=[:|\t])", re.ASCII)
+_NUMBER = re.compile(r"[ \t]*(\d{1,9})(?=[:|\t])", re.ASCII)
 _BEGINNINGS = (
     "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
     " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
@@ -172,16 +176,18 @@ def names_in(
     """Return names of ``text`` between ``start`` and ``end`` that ``shown`` lacks, in order, within ``budget`` tokens.
 
     Also returns whether those are all that were found. If the lines are ``numbered``, the number of a line comes before
-    its names. If the lines are hardly more than names, such as paths, it returns nothing: more lines say as much.
+    its names and those of the next few lines. If the lines are hardly more than names, such as paths, it returns
+    nothing: more lines say as much.
     """
     if budget <= 0:
         return "", False
     found: list[str] = []
-    given: str | None = None
-    length, is_enough = 0, False
+    given, length, is_enough = -_LINES_OF_A_NUMBER, 0, False
     for number, name in _names(text, start, min(end, start + _LOOKED_AT), shown=shown, numbered=numbered):
-        found += [name] if number is None or number == given else [number, name]
-        given = number
+        if number is not None and not 0 <= int(number) - given < _LINES_OF_A_NUMBER:
+            found.append(number)
+            given = int(number)
+        found.append(name)
         length += len(name)
         if is_enough := len(found) > budget or length > budget * _LONGEST_TOKEN:
             break
