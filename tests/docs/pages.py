@@ -62,6 +62,7 @@ PART_OF = {
     "langgraph": "langgraph",
     "langgraph_sdk": "langgraph",
     "llama_index": "llamaindex",
+    "openai": "langgraph",  # langchain-openai brings it
     "opentelemetry": CORE,  # its tests run with those of the core
     "pydantic_ai": "pydantic-ai",
     "pydantic": "crewai",  # CrewAI brings it
