@@ -236,6 +236,54 @@ def test_an_agent_as_a_tool_offloads_for_itself() -> None:
     assert "the expert is done" in text_of(results(subject)[0])
 
 
+def handing(storage: InMemoryStorage, **more: Any) -> Agent:  # noqa: ANN401
+    """Return an agent that asks another, as a tool, for a reference, and reads it."""
+
+    def hand_over(messages: Any) -> str:  # noqa: ANN401
+        return f"look into {references(messages[-1]['content'][0]['toolResult'])[0]}"
+
+    def look(messages: Any) -> Any:  # noqa: ANN401
+        answer = messages[-1]["content"][0]["toolResult"]["content"][0]["text"]
+        return call(RETRIEVE, reference=answer.split()[-1], pattern="^line 7 of")
+
+    expert = worker(ContextOffloader(storage), "expert", call(), hand_over)
+    return agent(ContextOffloader(storage), tools=[expert.as_tool()], turns=(call("expert", input="go"), look), **more)
+
+
+def test_an_agent_as_a_tool_does_not_have_the_session_of_the_agent_above(tmp_path: Path) -> None:
+    storage = InMemoryStorage()
+    subject = handing(storage, session_manager=FileSessionManager(session_id="s1", storage_dir=str(tmp_path)))
+
+    subject("go")
+
+    assert text_of(results(subject)[-1]).startswith("Error: reference not found")
+    assert coatcheck.Offloader(storage).list(scope="default").contents
+
+
+def test_an_ambient_scope_holds_for_an_agent_with_a_session_and_those_that_are_its_tools(tmp_path: Path) -> None:
+    storage = InMemoryStorage()
+    subject = handing(storage, session_manager=FileSessionManager(session_id="s1", storage_dir=str(tmp_path)))
+
+    with coatcheck.scope("s1"):
+        subject("go")
+
+    assert FOUND in text_of(results(subject)[-1])
+    assert not coatcheck.Offloader(storage).list(scope="default").contents
+
+
+def test_the_session_of_a_graph_is_not_that_of_its_agents(tmp_path: Path) -> None:
+    storage = InMemoryStorage()
+    builder = GraphBuilder()
+    builder.add_node(worker(ContextOffloader(storage), "one", call()), "one")
+    builder.set_session_manager(FileSessionManager(session_id="s1", storage_dir=str(tmp_path)))
+    builder.set_max_node_executions(5)
+
+    builder.build()("go")
+
+    assert coatcheck.Offloader(storage).list(scope="default").contents
+    assert not coatcheck.Offloader(storage).list(scope="s1").contents
+
+
 def test_an_agent_inside_a_tool_is_served_by_its_own_plugin() -> None:
     inner_plugin = ContextOffloader(InMemoryStorage(), scope="inner")
 
