@@ -100,15 +100,16 @@ class ToolResultOffloadHook:
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
             keep_meta: do not touch a message's ``meta`` even where a value in it is the very text that was stored;
                 else a small mark takes its place, and ``restore_meta`` gives it back.
-            **options: the options of ``Offloader``, except ``policies``, since the strategies are the policies; only if
-                ``store`` is not an ``Offloader``.
+            **options: the options of ``Offloader``, ``policies`` only without strategies; only if ``store`` is not an
+                ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, both previews were given, or options came with a ready ``Offloader``.
+            InvalidRequest: an argument is wrong, both previews, or strategies and policies, were given, or options
+                came with a ready ``Offloader``.
 
         """
         if offload_strategies is not None:
-            require_strategies(offload_strategies)
+            require_strategies(offload_strategies, policies=options.get("policies"))
         self._store = store
         self.offload_strategies = offload_strategies
         self._preview_chars, self._preview_tokens = choose_preview(

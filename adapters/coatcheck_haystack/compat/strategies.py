@@ -28,13 +28,16 @@ ALWAYS, NEVER = Always(), Never()
 RULES = (Always, Never, OverTokens, OverChars, OverShare)
 
 
-def require_strategies(strategies: object) -> None:
-    """Check what a user passed as strategies.
+def require_strategies(strategies: object, *, policies: object) -> None:
+    """Check what a user passed as strategies, and perhaps as policies of the offloader, which nobody would ask.
 
     Raises:
-        InvalidRequest: it is not a mapping of tool names, tuples of names and ``"*"`` to policies.
+        InvalidRequest: it is not a mapping of tool names, tuples of names and ``"*"`` to policies, or both were given.
 
     """
+    if policies is not None:
+        msg = "offload_strategies and policies are two ways to say one thing: pass one of them"
+        raise InvalidRequest(msg)
     if not isinstance(strategies, Mapping):
         msg = f"offload_strategies must map tool names, tuples of names or '*' to policies, not {strategies!r}"
         raise InvalidRequest(msg)

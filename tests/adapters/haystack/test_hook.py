@@ -310,6 +310,7 @@ def test_a_preview_larger_than_the_default_threshold_is_possible() -> None:
         ({"offload_strategies": {("a", 3): AlwaysOffload()}}, "a key of offload_strategies"),
         ({"offload_strategies": {"*": AlwaysOffload}}, "the strategy of"),
         ({"offload_strategies": {"*": 4_000}}, "the strategy of"),
+        ({"offload_strategies": {"*": AlwaysOffload()}, "policies": {"a": Never()}}, "two ways to say one thing"),
         ({"preview_chars": 10, "preview_tokens": 10}, "two ways to say one thing"),
         ({"preview_chars": -1}, "preview_chars must be"),
         ({"preview_chars": "200"}, "preview_chars must be"),
