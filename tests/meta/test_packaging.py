@@ -36,6 +36,7 @@ SOURCE = modules("src")
 ADAPTERS = modules("adapters")
 TEST_FILES = sorted((ROOT / "tests").rglob("*.py"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+QUICK_STARTS = sorted((ROOT / "docs/quickstart").glob("*.md"))
 
 
 def table(*keys: str) -> dict[str, object]:
@@ -127,6 +128,18 @@ def test_every_dependency_has_a_reason() -> None:
 
     assert seen >= len(table("project")["dependencies"])  # type: ignore[arg-type]
     assert without == []
+
+
+@pytest.mark.parametrize("page", QUICK_STARTS, ids=lambda page: page.stem)
+def test_a_quick_start_says_which_versions_pip_would_upgrade(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    extra = {"langchain": "langgraph"}.get(page.stem, page.stem)
+    requirements = table("project", "optional-dependencies")[extra]
+    assert isinstance(requirements, list)
+    floors = [requirement.split(">=") for requirement in requirements]
+    said = " and ".join(f"`{name}` {version}" for name, version in floors if name != "boto3")
+
+    assert f"It needs {said} or newer; pip upgrades" in text
 
 
 def test_readme_and_ci_run_the_same_command() -> None:
