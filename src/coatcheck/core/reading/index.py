@@ -23,6 +23,7 @@ __all__ = (
     "INDEX_THRESHOLD",
     "MAX_CHECKPOINTS",
     "START",
+    "WIDEST",
     "Encoded",
     "LineIndex",
     "Place",
@@ -57,7 +58,9 @@ _LONG_LINE = 48
 
 _VERSION = 2
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")
-_LONGEST_CHARACTER = 4
+
+WIDEST = 4
+"""Bytes of the widest character in UTF-8."""
 
 
 class Place(NamedTuple):
@@ -237,7 +240,7 @@ def decode(data: bytes) -> str:
 
 def complete(data: bytes) -> int:
     """Return how many bytes of ``data`` form whole characters; the rest begins a character that continues after it."""
-    for back in range(1, min(_LONGEST_CHARACTER, len(data) + 1)):
+    for back in range(1, min(WIDEST, len(data) + 1)):
         byte = data[-back]
         if byte >= 0xC0:  # noqa: PLR2004 - the first byte of a character of two to four bytes
             return len(data) - back if back < _length(byte) else len(data)
@@ -250,7 +253,7 @@ def align(data: bytes, at: int) -> int:
     """Return ``at``, moved back to the start of its character."""
     if at >= len(data):
         return len(data)
-    for back in range(min(_LONGEST_CHARACTER, at + 1)):
+    for back in range(min(WIDEST, at + 1)):
         if data[at - back] & 0xC0 != 0x80:  # noqa: PLR2004 - not a continuation byte
             return at - back
     return at
@@ -258,7 +261,7 @@ def align(data: bytes, at: int) -> int:
 
 def first_start(data: bytes) -> int:
     """Return where in ``data`` the first character starts, looking no further than one character is long."""
-    return next((n for n in range(min(_LONGEST_CHARACTER, len(data))) if data[n] & 0xC0 != 0x80), 0)  # noqa: PLR2004
+    return next((n for n in range(min(WIDEST, len(data))) if data[n] & 0xC0 != 0x80), 0)  # noqa: PLR2004
 
 
 def byte_of_character(data: bytes, character: int) -> int:
@@ -266,7 +269,7 @@ def byte_of_character(data: bytes, character: int) -> int:
     if data.isascii():
         return character
     low, high = 0, len(data)
-    while high - low > _LONGEST_CHARACTER:
+    while high - low > WIDEST:
         middle = align(data, (low + high) // 2)
         if middle <= low:
             break
@@ -276,7 +279,7 @@ def byte_of_character(data: bytes, character: int) -> int:
         else:
             high = middle
     while character and low < len(data):
-        low += _first_character(data[low : low + _LONGEST_CHARACTER])
+        low += _first_character(data[low : low + WIDEST])
         character -= 1
     return low
 

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from coatcheck.core.reading.index import CHUNK_CHARACTERS, Place, align, decode
+from coatcheck.core.reading.index import CHUNK_CHARACTERS, WIDEST, Place, align, decode
 from coatcheck.core.reading.source import fetch
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ MARGIN = 4_096
 
 MAX_KEPT = 8_388_608
 """Bytes kept in all. Anything beyond is read again if it is shown."""
-
-_WIDEST = 4  # bytes of a character
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +191,7 @@ class Scanner:
         line_end = self._sight.find(b"\n", start, stop)
         line_end = stop if line_end < 0 else line_end
         end, size = min(end, line_end), line_end - line_start
-        is_long = size > LONG_LINE * _WIDEST
+        is_long = size > LONG_LINE * WIDEST
         if not is_long and size > LONG_LINE:
             is_long = len(decode(self._buffer[line_start:line_end])) > LONG_LINE
         if is_long:
@@ -237,7 +235,7 @@ class Scanner:
         return len(self._buffer) + 1 if at < 0 else at + 1
 
     def _next_character(self, at: int) -> int:
-        return next((n for n in range(at + 1, at + _WIDEST) if align(self._buffer, n) == n), at + _WIDEST)
+        return next((n for n in range(at + 1, at + WIDEST) if align(self._buffer, n) == n), at + WIDEST)
 
     def _record(self, start: int, end: int, place: int, *, long: bool = True) -> None:
         """Keep a hit, which a search from ``place`` finds again, and the bytes around it."""

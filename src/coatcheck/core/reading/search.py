@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
-from coatcheck.core.reading.index import START, Place, align, byte_of_character, complete, decode, first_start
+from coatcheck.core.reading.index import START, WIDEST, Place, align, byte_of_character, complete, decode, first_start
 from coatcheck.core.reading.pattern import Matcher, compile_pattern, other_readings, why_not_found
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, clip_range, fetch, orient, resolve_offset, walk_to
@@ -46,7 +46,6 @@ OCCURRENCE = 200
 REACH = 65_536
 """Bytes read before or after a match for its context. A longer line is shown in part."""
 
-_WIDEST = 4  # bytes of a character
 _GROWTH = 4
 _CUT = "…"
 
@@ -269,14 +268,14 @@ class _RowMaker:
         """Return a window with ``around`` characters before a match, and the byte after it."""
         prefix, _ = yield from self._behind(hit.start, 0)
         suffix, _ = yield from self._ahead(hit.stop, 0)
-        most = OCCURRENCE * _WIDEST
+        most = OCCURRENCE * WIDEST
         match = yield from self.found.excerpts.get(hit.start, min(hit.stop, hit.start + most))
         left, middle = decode(prefix), decode(match)
         if len(middle) > OCCURRENCE or hit.stop - hit.start > most:
             middle, right, behind = middle[:OCCURRENCE], "", hit.start
             after = _CUT
         else:
-            right = decode(suffix[: align(suffix, AROUND * _WIDEST)])[:AROUND]
+            right = decode(suffix[: align(suffix, AROUND * WIDEST)])[:AROUND]
             behind = hit.stop + byte_of_character(suffix, len(right))
             after = _CUT if behind < hit.stop + len(suffix) else ""
         at = hit.character if hit.long else hit.character + len(left)
