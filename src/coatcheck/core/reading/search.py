@@ -183,9 +183,6 @@ class _Row:
     hits: int = 0
     """How many matches it shows; none if it is context."""
 
-    marked: bool = False
-    """Whether the line matches."""
-
     start: int | None = None
     """The first character of a window, counted in the content; None for a whole line."""
 
@@ -201,7 +198,7 @@ class _Row:
             return self.text
         text = f"{self.before}{self.text}{self.after}"
         if self.start is None:
-            return wording.numbered(self.line, text, width=width, marked=self.marked, item=self.item)
+            return wording.numbered(self.line, text, width=width, marked=self.hits > 0, item=self.item)
         stop = self.start + len(self.text)
         return wording.numbered_window(self.line, text, width=width, start=self.start, stop=stop, item=self.item)
 
@@ -262,7 +259,7 @@ class _RowMaker:
         suffix, _ = yield from self._ahead(hit.stop, 0)
         match = yield from self.found.excerpts.get(hit.start, hit.stop)
         text = to_valid_unicode(decode(prefix + match + suffix))
-        return _Row(owner=number, line=hit.line, text=text, hits=1, marked=True), hit.stop
+        return _Row(owner=number, line=hit.line, text=text, hits=1), hit.stop
 
     def _window(self, hit: Hit, number: int, *, around: int = AROUND) -> Steps[tuple[_Row, int]]:
         """Return a window with ``around`` characters before a match, and the byte after it."""
@@ -286,7 +283,6 @@ class _RowMaker:
             line=hit.line,
             text=to_valid_unicode(left + middle + right),
             hits=1,
-            marked=True,
             start=at - len(left),
             before=before,
             after=after,
