@@ -115,16 +115,15 @@ def _or_otherwise(
 def _find(
     matcher: Matcher, *, index: LineIndex, start: Place, stop: int, origin: Place, lines: tuple[int, int] | None
 ) -> Steps[_Found]:
-    excerpts, to_end = Excerpts(origin.byte), stop == index.size
-    scanner = scan.Scanner(matcher, start, index=index, excerpts=excerpts, to_end=to_end)
+    excerpts = Excerpts(origin.byte)
+    scanner_at = partial(scan.Scanner, matcher, index=index, excerpts=excerpts, to_end=stop == index.size)
+    scanner = scanner_at(start)
     yield from _feed(scanner, start.byte, stop)
     count, capped = len(scanner.hits), scanner.next_character is not None
     before: int | None = sum(hit.start < origin.byte for hit in scanner.hits)
     if capped and before == count:
         line, context = yield from _line_start(origin, start.byte)
-        scanner = scan.Scanner(
-            matcher, line, index=index, excerpts=excerpts, context=context, since=origin.byte, to_end=to_end
-        )
+        scanner = scanner_at(line, context=context, since=origin.byte)
         yield from _feed(scanner, line.byte, stop)
         before = None
     return _Found(
