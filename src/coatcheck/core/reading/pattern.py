@@ -65,7 +65,7 @@ _AS_IN_GREP = re.compile(r"\\[|<>]")
 _GREP_SIGNS = frozenset("|(){}+?")
 """What grep takes for itself unless a backslash is before it; in RE2 it is the other way round."""
 
-_GREP_PART = re.compile(r"\\.|\[\^?\]?[^\]]*\]|.", re.DOTALL)
+_GREP_PART = re.compile(rf"{_ONE_SIGN.pattern}|.", re.DOTALL)
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
 
 _DELIMITED = re.compile(r"/.+/[a-z]*")

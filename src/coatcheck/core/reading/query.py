@@ -65,11 +65,12 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
         data += yield from fetch(start, min(source.size, start + MAX_PART))
     items = (yield from orient(source)).items if source.has_items else ()
     try:
-        result, rounds = _evaluate(evaluator, data, items), 1
-        while evaluator.take_fields_as_text():  # after &&, one comes to light after the other
-            if rounds > MAX_AGAIN:
-                raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))
-            result, rounds = _evaluate(evaluator, data, items), rounds + 1
+        for _ in range(1 + MAX_AGAIN):
+            result = _evaluate(evaluator, data, items)
+            if not evaluator.take_fields_as_text():  # after &&, one comes to light after the other
+                break
+        else:
+            raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))
     except RecursionError:
         raise InvalidRequest(wording.TOO_DEEP) from None
     if result is None:

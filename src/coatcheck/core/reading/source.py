@@ -171,7 +171,7 @@ def orient(source: Source) -> Steps[LineIndex]:
 
 def walk_to(index: LineIndex, *, line: int | None = None, character: int = 0) -> Steps[Walk]:
     """Return a walk through the content that begins at a ``line`` (from 1) or else a ``character``."""
-    place = index.nearest(character=character) if line is None else index.nearest(line=line)
+    place = index.nearest(line=line, character=character)
     walk = Walk(place, index.size - place.byte)
     yield from walk.to_character(character) if line is None else walk.to_line(line)
     return walk
