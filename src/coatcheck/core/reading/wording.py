@@ -25,10 +25,12 @@ __all__ = (
     "COLOURS",
     "DELIMITERS",
     "EMPTY",
+    "EMPTY_NEXT_TO_BAR",
     "END_OF_CONTENT",
     "END_OF_RESULT",
     "FILTERS_LISTS",
     "FOUND_ESCAPED",
+    "FOUND_NUMBER",
     "LISTED",
     "LISTED_IN_PART",
     "LITERALS",
@@ -42,6 +44,7 @@ __all__ = (
     "NOT_JSON",
     "NOT_ORDERED",
     "NO_ITEMS",
+    "NO_LISTS",
     "NO_TEXTS",
     "NUMBERS_AS_TEXT",
     "NUMBER_TOO_LONG",
@@ -60,6 +63,7 @@ __all__ = (
     "characters_header",
     "constant_key",
     "invalid_query",
+    "left_out",
     "less_context",
     "line_ends_not_searched",
     "lines_header",
@@ -95,7 +99,7 @@ __all__ = (
 _OF_STRANDS = ("pattern", "line_range", "context_lines")
 """The selectors that Strands' own tool has."""
 
-SHOWN_SELECTOR = 50
+_SHOWN_SELECTOR = 50
 """Characters of a pattern or query in a header: enough to know it again."""
 
 EMPTY = "Content is empty (0 lines)."
@@ -109,7 +113,7 @@ BETWEEN_GROUPS = "---"
 def one_line(text: str) -> str:
     """Return ``text`` on one line, cut to what a header shows."""
     line = " ".join(text.split()) if "\n" in text or "\r" in text else text
-    return line if len(line) <= SHOWN_SELECTOR else line[: SHOWN_SELECTOR - 1] + "…"
+    return line if len(line) <= _SHOWN_SELECTOR else line[: _SHOWN_SELECTOR - 1] + "…"
 
 
 # -- the list of what a scope holds
@@ -258,7 +262,6 @@ EMPTY_NEXT_TO_BAR = r"[it matches every line, being empty next to a |: write \| 
 MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
 """The same of a word in brackets."""
 
-
 AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
 """Says that the content has nothing that the pattern matches as RE2 takes it."""
 
@@ -292,7 +295,6 @@ def no_matches(
 ASCII_ONLY = r"\b, \w and \W know ASCII letters only: leave out \b, and write \pL for a letter."
 """A reason why a pattern in another alphabet found nothing."""
 
-
 COLOURS = r"Lines here hold colour codes (\x1b[1m), even next to words: leave out \b, and search for one word."
 """A reason why a pattern found nothing in what a terminal shows in colours."""
 
@@ -318,13 +320,6 @@ def unsupported(construct: str, advice: str) -> str:
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
-_OTHERS = [name for name in PROPOSED if name != "query"]
-_NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
-"""How the refusal of a query ends."""
-
-LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
-
-
 def too_complex(size: int) -> str:
     """Refuse a pattern with repeats that make it too large for this much content."""
     return (
@@ -334,6 +329,13 @@ def too_complex(size: int) -> str:
 
 
 # -- queries
+
+
+_OTHERS = [name for name in PROPOSED if name != "query"]
+_NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
+"""How the refusal of a query ends."""
+
+LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
 
 def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None, *, hint: str) -> str:
@@ -390,7 +392,6 @@ def not_a_number(text: str) -> str:
 
 NOT_ORDERED = "NaN has no order. First leave it out, as in [?name == name]"
 """Refuses to order what holds NaN."""
-
 
 FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, as in values(x)[?...]"
 """Ends the header of a result that filtered nothing, since only lists are filtered."""
