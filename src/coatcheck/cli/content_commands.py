@@ -21,9 +21,12 @@ from coatcheck.cli.location import DEFAULT_STORAGE, STORAGE_VARIABLE, storage_at
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, ReferenceArgument, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import iso_time, local_time, show, show_bytes, show_json
 from coatcheck.core.arguments import OPTIONS, PROPOSED, RANGE_FORMS
+from coatcheck.core.blocks import MediaBlock, Offloaded, TextBlock, is_text
 from coatcheck.core.errors import InvalidRequest, ReferenceExpired, ReferenceNotFound
 from coatcheck.core.notice import FOR_TEXT
+from coatcheck.core.policy import Always
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_RESULT_TOKENS
+from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.hook.command import for_shells, program
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope
 
@@ -72,9 +75,7 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.core.blocks import Offloaded, is_text  # noqa: PLC0415
-    from coatcheck.core.policy import Always  # noqa: PLC0415
-    from coatcheck.offloader import Offloader  # noqa: PLC0415
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
 
     if file is not None:
         msg = f"put reads standard input, not a named file: coatcheck put < {shlex.quote(file)}"
@@ -144,7 +145,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Read back matches, lines, fields or characters, as a model does."""
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - see put
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
 
     if context_lines is not None and not pattern:  # the core lets a model give it anywhere
         msg = f"{_FLAGS['context_lines']} is for {_FLAGS['pattern']}: give a pattern, or leave it out"
@@ -182,8 +183,7 @@ def get(
 @reported
 def cat(reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None) -> None:
     """Write the whole content to standard output, byte for byte."""
-    from coatcheck.core.blocks import is_text  # noqa: PLC0415 - see put
-    from coatcheck.offloader import Offloader  # noqa: PLC0415
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
 
     place, chosen = storage_at(storage), scope_of(scope)
     with _in_words_of_a_shell(place, chosen):
@@ -206,8 +206,8 @@ def show_content(
     as_json: AsJson = False,
 ) -> None:
     """Show the type, size, time and file of a stored content."""
-    from coatcheck.engine.cleanup import entries  # noqa: PLC0415
-    from coatcheck.engine.contents import Contents  # noqa: PLC0415 - see put
+    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - not for --help
+    from coatcheck.engine.contents import Contents  # noqa: PLC0415
     from coatcheck.engine.execution import StorageAccess, run  # noqa: PLC0415
 
     access, chosen = StorageAccess(storage_at(storage, refresh_on_read=False)), scope_of(scope)
@@ -262,10 +262,7 @@ def _with_options(message: str) -> str:
 
 def _shown(block: Block, outcome: Outcome, *, most: int) -> tuple[str, bool]:
     """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
-    from coatcheck.core.blocks import MediaBlock, TextBlock, is_text  # noqa: PLC0415 - see put
-    from coatcheck.core.policy import Always  # noqa: PLC0415
-    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
-    from coatcheck.offloader import Offloader  # noqa: PLC0415
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
     from coatcheck.storage.memory import InMemoryStorage  # noqa: PLC0415
 
     if isinstance(block, MediaBlock) and is_text(block.media_type):
@@ -302,8 +299,6 @@ def _block(data: bytes, content_type: str | None) -> tuple[Block, str]:
 
     Declared text is text whatever its bytes; they are stored as they are.
     """
-    from coatcheck.core.blocks import MediaBlock, TextBlock, is_text  # noqa: PLC0415 - see put
-
     if content_type is not None and not is_text(content_type):
         return MediaBlock(data, content_type), ""
     try:

@@ -19,7 +19,7 @@ from coatcheck.cli.location import leftovers, to_be_written
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import complain, show, show_as_is
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.hook.command import for_shells, list_command, program
+from coatcheck.hook.command import for_shells, list_command, program, split_hook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,7 +74,6 @@ def install(
     Everything else in the file stays as it is, comments too. Options of an earlier
     install are kept unless you give them again.
     """
-    from coatcheck.hook.command import split_hook  # noqa: PLC0415 - not for --help
     from coatcheck.hook.options import split_options  # noqa: PLC0415
 
     path = _path(file, project=project)
@@ -195,7 +194,6 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
 def _leftovers(text: str) -> Iterator[str]:
     """Yield where the hook of a settings file stored, and how to delete that; nothing if it is there twice."""
     from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
-    from coatcheck.hook.command import split_hook  # noqa: PLC0415
     from coatcheck.hook.options import read_options  # noqa: PLC0415
     from coatcheck_mcp.install.claude_hook import command_in  # noqa: PLC0415
 

@@ -26,6 +26,7 @@ from coatcheck.cli.mcp_config_commands import missing_extra
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, make_plain, refuse_empty, scope_of
 from coatcheck.cli.printing import complain, show
 from coatcheck.cli.storage_commands import stats
+from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.hook.command import list_command
 
 if TYPE_CHECKING:
@@ -181,8 +182,6 @@ def _load_vocabulary() -> None:
     Otherwise the first large result would wait for it. Loading takes 77 MB, of which 29 are free afterwards, for the
     rest. On a thread, during the imports, it would take as long, and more memory at its peak.
     """
-    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415 - see above
-
     TiktokenCounter().warm_up()
 
 

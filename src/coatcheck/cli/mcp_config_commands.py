@@ -22,7 +22,7 @@ from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, rep
 from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, to_be_written, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_as_is, show_json
-from coatcheck.core.errors import install_command
+from coatcheck.core.errors import InvalidRequest, install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,6 @@ def check(
     Without --config these are the defaults. COATCHECK_STORAGE and COATCHECK_SCOPE
     override both, as for the proxy. No server is started.
     """
-    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
     from coatcheck_mcp.config import load  # noqa: PLC0415
 
@@ -199,7 +198,6 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
 
 def _storage_of(found: Found) -> str:
     """Return the storage of a server's proxy: that of its options, then of the environment, then of its file."""
-    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.config import DEFAULT_STORAGE, load  # noqa: PLC0415
 
     args = found.entry.member("args")
@@ -279,7 +277,6 @@ def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None,
 
 def _servers_in(path: Path, client: str | None) -> list[Found] | None:
     """Return the servers in a file; None after saying what is wrong with it."""
-    from coatcheck.core.errors import InvalidRequest  # noqa: PLC0415 - not for --help
     from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415
 
     try:

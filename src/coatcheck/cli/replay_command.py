@@ -18,6 +18,7 @@ from coatcheck.cli.options import AsJson  # noqa: TC001 - typer reads the annota
 from coatcheck.cli.printing import complain, open_console, printable, progress, show_json
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MIN_BUDGET
+from coatcheck.core.tokens import TiktokenCounter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,7 +117,6 @@ def replay(
     message holds something of it that the preview does not show.
     """
     from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415 - not for --help
-    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
     from coatcheck.replay.measure import definition_tokens  # noqa: PLC0415
     from coatcheck.replay.report import Assumptions  # noqa: PLC0415
 
@@ -193,7 +193,6 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
             and named on standard error.
 
     """
-    from coatcheck.core.tokens import TiktokenCounter  # noqa: PLC0415
     from coatcheck.replay.files import ACCEPTED, without_beginnings  # noqa: PLC0415 - not for --help
     from coatcheck.replay.measure import conversation_report, count_conversation  # noqa: PLC0415
     from coatcheck.replay.report import ReplayReport  # noqa: PLC0415

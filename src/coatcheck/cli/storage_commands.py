@@ -19,6 +19,8 @@ from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported
 from coatcheck.cli.location import DEFAULT_STORAGE, storage_at
 from coatcheck.cli.options import AsJson, ScopeOption, StorageOption, scope_of
 from coatcheck.cli.printing import complain, iso_time, local_time, one_line, progress, show, show_json
+from coatcheck.core.notice import one_line as one_name
+from coatcheck.core.references import Key, resolve_reference, scope_part, scope_tags
 from coatcheck.scopes import DEFAULT_SCOPE, require_scope, require_scope_parts
 
 if TYPE_CHECKING:
@@ -57,8 +59,6 @@ def list_contents(
     The last used come first. On S3, tool and type are looked up for the first 1,000
     contents only; with --tool, for all. Keys name a scope by its digest.
     """
-    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - the library is loaded when it is used
-
     access = _open(storage)
     chosen = require_scope(scope_of(scope))
     if all_scopes and tool is not None:
@@ -88,8 +88,7 @@ def _row_of_key(entry: Listed) -> dict[str, Any]:
 
 
 def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterator[dict[str, Any]]:
-    from coatcheck.core.references import resolve_reference  # noqa: PLC0415 - the library is loaded when it is used
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.execution import run  # noqa: PLC0415 - not for --help
     from coatcheck.engine.listing import LONGEST_PAGE  # noqa: PLC0415
     from coatcheck.engine.listing import list_contents as list_page  # noqa: PLC0415
 
@@ -118,8 +117,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     by name, and those of an MCP proxy by server and folder. Others show their digest,
     of a tuple its end, and the tool of what was last saved or used.
     """
-    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
-    from coatcheck.core.references import Key, scope_part  # noqa: PLC0415
+    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - not for --help
 
     access = _open(storage, is_made=True)
     names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope_of(scope))}
@@ -153,7 +151,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Read every entry and compare its checksum. Nothing is changed."""
-    from coatcheck.engine.cleanup import damage  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.cleanup import damage  # noqa: PLC0415 - not for --help
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     access = _open(storage, is_made=True)
@@ -196,7 +194,7 @@ def sweep(
 
     What was saved or used within the last hour stays, so agents can go on working.
     """
-    from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - not for --help
     from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, batches, overdue, remove_unused  # noqa: PLC0415
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
@@ -247,8 +245,7 @@ def remove(
 
     A single content cannot be deleted; sweep deletes by age and size.
     """
-    from coatcheck.core.references import scope_part  # noqa: PLC0415
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - see list_contents
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
 
     if reference is not None:
         msg = f"rm deletes whole scopes, with --scope or --under, not a single content such as {reference!r}"
@@ -282,7 +279,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
     """Say that nothing is stored there, and what is stored in other scopes."""
     if where is None:
         return f"Nothing is stored in {access.storage!r}."
-    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - not for --help
 
     others = _contents(_entries(access, ""))
     hint = ""
@@ -296,8 +293,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
 
 def _noted(access: StorageAccess, found: list[Listed]) -> str:
     """Say how to list the names of scopes that proxies noted; empty if they noted none."""
-    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - see list_contents
-    from coatcheck.core.references import Key  # noqa: PLC0415
+    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - not for --help
 
     if not any(read_note(access.storage, part) for part in {Key.parse(entry.key).scope for entry in found}):
         return ""
@@ -323,37 +319,33 @@ def _require_yes() -> None:
 
 def _open(location: str, *, is_made: bool = False) -> StorageAccess:
     """Return the storage at a location, to look through or to clean up."""
-    from coatcheck.engine.execution import StorageAccess  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.execution import StorageAccess  # noqa: PLC0415 - not for --help
 
     return StorageAccess(storage_at(location, is_made=is_made, refresh_on_read=False))
 
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
     """Return the entries under a prefix, the last used first."""
-    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - see list_contents
+    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - not for --help
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))
 
 
 def _contents(found: Iterable[Listed]) -> list[Listed]:
-    from coatcheck.core.references import Key  # noqa: PLC0415 - see list_contents
 
     return [entry for entry in found if Key.parse(entry.key).is_content]
 
 
 def _digest(part: str) -> str:
     """Return what tells a scope from others: for a tuple the last tag, since those of one tenant begin alike."""
-    from coatcheck.core.references import scope_tags  # noqa: PLC0415 - see list_contents
-
     *before, last = scope_tags(part)
     return f"…{last}" if before else last
 
 
 def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
     """Return the tool whose result was last saved or used; empty if that is not known."""
-    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - see list_contents
-    from coatcheck.engine.contents import tool_name_in  # noqa: PLC0415
+    from coatcheck.engine.contents import tool_name_in  # noqa: PLC0415 - not for --help
     from coatcheck.engine.execution import run  # noqa: PLC0415
 
     def asked() -> Effects[str]:
@@ -368,8 +360,6 @@ def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
 
 def _place(note: ScopeNote) -> str:
     """Return server and folder in as many characters as a row has; of a long folder, the end."""
-    from coatcheck.core.notice import one_line as one_name  # noqa: PLC0415 - see list_contents
-
     server, folder = one_name(note.server, longest=_NAME_COLUMNS // 2), one_line(note.folder)
     left = _NAME_COLUMNS - len(server) - 1
     return f"{server} {folder if len(folder) <= left else '…' + folder[1 - left :]}"
@@ -389,7 +379,7 @@ def _counts(found: list[Listed]) -> dict[str, object]:
 
 def _amount(found: list[Listed]) -> str:
     """Return how much that is, for people."""
-    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - see list_contents
+    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - not for --help
 
     contents = _contents(found)
     extra = _size(found) - _size(contents)
