@@ -136,7 +136,7 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
 def _find(words: list[str], verb: str) -> tuple[int, int] | None:
     """Return the index where our program with this verb begins, and the index after both; None: it is not there."""
     for index, (word, after) in enumerate(pairwise(words)):
-        if after == verb and _LAUNCHED.fullmatch(_name([word])) and (start := _start(words[:index])) is not None:
+        if after == verb and _LAUNCHED.fullmatch(_name(word)) and (start := _start(words[:index])) is not None:
             return start, index + 2
     for index in range(len(words)):
         if words[index : index + 3] == [*_MODULE, verb] and (python := _python_before(words[:index])) is not None:
@@ -152,7 +152,7 @@ def _start(words: list[str]) -> int | None:
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
     while start < len(words):
-        if (name := _name([words[start]]).removesuffix(".exe")) in _PLAIN:
+        if (name := _name(words[start]).removesuffix(".exe")) in _PLAIN:
             before, start = start, _behind_options(words, start + 1, frozenset(_WRAPPERS[name][0].split()))
             if _runs_another(name, words[before + 1 : start]):
                 return None
@@ -160,7 +160,7 @@ def _start(words: list[str]) -> int | None:
             break
         else:
             start += 1
-    launcher = [_name([word]).removesuffix(".exe") for word in _arguments(words[start:])]
+    launcher = [_name(word).removesuffix(".exe") for word in _arguments(words[start:])]
     if launcher[:1] == ["uv"] and _runs_another("uv", words[start : -1 if launcher in _MODULE_LAUNCHERS else None]):
         return None
     return start if start == len(words) or launcher in _LAUNCHERS else None
@@ -229,7 +229,7 @@ def _python_before(words: list[str]) -> int | None:
     while index > 0 and (words[index].startswith("-") or words[index - 1] in valued):
         index -= 1
     ours = {sys.executable, for_shells(sys.executable)}
-    found = index >= 0 and (words[index] in ours or _PYTHON.fullmatch(_name(words[index:])))
+    found = index >= 0 and (words[index] in ours or _PYTHON.fullmatch(_name(words[index])))
     return index if found and not _runs_another("python", words[index + 1 :]) else None
 
 
@@ -278,6 +278,6 @@ def _printing(words: list[str]) -> list[str]:
     return found[:-2] if found[-2:-1] == ["||"] and found[-1] in _NOTHING else found
 
 
-def _name(words: list[str]) -> str:
-    """Return the name of the program that the first word names, without its folder."""
-    return words[0].replace("\\", "/").rpartition("/")[2] if words else ""
+def _name(word: str) -> str:
+    """Return the name of the program that a word names, without its folder."""
+    return word.replace("\\", "/").rpartition("/")[2]

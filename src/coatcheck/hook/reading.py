@@ -30,13 +30,15 @@ def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
     pieces: list[bytes] = []
     end = level = start = 0
     for token in _TOKEN.finditer(raw):
-        level += token[0] in {b"[", b"{"}
-        if level == _MAX_LEVELS and token[0] in {b"[", b"{"}:
-            start = token.start()
-        if level == _MAX_LEVELS and token[0] in {b"]", b"}"}:
-            text = raw[start : token.end()].decode("utf-8", "replace")
-            pieces += raw[end:start], json.dumps(text).encode()
-            end = token.end()
-        level -= token[0] in {b"]", b"}"}
+        if token[0] in {b"[", b"{"}:
+            level += 1
+            if level == _MAX_LEVELS:
+                start = token.start()
+        elif token[0] in {b"]", b"}"}:
+            if level == _MAX_LEVELS:
+                text = raw[start : token.end()].decode("utf-8", "replace")
+                pieces += raw[end:start], json.dumps(text).encode()
+                end = token.end()
+            level -= 1
     whole = b"".join([*pieces, raw[end:]])
     return read(whole, is_odd=True)
