@@ -307,11 +307,11 @@ def _required_name(name: object) -> str:
 def _split(content: object, chosen: Callable[[Message], bool]) -> tuple[list[Any], list[Any]]:
     """Return the content's blocks in two lists: the others, and those that are chosen."""
     blocks = content if isinstance(content, list) else [content] if content else []
-    picked = [isinstance(block, Mapping) and chosen(block) for block in blocks]
-    return (
-        [block for block, is_picked in zip(blocks, picked, strict=True) if not is_picked],
-        [block for block, is_picked in zip(blocks, picked, strict=True) if is_picked],
-    )
+    others: list[Any] = []
+    picked: list[Any] = []
+    for block in blocks:
+        (picked if isinstance(block, Mapping) and chosen(block) else others).append(block)
+    return others, picked
 
 
 def _objects_in(content: object) -> Iterator[Message]:

@@ -67,7 +67,11 @@ def page(report: ReplayReport) -> str:
             _saved("Tool", report.tools, report),
             about=f"{billed} {DEFINITION} is that of the retrieval tool, which every turn sends.",
         ),
-        _section("Every conversation, at each threshold", _conversations(report), about=billed),
+        _section(
+            "Every conversation, at each threshold",
+            _saved("Conversation", [each.row for each in report.by_savings], report),
+            about=billed,
+        ),
         _section("What leaves the conversation", _leaving(report), about=leaving),
     )
     held = files("coatcheck.replay") / "assets"
@@ -287,10 +291,6 @@ def _saved(heading: str, rows: Iterable[Row], report: ReplayReport) -> str:
             for row in rows
         ],
     )
-
-
-def _conversations(report: ReplayReport) -> str:
-    return _saved("Conversation", [each.row for each in report.by_savings], report)
 
 
 def _leaving(report: ReplayReport) -> str:

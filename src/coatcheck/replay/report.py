@@ -6,7 +6,7 @@ measured is in ``measure``, how they look in ``cli/replay_screen.py`` and ``page
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -268,15 +268,7 @@ class ConversationReport:
             "turns": self.turns,
             "already_offloaded": self.already_offloaded,
             "tools": [_facts(row, assumptions) for row in self.tools],
-            "leaving": [
-                {
-                    "tool": one.tool,
-                    "turn": one.turn,
-                    "tokens": one.tokens,
-                    "placeholder_tokens": one.placeholder_tokens,
-                }
-                for one in self.leaving
-            ],
+            "leaving": [asdict(one) for one in self.leaving],
         }
 
 
