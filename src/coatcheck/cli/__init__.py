@@ -18,8 +18,7 @@ __all__ = ("main",)
 _EXTRA = "typer"
 """The module whose absence means that the extra is not installed; it brings rich along."""
 
-
-_EDITS = ("install", "uninstall")
+_TYPED = frozenset({"install", "uninstall", "-h", "--help"})
 """The words after ``hook`` that only a person types, never a client."""
 
 
@@ -32,7 +31,7 @@ def _options_of_file(options: Options, tool: str) -> Options:
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
     # A client writes its event to a pipe. A person at a terminal would wait for nothing, and gets the help below.
-    if sys.argv[1:2] == ["hook"] and not {*_EDITS, "-h", "--help"} & {*sys.argv[2:3]} and not os.isatty(0):
+    if sys.argv[1:2] == ["hook"] and _TYPED.isdisjoint(sys.argv[2:3]) and not os.isatty(0):
         from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
 
         answer_hook(sys.argv[2:], of_file=_options_of_file)

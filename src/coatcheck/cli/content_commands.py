@@ -106,11 +106,11 @@ def put(
     if is_whole:
         show(f"All of it follows. This prints it again: {whole}")
     elif is_text(reference.content_type):
-        name, selected = ("line_range", "1:100") if b"\n" in data[:-1] else ("offset", 0)
-        first = _command("get", reference.id, {name: selected}, storage=storage, scope=chosen)
+        way, selected = ("line_range", "1:100") if b"\n" in data[:-1] else ("offset", 0)
+        first = _command("get", reference.id, {way: selected}, storage=storage, scope=chosen)
         show("Only a preview follows. Read on with one of these:")
-        others = ", ".join(form for other, form in PROPOSED.items() if other not in {"line_range", name})
-        show(f"  {first}   or {others} in place of {_FLAGS[name]}")
+        others = ", ".join(form for other, form in PROPOSED.items() if other not in {"line_range", way})
+        show(f"  {first}   or {others} in place of {_FLAGS[way]}")
         show(f"  {whole}   all of it")
     else:
         show(f"This is not text, so there is no preview. Get it with: {whole} > FILE")
