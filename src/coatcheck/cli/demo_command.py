@@ -1,6 +1,6 @@
 """``coatcheck demo``: its arguments, and how its report reaches the screen, part by part.
 
-What the demo does is in ``demo`` and its neighbours, what it looks like in ``screen``; both are loaded when it runs.
+What the demo does is in ``demo`` and its neighbours, its looks are in ``demo_screen``; both are loaded when it runs.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _run_demo(
         CannotRun: an extra, the data or the model is missing.
 
     """
-    from coatcheck.cli.screen import show_end, show_start, working  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.demo_screen import show_end, show_start, working  # noqa: PLC0415 - not for --help
 
     with working(console, "Loading LangChain ..."):
         try:
@@ -100,7 +100,7 @@ def _run_demo(
 
 
 def _shown_one_by_one(console: Console, parts: Iterator[PartReport]) -> Iterator[PartReport]:
-    from coatcheck.cli.screen import show_part, working  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.demo_screen import show_part, working  # noqa: PLC0415 - not for --help
 
     while True:
         with working(console, "Running the agent ..."):

@@ -1,7 +1,7 @@
 """What one run of the demo comes to: frozen values, and how they are taken from the conversation that took place.
 
 Only facts belong here, named so that a program can use them too: ``coatcheck demo --json`` prints them as they are. How
-they look on a screen is in ``screen``.
+they look on a screen is in ``demo_screen``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How reports look on a screen of 80 columns or more, in colour or without.
+"""How a demo looks on a screen of 80 columns or more, in colour or without.
 
 Only looks belong here: reports come in, nothing is measured or decided. Whatever comes from data, from a model or from
 the file system goes through ``printable`` and is never read as markup, so that no data can control the terminal.

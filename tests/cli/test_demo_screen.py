@@ -1,4 +1,4 @@
-"""How a report looks: what is said in each case, within the width of the screen, in colour only where it is wanted."""
+"""How a demo looks: what is said in each case, within the width of the screen, in colour only where it is wanted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from coatcheck.cli.demo_report import DemoReport, PartReport, Retrieval
+from coatcheck.cli.demo_screen import show_end, show_part, working
 from coatcheck.cli.printing import printable
-from coatcheck.cli.screen import show_end, show_part, working
 
 PART = PartReport(
     title="Text",
