@@ -43,10 +43,10 @@ AROUND = 100
 OCCURRENCE = 200
 """Characters of the occurrence itself."""
 
-REACH = 65_536
-"""Bytes read before or after a match for its context. A longer line is shown in part."""
+REACHES = (MARGIN, 16_384, 65_536)
+"""Bytes read before or after a match, one step after the other, until they hold its context. A longer line is shown in
+part. Without context, the first step is all."""
 
-_GROWTH = 4
 _CUT = "…"
 
 
@@ -290,13 +290,11 @@ class _RowMaker:
 
     def _behind(self, at: int, count: int) -> Steps[tuple[bytes, list[str]]]:
         """Return what is before ``at`` in its line, and the ``count`` lines before that one."""
-        reach, most = MARGIN, REACH if count else MARGIN
-        while True:
+        for reach in REACHES if count else REACHES[:1]:
             low = max(self.found.start, at - reach)
             data = (yield from self.found.excerpts.get(low, at)) if low < at else b""
-            if low == self.found.start or data.count(b"\n") > count or reach >= most:
+            if low == self.found.start or data.count(b"\n") > count:
                 break
-            reach *= _GROWTH
         data = data[first_start(data) :] if low > self.found.start else data
         pieces = data.split(b"\n")
         earlier = pieces[:-1][-count:] if count else []
@@ -307,13 +305,11 @@ class _RowMaker:
 
     def _ahead(self, at: int, count: int) -> Steps[tuple[bytes, list[str]]]:
         """Return the rest of the line after ``at``, and the ``count`` lines after that line."""
-        reach, most = MARGIN, REACH if count else MARGIN
-        while True:
+        for reach in REACHES if count else REACHES[:1]:
             high = min(self.found.stop, at + reach)
             data = (yield from self.found.excerpts.get(at, high)) if at < high else b""
-            if high == self.found.stop or data.count(b"\n") > count or reach >= most:
+            if high == self.found.stop or data.count(b"\n") > count:
                 break
-            reach *= _GROWTH
         cut = high < self.found.stop
         data = data[: complete(data)] if cut else data
         pieces = data.split(b"\n")
