@@ -156,7 +156,7 @@ def _listing(words: list[str]) -> Iterator[str]:
 
     options, _ = read_options(words)
     try:
-        options = options_for(options, "") if options.config else options
+        options = options_for(options, "")
     except InvalidRequest as error:  # of a file that was named before
         yield f"{error}; the hook goes on without this file."
     if not options.has_home:
@@ -193,7 +193,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
 
 def _leftovers(text: str) -> Iterator[str]:
     """Yield where the hook of a settings file stored, and how to delete that; nothing if it is there twice."""
-    from coatcheck.cli.hook_settings import folder_for  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - not for --help
     from coatcheck.hook.options import read_options  # noqa: PLC0415
     from coatcheck_mcp.install.claude_hook import command_in  # noqa: PLC0415
 
@@ -203,12 +203,11 @@ def _leftovers(text: str) -> Iterator[str]:
         return
     options, _ = read_options(words)
     try:
-        folder = folder_for(options)
+        options = options_for(options, "")
     except InvalidRequest as error:  # the hook went on without this file
         if "storage" not in options.given:
             yield f"{error}; if it named a storage, what the hook stored there stays too."
-        folder = options.folder
-    if left := leftovers(folder):
+    if left := leftovers(options.folder):
         yield left
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coatcheck.hook.options import Options
     from coatcheck_mcp.config import Config, ToolRule
 
-__all__ = ("checked_file", "folder_for", "options_for")
+__all__ = ("checked_file", "options_for")
 
 _BETWEEN = "__"
 """What separates the name of a server from that of its tool."""
@@ -44,12 +44,14 @@ def checked_file(path: str, *, has_storage: bool) -> str:
 
 
 def options_for(options: Options, tool: str) -> Options:
-    """Return the options that hold for a tool: those of the command line, then those of the file.
+    """Return the options that hold for a tool: those of the command line, then those of the file that they may name.
 
     Raises:
-        InvalidRequest: the file cannot be read, or is wrong.
+        InvalidRequest: the file cannot be read, or is wrong. The hook goes on with ``options`` then.
 
     """
+    if not options.config:
+        return options
     from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
 
     config = load(options.config, variables=None)
@@ -65,16 +67,6 @@ def options_for(options: Options, tool: str) -> Options:
     if "max_result_tokens" in options.given:
         return found
     return replace(found, max_result_tokens=_threshold(config.rule_of_any({*_names(tool)}), config, found))
-
-
-def folder_for(options: Options) -> str:
-    """Return the folder that the hook stores in, absolute: that of the command line, then that of the file.
-
-    Raises:
-        InvalidRequest: the file cannot be read, or is wrong. The hook stores in ``options.folder`` then.
-
-    """
-    return (options_for(options, "") if options.config else options).folder
 
 
 def _names(tool: str) -> Iterator[str]:
