@@ -1,4 +1,9 @@
-"""The command with which a model reads back in a shell, and whether a call of the shell is that command."""
+"""Our own command lines: how one is written for any shell and folder, and how one is found in what a shell runs.
+
+``get_command``, ``list_command`` and ``sweep_command`` write. ``split_hook`` finds the hook in an entry of a client's
+settings, and ``is_get`` tells whether what a command prints was read back. Both look through what may stand before
+our program, such as ``cd``, ``uv run`` or ``sudo -u``; both take what they do not know for another program.
+"""
 
 from __future__ import annotations
 
