@@ -320,6 +320,35 @@ def _is_part(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
+def _says_medium(value: object) -> bool:
+    """Return whether an object says that its data are an image, audio, video or PDF."""
+    said = [value.get(key) for key in _SAYING] if isinstance(value, dict) else ()
+    return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
+
+
+def as_text(value: object) -> str:
+    """Return a text as it is, and the JSON of any other value."""
+    return value if isinstance(value, str) else _json(value).decode("utf-8", "surrogatepass")
+
+
+def byte_size(text: str) -> int:
+    """Return the bytes of a text in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _json(value: object) -> bytes:
+    """Return the JSON of a value, without blanks. orjson is ten times as fast, but slow to load.
+
+    It writes some exponents of a Python ``float`` in other characters (``1e-7`` for ``1e-07``): the same numbers, and
+    everything else is the same to the byte.
+    """
+    if (fast := sys.modules.get("orjson")) is not None:
+        with suppress(TypeError):  # an integer of more than 64 bits, a lone surrogate, or more than 254 levels
+            data: bytes = fast.dumps(value)
+            return data
+    return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))
+
+
 # What is above the hard limit.
 
 
@@ -359,19 +388,6 @@ def _names_data(data: bytes) -> bool:
     return any(f'"{each}"'.encode() in data for each in _DATA)
 
 
-def _json(value: object) -> bytes:
-    """Return the JSON of a value, without blanks. orjson is ten times as fast, but slow to load.
-
-    It writes some exponents of a Python ``float`` in other characters (``1e-7`` for ``1e-07``): the same numbers, and
-    everything else is the same to the byte.
-    """
-    if (fast := sys.modules.get("orjson")) is not None:
-        with suppress(TypeError):  # an integer of more than 64 bits, a lone surrogate, or more than 254 levels
-            data: bytes = fast.dumps(value)
-            return data
-    return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))
-
-
 def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Iterator[int]:
     """Yield the size of the data of each medium in a value."""
     if isinstance(value, str):
@@ -382,22 +398,6 @@ def _media(value: object, key: str | int, *, is_medium: bool, level: int) -> Ite
         for name, member, _ in _divided(value, _MIN_MEDIUM)[1]:
             if name != _STRUCTURED:
                 yield from _media(member, name, is_medium=is_medium, level=level + 1)
-
-
-def _says_medium(value: object) -> bool:
-    """Return whether an object says that its data are an image, audio, video or PDF."""
-    said = [value.get(key) for key in _SAYING] if isinstance(value, dict) else ()
-    return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
-
-
-def as_text(value: object) -> str:
-    """Return a text as it is, and the JSON of any other value."""
-    return value if isinstance(value, str) else _json(value).decode("utf-8", "surrogatepass")
-
-
-def byte_size(text: str) -> int:
-    """Return the bytes of a text in UTF-8."""
-    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _at(value: Any, path: Path) -> Any:  # noqa: ANN401 - as above
