@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import Block, Outcome
     from coatcheck.core.references import Scope
     from coatcheck.engine.events import Event
+    from coatcheck.storage.protocol import Storage
 
 __all__ = ("cat", "get", "put", "show_content")
 
@@ -75,8 +76,6 @@ def put(
 
     Small input is stored too, and shown whole. Text is stored as text/plain.
     """
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
-
     if file is not None:
         msg = f"put reads standard input, not a named file: coatcheck put < {shlex.quote(file)}"
         raise CannotRun(msg)
@@ -86,19 +85,11 @@ def put(
     kept, chosen = storage_at(storage, may_be_new=True), scope_of(scope)
     data = _standard_input()
     block, not_text = _block(data, content_type)
-    events: list[Event] = []
-    offloader = Offloader(kept, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
-    outcome = offloader.offload([block], tool_name=name, scope=chosen, policy=Always())
-    if not isinstance(outcome, Offloaded):
-        # The first event says why; if the storage failed, another one follows, on what became of the result.
-        is_placeholder = events[0].reason == "exempt"
-        reason = "this is itself a placeholder for stored content" if is_placeholder else events[0].reason
-        msg = f"nothing was stored: {reason}"
-        raise CannotRun(msg)
+    outcome = _stored(block, kept, name=name, scope=chosen)
     (reference,) = outcome.references
-    shown, is_whole = _shown(block, outcome, most=DEFAULT_PREVIEW_TOKENS)
-    facts = {"reference": reference.id, "content_type": reference.content_type, "bytes": reference.size}
+    shown, is_whole = _shown(block, outcome)
     if as_json:
+        facts = {"reference": reference.id, "content_type": reference.content_type, "bytes": reference.size}
         show_json({**facts, "whole": is_whole, "shown": shown})
         return
     whole = _command("cat", reference.id, {}, storage=storage, scope=chosen)
@@ -260,19 +251,40 @@ def _with_options(message: str) -> str:
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
-def _shown(block: Block, outcome: Outcome, *, most: int) -> tuple[str, bool]:
-    """Return what is shown of input that was stored, whole up to ``most`` tokens, and whether that is all of it."""
+def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offloaded:
+    """Store input as the result of a tool.
+
+    Raises:
+        CannotRun: nothing was stored.
+
+    """
+    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
+
+    events: list[Event] = []
+    offloader = Offloader(storage, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
+    outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
+    if not isinstance(outcome, Offloaded):
+        # The first event says why; if the storage failed, another one follows, on what became of the result.
+        is_placeholder = events[0].reason == "exempt"
+        reason = "this is itself a placeholder for stored content" if is_placeholder else events[0].reason
+        msg = f"nothing was stored: {reason}"
+        raise CannotRun(msg)
+    return outcome
+
+
+def _shown(block: Block, outcome: Outcome) -> tuple[str, bool]:
+    """Return what is shown of input that was stored, and whether that is all of it."""
     from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
     from coatcheck.storage.memory import InMemoryStorage  # noqa: PLC0415
 
     if isinstance(block, MediaBlock) and is_text(block.media_type):
         # The core makes no preview of a document with such bytes, so this asks for that of a text, in memory only.
         block = TextBlock(block.data.decode("utf-8", "replace"))
-        offloader = Offloader(InMemoryStorage(max_bytes=sys.maxsize), preview_tokens=most)
+        offloader = Offloader(InMemoryStorage(max_bytes=sys.maxsize), preview_tokens=DEFAULT_PREVIEW_TOKENS)
         outcome = offloader.offload([block], tool_name="", scope=DEFAULT_SCOPE, policy=Always())
     if not isinstance(block, TextBlock):
         return "", False
-    if not TiktokenCounter().exceeds(block.text, most):
+    if not TiktokenCounter().exceeds(block.text, DEFAULT_PREVIEW_TOKENS):
         return block.text.removesuffix("\n"), True
     return outcome.text.partition("\n\n")[2], False  # after the notice, which is for models
 
