@@ -4,9 +4,9 @@
     ByteRange(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
     IndexNeeded()             ─▶  the engine sends the index, or None   ┘ returns an Answer
 
-``slices`` reads by character and by line, ``search`` by pattern (with ``pattern`` and ``scan``), ``query`` by JMESPath
-(with ``interpreter`` and ``records``). Below them ``source`` fetches bytes, ``index`` knows where lines and characters
-are, and ``wording`` has every word. This module chooses between them.
+``slices`` reads by character and by line, ``search`` by pattern (with ``pattern``, ``meanings`` and ``scan``), and
+``query`` by JMESPath (with ``interpreter``, ``compared`` and ``records``). Below them ``source`` fetches bytes,
+``index`` knows where lines and characters are, and ``wording`` has every word. This module chooses between them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.reading import scan, wording
 from coatcheck.core.reading.index import START, WIDEST, Place, align, byte_of_character, complete, decode, first_start
-from coatcheck.core.reading.pattern import Matcher, compile_pattern, other_readings, why_not_found
+from coatcheck.core.reading.meanings import other_readings, why_not_found
+from coatcheck.core.reading.pattern import Matcher, compile_pattern
 from coatcheck.core.reading.scan import LONG_LINE, MARGIN, Excerpts
 from coatcheck.core.reading.source import MAX_PART, Answer, clip_range, fetch, orient, resolve_offset, walk_to
 
