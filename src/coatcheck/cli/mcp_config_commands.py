@@ -160,10 +160,8 @@ def install(
     refuse_empty(storage=storage, scope=scope)
     options: list[str] = []
     if config is not None:
-        options += [
-            "--config",
-            os.fspath(load(config, variables=None).path or config),
-        ]  # a wrong one would fail in the client, unseen
+        read = load(config, variables=None)  # a wrong one would fail in the client, unseen
+        options += ["--config", os.fspath(read.path or config)]
     if storage is not None:
         options += ["--storage", to_be_written(storage)]
     for part in scope or ():

@@ -139,8 +139,8 @@ def _prefix_to_pass(report: ReplayReport) -> str:
     recorded = {each.counted for each in report.conversations}
     if recorded == {frozenset({SYSTEM, TOOLS})}:
         return ""
-    counted, missing = _PREFIX.get(next(iter(recorded)), _PREFIX_IN_PART) if len(recorded) == 1 else _PREFIX_IN_PART
-    return f"{counted}: pass {missing} as --prefix-tokens, since they change all of these shares. "
+    known, missing = _PREFIX.get(next(iter(recorded)), _PREFIX_IN_PART) if len(recorded) == 1 else _PREFIX_IN_PART
+    return f"{known}: pass {missing} as --prefix-tokens, since they change all of these shares. "
 
 
 def _bounds(report: ReplayReport, price: Price) -> str:

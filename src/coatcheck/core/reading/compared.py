@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("Compared", "Mismatch", "MismatchedType", "is_number_as_text", "kind_of")
 
 Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
+"""A function, the types that it takes, and the type that it got."""
 
 _NUMBER_AS_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
 """A number, if JSON has it as text."""

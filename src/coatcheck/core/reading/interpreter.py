@@ -373,7 +373,7 @@ class _Interpreter(TreeInterpreter):
 
 
 def _mismatch(error: JMESPathTypeError) -> Mismatch:
-    """Return the function, the types that it takes and the type that it got."""
+    """Return what an error of the library says; a number that was written as text is called one."""
     actual = TYPES_MAP.get(error.actual_type, error.actual_type)
     if is_number_as_text(error.current_value):
         actual = wording.NUMERIC_STRING
