@@ -23,7 +23,7 @@ _TYPED = frozenset({"install", "uninstall", "-h", "--help"})
 
 
 def _options_of_file(options: Options, tool: str) -> Options:
-    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - only where a file is named
+    from coatcheck.cli.hook_settings import options_for  # only where a file is named
 
     return options_for(options, tool)
 
@@ -32,20 +32,20 @@ def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
     # A client writes its event to a pipe. A person at a terminal would wait for nothing, and gets the help below.
     if sys.argv[1:2] == ["hook"] and _TYPED.isdisjoint(sys.argv[2:3]) and not os.isatty(0):
-        from coatcheck.hook.answer import main as answer_hook  # noqa: PLC0415 - a client waits: nothing else is loaded
+        from coatcheck.hook.answer import main as answer_hook  # a client waits: nothing else is loaded
 
         answer_hook(sys.argv[2:], of_file=_options_of_file)
-    import io  # noqa: PLC0415 - see above
-    import logging  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
+    import io
+    import logging
+    from pathlib import Path
 
     try:
-        from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
-        from coatcheck.cli.failure import reported  # noqa: PLC0415 - with the commands, which it wraps
+        from coatcheck.cli.app import app  # needs the extra
+        from coatcheck.cli.failure import reported
     except ImportError as error:
         if (error.name or "").partition(".")[0] != _EXTRA:
             raise
-        from coatcheck.core.errors import install_command  # noqa: PLC0415 - see above
+        from coatcheck.core.errors import install_command
 
         sys.stderr.write(f"coatcheck: the command line needs its extra: {install_command('coatcheck[cli]')}\n")
         raise SystemExit(2) from None

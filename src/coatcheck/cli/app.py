@@ -53,7 +53,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - as typer calls it
     if wanted:
-        from importlib import metadata  # noqa: PLC0415 - not for --help
+        from importlib import metadata
 
         typer.echo(f"coatcheck {metadata.version('coatcheck')}")
         raise typer.Exit(DONE)

@@ -136,7 +136,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Read back matches, lines, fields or characters, as a model does."""
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
+    from coatcheck.offloader import Offloader
 
     if context_lines is not None and not pattern:  # the core lets a model give it anywhere
         msg = f"{_FLAGS['context_lines']} is for {_FLAGS['pattern']}: give a pattern, or leave it out"
@@ -174,7 +174,7 @@ def get(
 @reported
 def cat(reference: ReferenceArgument, *, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None) -> None:
     """Write the whole content to standard output, byte for byte."""
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
+    from coatcheck.offloader import Offloader
 
     place, chosen = storage_at(storage), scope_of(scope)
     with _in_words_of_a_shell(place, chosen):
@@ -197,9 +197,9 @@ def show_content(
     as_json: AsJson = False,
 ) -> None:
     """Show the type, size, time and file of a stored content."""
-    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.contents import Contents  # noqa: PLC0415
-    from coatcheck.engine.execution import StorageAccess, run  # noqa: PLC0415
+    from coatcheck.engine.cleanup import entries
+    from coatcheck.engine.contents import Contents
+    from coatcheck.engine.execution import StorageAccess, run
 
     access, chosen = StorageAccess(storage_at(storage, refresh_on_read=False)), scope_of(scope)
     with _in_words_of_a_shell(access.storage, chosen):
@@ -258,7 +258,7 @@ def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offlo
         CannotRun: nothing was stored.
 
     """
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
+    from coatcheck.offloader import Offloader
 
     events: list[Event] = []
     offloader = Offloader(storage, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
@@ -274,8 +274,8 @@ def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offlo
 
 def _shown(block: Block, outcome: Outcome) -> tuple[str, bool]:
     """Return what is shown of input that was stored, and whether that is all of it."""
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
-    from coatcheck.storage.memory import InMemoryStorage  # noqa: PLC0415
+    from coatcheck.offloader import Offloader
+    from coatcheck.storage.memory import InMemoryStorage
 
     if isinstance(block, MediaBlock) and is_text(block.media_type):
         # The core makes no preview of a document with such bytes, so this asks for that of a text, in memory only.

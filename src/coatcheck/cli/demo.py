@@ -113,7 +113,7 @@ class Demo:
 
     def _middleware(self, on_event: Callable[[Event], object]) -> AgentMiddleware:
         # Not at the top: the library must import without any adapter.
-        from coatcheck_langchain import OffloadMiddleware  # noqa: PLC0415
+        from coatcheck_langchain import OffloadMiddleware
 
         return OffloadMiddleware(
             self._storage,

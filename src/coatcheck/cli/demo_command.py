@@ -75,17 +75,17 @@ def _run_demo(
         CannotRun: an extra, the data or the model is missing.
 
     """
-    from coatcheck.cli.demo_screen import show_end, show_start, working  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.demo_screen import show_end, show_start, working
 
     with working(console, "Loading LangChain ..."):
         try:
-            from coatcheck.cli.demo import Demo  # noqa: PLC0415 - needs the extra langgraph, and seconds
+            from coatcheck.cli.demo import Demo  # needs the extra langgraph, and seconds
         except ImportError as error:
             msg = f"the demo runs a LangChain agent ({error}): {install_command('coatcheck[cli,langgraph]')}"
             raise CannotRun(msg) from error
-    from coatcheck.cli.demo_builtin import builtin_cases  # noqa: PLC0415 - only this command needs them
-    from coatcheck.cli.demo_input import input_case  # noqa: PLC0415
-    from coatcheck.cli.demo_report import DemoReport  # noqa: PLC0415
+    from coatcheck.cli.demo_builtin import builtin_cases  # only this command needs them
+    from coatcheck.cli.demo_input import input_case
+    from coatcheck.cli.demo_report import DemoReport
 
     cases = builtin_cases() if file is None else iter([input_case(file)])
     agent = Demo(storage, max_result_tokens=max_result_tokens, model=model)
@@ -100,7 +100,7 @@ def _run_demo(
 
 
 def _shown_one_by_one(console: Console, parts: Iterator[PartReport]) -> Iterator[PartReport]:
-    from coatcheck.cli.demo_screen import show_part, working  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.demo_screen import show_part, working
 
     while True:
         with working(console, "Running the agent ..."):

@@ -74,7 +74,7 @@ def install(
     Everything else in the file stays as it is, comments too. Options of an earlier
     install are kept unless you give them again.
     """
-    from coatcheck.hook.options import split_options  # noqa: PLC0415
+    from coatcheck.hook.options import split_options
 
     path = _path(file, project=project)
     if file is not None and not path.parent.is_dir():
@@ -84,7 +84,7 @@ def install(
     notes: list[str] = []
 
     def add(text: str) -> str:
-        from coatcheck_mcp.install.claude_hook import command_in, with_hook  # noqa: PLC0415 - not for --help
+        from coatcheck_mcp.install.claude_hook import command_in, with_hook
 
         prefix, old = split_hook(command_in(text)) or ("", [])
         before, unknown = split_options(old)
@@ -110,8 +110,8 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
         CannotRun: one of them is wrong: a client would show nobody what the hook says about it.
 
     """
-    from coatcheck.cli.hook_settings import checked_file  # noqa: PLC0415 - not for --help
-    from coatcheck.hook.options import OPTIONS, read_options, split_options  # noqa: PLC0415
+    from coatcheck.cli.hook_settings import checked_file
+    from coatcheck.hook.options import OPTIONS, read_options, split_options
 
     dropped = {word[:-1] for word in words if word.endswith("=") and word[:-1] in OPTIONS}
     kept = [word for word in words if word.removesuffix("=") not in dropped]
@@ -151,8 +151,8 @@ def _listing(words: list[str]) -> Iterator[str]:
         CannotRun: it could store nothing.
 
     """
-    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - not for --help
-    from coatcheck.hook.options import DEFAULT_STORAGE, read_options  # noqa: PLC0415
+    from coatcheck.cli.hook_settings import options_for
+    from coatcheck.hook.options import DEFAULT_STORAGE, read_options
 
     options, _ = read_options(words)
     try:
@@ -177,7 +177,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
     notes: list[str] = []
 
     def without(text: str) -> str:
-        from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
+        from coatcheck_mcp.install.claude_hook import without_hook
 
         new: str = without_hook(text)
         if new != text and not dry_run:
@@ -193,9 +193,9 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
 
 def _leftovers(text: str) -> Iterator[str]:
     """Yield where the hook of a settings file stored, and how to delete that; nothing if it is there twice."""
-    from coatcheck.cli.hook_settings import options_for  # noqa: PLC0415 - not for --help
-    from coatcheck.hook.options import read_options  # noqa: PLC0415
-    from coatcheck_mcp.install.claude_hook import command_in  # noqa: PLC0415
+    from coatcheck.cli.hook_settings import options_for
+    from coatcheck.hook.options import read_options
+    from coatcheck_mcp.install.claude_hook import command_in
 
     try:
         _, words = split_hook(command_in(text)) or ("", [])
@@ -213,8 +213,8 @@ def _leftovers(text: str) -> Iterator[str]:
 
 def _has_hook(path: Path) -> bool:
     """Return whether a settings file that nobody asked about has the hook; one that cannot be read does not."""
-    from coatcheck_mcp.install.claude_hook import without_hook  # noqa: PLC0415 - not for --help
-    from coatcheck_mcp.install.files import read  # noqa: PLC0415
+    from coatcheck_mcp.install.claude_hook import without_hook
+    from coatcheck_mcp.install.files import read
 
     try:
         source = read(path)
@@ -231,7 +231,7 @@ def _path(file: Path | None, *, project: bool) -> Path:
 
 def _edit(path: Path, change: Callable[[str], str], *, dry_run: bool, done: str) -> bool:
     """Change the text of a settings file, or show the difference; return whether there is any."""
-    from coatcheck_mcp.install.files import create, difference, read, write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install.files import create, difference, read, write
 
     source = read(path)
     old = "" if source is None else source.text

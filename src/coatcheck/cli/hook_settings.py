@@ -34,7 +34,7 @@ def checked_file(path: str, *, has_storage: bool) -> str:
             folder, and the command line names none.
 
     """
-    from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
+    from coatcheck_mcp.config import load  # of an adapter
 
     config = load(path, variables=None)
     if "://" in config.storage and not has_storage:
@@ -52,7 +52,7 @@ def options_for(options: Options, tool: str) -> Options:
     """
     if not options.config:
         return options
-    from coatcheck_mcp.config import load  # noqa: PLC0415 - of an adapter
+    from coatcheck_mcp.config import load  # of an adapter
 
     config = load(options.config, variables=None)
     said: dict[str, Any] = {

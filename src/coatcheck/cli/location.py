@@ -141,8 +141,8 @@ def _path(location: str) -> str:
     """
     if not _scheme(location):
         return location
-    from urllib.parse import urlsplit  # noqa: PLC0415 - see _folder
-    from urllib.request import url2pathname  # noqa: PLC0415
+    from urllib.parse import urlsplit
+    from urllib.request import url2pathname
 
     parts = urlsplit(location)
     if parts.netloc not in {"", "localhost"}:
@@ -152,7 +152,7 @@ def _path(location: str) -> str:
 
 
 def _require_made(storage: FileStorage) -> None:
-    from coatcheck.storage.file import VERSION  # noqa: PLC0415 - see below
+    from coatcheck.storage.file import VERSION
 
     try:
         os.lstat(storage.root / VERSION)
@@ -165,7 +165,7 @@ def _require_made(storage: FileStorage) -> None:
 
 
 def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limits) -> FileStorage:
-    from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - not for --help
+    from coatcheck.storage.file import FileStorage
 
     storage = FileStorage(path, refresh_on_read=refresh_on_read, **limits)
     if may_be_new:
@@ -185,7 +185,7 @@ def _folder(path: str, *, may_be_new: bool, refresh_on_read: bool, limits: Limit
 
 
 def _bucket(url: str) -> Storage:
-    from coatcheck.storage.s3 import S3Storage  # noqa: PLC0415 - see _folder
+    from coatcheck.storage.s3 import S3Storage
 
     bucket, _, prefix = url.partition("://")[2].partition("/")  # not urlsplit: a prefix may hold "?" and "#"
     try:
@@ -196,11 +196,11 @@ def _bucket(url: str) -> Storage:
 
 def _filesystem(url: str) -> Storage:
     try:
-        from fsspec import url_to_fs  # noqa: PLC0415 - see _folder
+        from fsspec import url_to_fs
     except ImportError:
         msg = f"{without_secret(url)}: this needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
         raise CannotRun(msg) from None
-    from coatcheck.storage.fsspec_bridge import FsspecBridge  # noqa: PLC0415
+    from coatcheck.storage.fsspec_bridge import FsspecBridge
 
     try:
         return FsspecBridge(*url_to_fs(url))

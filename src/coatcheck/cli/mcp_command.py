@@ -166,7 +166,7 @@ def proxy_stats(
     If you chose no scope, there is one for each server and folder, and it is
     shown as both. Others are shown as a digest and the tool that was last used.
     """
-    from coatcheck_mcp.config import DEFAULT_STORAGE  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.config import DEFAULT_STORAGE
 
     refuse_empty(storage=storage)
     where = storage or DEFAULT_STORAGE
@@ -194,14 +194,14 @@ def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
     """
     if missing := missing_extra():
         raise CannotRun(missing)
-    from coatcheck_mcp import load  # noqa: PLC0415 - needs the extra
+    from coatcheck_mcp import load  # needs the extra
 
     return load(path, variables=os.environ if fill_in else None)
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:
     """Return the headers given as ``NAME:VALUE``. Secrets belong in variables: others can see a command line."""
-    from coatcheck_mcp.config import fault_in_header  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.config import fault_in_header
 
     headers = {}
     for each in given:
@@ -236,7 +236,7 @@ def _value_of(found: re.Match[str], *, header: str) -> str:
 def _upstream(
     command: Sequence[str], url: str | None, *, headers: Mapping[str, str], oauth: bool, seconds: float
 ) -> Upstream:
-    from coatcheck_mcp import command_upstream, url_upstream  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp import command_upstream, url_upstream
 
     if url is None:
         return command_upstream(command, start_seconds=seconds)
@@ -248,7 +248,7 @@ def _upstream(
 
 def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     """Return the servers of the file by name."""
-    from coatcheck_mcp import command_upstream  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp import command_upstream
 
     if name is not None:
         msg = "--name is for the one server of the command line; those of the file have their names there"
@@ -285,7 +285,7 @@ def _proxy(
     scope: Sequence[str] | None,
     name: str | None,
 ) -> Proxy:
-    from coatcheck_mcp import Proxy  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp import Proxy
 
     where = settings.storage
     limits = Limits(
@@ -325,8 +325,8 @@ def _proxy(
 
 def _fault_of(storage: Storage) -> str:
     """Return why no file can be written to a folder, which is made if need be; "" if one can, or for other storages."""
-    from coatcheck.storage.file import FileStorage  # noqa: PLC0415 - see _settings
-    from coatcheck.storage.folder import make_folders  # noqa: PLC0415 - see _settings
+    from coatcheck.storage.file import FileStorage
+    from coatcheck.storage.folder import make_folders
 
     if not isinstance(storage, FileStorage):
         return ""
@@ -343,7 +343,7 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
     patterns = settings.unused_patterns(named)
     if not patterns:
         return
-    from difflib import get_close_matches  # noqa: PLC0415 - only for the message
+    from difflib import get_close_matches  # only for the message
 
     unused = ", ".join(f'[tools."{pattern}"]' for pattern in patterns)
     near = [name for pattern in patterns for name in get_close_matches(pattern, set[str]().union(*named), n=1)]
@@ -361,8 +361,8 @@ def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str],
 
     A server's name is known once it is up. The ``name`` that the user gave overrides what the server calls itself.
     """
-    from coatcheck.cli.scope_notes import write_note  # noqa: PLC0415 - see _settings
-    from coatcheck_mcp.scope import folder_scope, working_folder  # noqa: PLC0415 - see _settings
+    from coatcheck.cli.scope_notes import write_note
+    from coatcheck_mcp.scope import folder_scope, working_folder
 
     folder = working_folder()  # now: it may be deleted later, as a worktree may
 
@@ -391,9 +391,9 @@ def _say(message: str) -> None:
 
 
 def _serve(proxy: Proxy) -> None:
-    import anyio  # noqa: PLC0415 - see _settings
+    import anyio
 
-    from coatcheck_mcp.serving import serve_stdio  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.serving import serve_stdio
 
     for stream in (0, 1):
         with suppress(OSError, AttributeError):  # closed, or Windows, where Python 3.11 lacks it
@@ -411,8 +411,8 @@ def _token() -> str | None:
         CannotRun: it is empty, or has what no header can have, so that no client could send it.
 
     """
-    from coatcheck_mcp.config import fault_in_header  # noqa: PLC0415 - see _settings
-    from coatcheck_mcp.transports import TOKEN_VARIABLE  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.config import fault_in_header
+    from coatcheck_mcp.transports import TOKEN_VARIABLE
 
     if (given := os.environ.get(TOKEN_VARIABLE)) is None:
         return None
@@ -431,9 +431,9 @@ def _listener(port: int) -> socket.socket:
         CannotRun: it is taken, or this user may not open it.
 
     """
-    import socket  # noqa: PLC0415 - only for HTTP
+    import socket  # only for HTTP
 
-    from coatcheck_mcp.serving import LOOPBACK  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.serving import LOOPBACK
 
     try:
         return socket.create_server((LOOPBACK, port))
@@ -444,12 +444,12 @@ def _listener(port: int) -> socket.socket:
 
 
 def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> None:
-    import secrets  # noqa: PLC0415 - only for HTTP
+    import secrets  # only for HTTP
 
-    import anyio  # noqa: PLC0415 - see _settings
+    import anyio
 
-    from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http  # noqa: PLC0415 - see _settings
-    from coatcheck_mcp.transports import TOKEN_VARIABLE  # noqa: PLC0415 - see _settings
+    from coatcheck_mcp.serving import LOOPBACK, PATH, serve_http
+    from coatcheck_mcp.transports import TOKEN_VARIABLE
 
     complain(f"coatcheck: serving on http://{LOOPBACK}:{listener.getsockname()[1]}{PATH}")
     if token is not None:

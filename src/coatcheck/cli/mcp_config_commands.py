@@ -47,7 +47,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would c
 def missing_extra() -> str | None:
     """Say what to install, if this Python cannot run the proxy."""
     try:
-        import coatcheck_mcp.link  # noqa: F401, PLC0415 - needs the extra, and half a second
+        import coatcheck_mcp.link  # noqa: F401 - needs the extra, and half a second
     except ImportError as error:
         return f"`coatcheck mcp` needs its extra ({error}): {install_command('coatcheck[cli,mcp]')}"
     return None
@@ -64,8 +64,8 @@ def check(
     Without --config these are the defaults. COATCHECK_STORAGE and COATCHECK_SCOPE
     override both, as for the proxy. No server is started.
     """
-    from coatcheck_mcp.checking import find_doubts  # noqa: PLC0415
-    from coatcheck_mcp.config import load  # noqa: PLC0415
+    from coatcheck_mcp.checking import find_doubts
+    from coatcheck_mcp.config import load
 
     if file is not None:
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
@@ -91,7 +91,7 @@ def check(
 
 
 def _values(config: Config) -> Iterator[tuple[str, str]]:
-    from coatcheck_mcp.config import KNOBS, UNLIMITED  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.config import KNOBS, UNLIMITED
 
     scope = os.environ.get(SCOPE_VARIABLE) or config.scope
     yield "storage", f"{without_secret(config.storage)}{_by(STORAGE_VARIABLE)}"
@@ -126,7 +126,7 @@ def _worded(rule: ToolRule) -> str:
 
 
 def _servers(config: Config) -> Iterator[tuple[str, str]]:
-    from coatcheck_mcp.checking import without_secrets  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.checking import without_secrets
 
     for name, server in config.servers.items():
         address = " ".join(without_secrets([server.url or ""]))
@@ -153,9 +153,9 @@ def install(
 
     Only its entry in the client's file changes. --config, --storage and --scope become part of it.
     """
-    from coatcheck_mcp.config import load  # noqa: PLC0415 - not for --help
-    from coatcheck_mcp.install import Machine  # noqa: PLC0415
-    from coatcheck_mcp.install import install as plan  # noqa: PLC0415
+    from coatcheck_mcp.config import load
+    from coatcheck_mcp.install import Machine
+    from coatcheck_mcp.install import install as plan
 
     refuse_empty(storage=storage, scope=scope)
     options: list[str] = []
@@ -185,8 +185,8 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
     Only its entry changes; the rest of the file does not. Stored content is not
     deleted: uninstall says where it stays.
     """
-    from coatcheck_mcp.install import Machine  # noqa: PLC0415 - not for --help
-    from coatcheck_mcp.install import uninstall as plan  # noqa: PLC0415
+    from coatcheck_mcp.install import Machine
+    from coatcheck_mcp.install import uninstall as plan
 
     change = plan(client, server, Machine(), file=_absolute(file))
     _carry_out(change, client, dry_run=dry_run, already="does not go through coatcheck", done="is as it was before")
@@ -196,7 +196,7 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
 
 def _storage_of(found: Found) -> str:
     """Return the storage of a server's proxy: that of its options, then of the environment, then of its file."""
-    from coatcheck_mcp.config import DEFAULT_STORAGE, load  # noqa: PLC0415
+    from coatcheck_mcp.config import DEFAULT_STORAGE, load
 
     args = found.entry.member("args")
     words = (None if args is None else args.value.strings) or ()
@@ -219,7 +219,7 @@ def _absolute(file: Path | None) -> Path | None:
 
 
 def _carry_out(change: Change, client: str, *, dry_run: bool, already: str, done: str) -> None:
-    from coatcheck_mcp.install import CLIENTS, write  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import CLIENTS, write
 
     name, path = change.found.server, change.found.source.path
     for place in change.others:
@@ -263,7 +263,7 @@ def status(
 
 def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
     """Yield the files to look into, each with its client; None for a file that is no client's."""
-    from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of  # noqa: PLC0415 - not for --help
+    from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of
 
     if file is not None:
         names: list[str | None] = [client] if client else [*clients_of(file, Machine())] or [None]
@@ -275,7 +275,7 @@ def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None,
 
 def _servers_in(path: Path, client: str | None) -> list[Found] | None:
     """Return the servers in a file; None after saying what is wrong with it."""
-    from coatcheck_mcp.install import Machine, find_servers  # noqa: PLC0415
+    from coatcheck_mcp.install import Machine, find_servers
 
     try:
         found: list[Found] = find_servers(client, Machine(), file=path)

@@ -81,7 +81,7 @@ def complain(message: str) -> None:
 
 def open_console(*, quiet: bool) -> Console:
     """Return a console that writes reports to standard output, or nothing if ``quiet``."""
-    from rich.console import Console  # noqa: PLC0415 - not for --help
+    from rich.console import Console
 
     class OnPipes(Console):
         def on_broken_pipe(self) -> None:
@@ -96,8 +96,8 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
     if not sys.stderr.isatty():
         yield lambda _: None
         return
-    from rich.console import Console  # noqa: PLC0415 - 0.1 s that only people at a terminal wait for
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console  # 0.1 s that only people at a terminal wait for
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

@@ -116,9 +116,9 @@ def replay(
     JSON, JSON Lines, or folders of them. A result counts as read back if a later
     message holds something of it that the preview does not show.
     """
-    from coatcheck.cli.replay_screen import show_replay  # noqa: PLC0415 - not for --help
-    from coatcheck.replay.measure import definition_tokens  # noqa: PLC0415
-    from coatcheck.replay.report import Assumptions  # noqa: PLC0415
+    from coatcheck.cli.replay_screen import show_replay
+    from coatcheck.replay.measure import definition_tokens
+    from coatcheck.replay.report import Assumptions
 
     console = open_console(quiet=as_json)
     _check_prices(price, {"--cached-price": cached_price, "--written-price": written_price})
@@ -179,7 +179,7 @@ def _check_page(html: Path, transcripts: list[Path]) -> None:
 
 def _would_replace(page: Path, transcripts: list[Path]) -> bool:
     """Return whether the page, as an absolute path, would replace something that is replayed."""
-    from coatcheck.replay.files import SUFFIXES  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import SUFFIXES
 
     given = {path.resolve() for path in transcripts}
     return page in given or (page.suffix in SUFFIXES and not given.isdisjoint(page.parents))
@@ -193,9 +193,9 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
             and named on standard error.
 
     """
-    from coatcheck.replay.files import ACCEPTED, without_beginnings  # noqa: PLC0415 - not for --help
-    from coatcheck.replay.measure import conversation_report, count_conversation  # noqa: PLC0415
-    from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
+    from coatcheck.replay.files import ACCEPTED, without_beginnings
+    from coatcheck.replay.measure import conversation_report, count_conversation
+    from coatcheck.replay.report import ReplayReport
 
     counter = TiktokenCounter()
     odd: list[str] = []
@@ -233,8 +233,8 @@ def _with_other_previews(
     report: ReplayReport, counted: Sequence[CountedConversation], counter: TokenCounter
 ) -> ReplayReport:
     """Replay once more above the best threshold, with each other preview: all thresholds with each would take hours."""
-    from coatcheck.replay.measure import conversation_report  # noqa: PLC0415 - not for --help
-    from coatcheck.replay.report import ReplayReport  # noqa: PLC0415
+    from coatcheck.replay.measure import conversation_report
+    from coatcheck.replay.report import ReplayReport
 
     tried = report.assumptions.other_previews(report.shown)
     if not tried:
@@ -252,7 +252,7 @@ def _with_other_previews(
 
 def _read(transcripts: list[Path], left_out: list[str]) -> list[Conversation]:
     """Read everything once: a file that is named twice, by itself and by its folder, was paid for once."""
-    from coatcheck.replay.files import read_conversations, read_each  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.files import read_conversations, read_each
 
     known: set[Path] = set()
 
@@ -273,7 +273,7 @@ def _write(console: Console, path: Path, report: ReplayReport) -> None:
         CannotRun: it cannot be written.
 
     """
-    from coatcheck.replay.page import page  # noqa: PLC0415 - not for --help
+    from coatcheck.replay.page import page
 
     data = page(report).encode("utf-8")
     try:

@@ -88,9 +88,9 @@ def _row_of_key(entry: Listed) -> dict[str, Any]:
 
 
 def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterator[dict[str, Any]]:
-    from coatcheck.engine.execution import run  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.listing import LONGEST_PAGE  # noqa: PLC0415
-    from coatcheck.engine.listing import list_contents as list_page  # noqa: PLC0415
+    from coatcheck.engine.execution import run
+    from coatcheck.engine.listing import LONGEST_PAGE
+    from coatcheck.engine.listing import list_contents as list_page
 
     described, after = LONGEST_PAGE, None
     while True:
@@ -117,7 +117,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     by name, and those of an MCP proxy by server and folder. Others show their digest,
     of a tuple its end, and the tool of what was last saved or used.
     """
-    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.scope_notes import read_note
 
     access = _open(storage, is_made=True)
     names = {scope_part(require_scope(name)): name for name in (DEFAULT_SCOPE, scope_of(scope))}
@@ -151,8 +151,8 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Read every entry and compare its checksum. Nothing is changed."""
-    from coatcheck.engine.cleanup import damage  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.cleanup import damage
+    from coatcheck.engine.execution import run
 
     access = _open(storage, is_made=True)
     everything = _entries(access, "")
@@ -194,9 +194,9 @@ def sweep(
 
     What was saved or used within the last hour stays, so agents can go on working.
     """
-    from coatcheck.core.amounts import parse_bytes, parse_seconds  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, batches, overdue, remove_unused  # noqa: PLC0415
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.core.amounts import parse_bytes, parse_seconds
+    from coatcheck.engine.cleanup import GRACE_SECONDS, SweepLimits, batches, overdue, remove_unused
+    from coatcheck.engine.execution import run
 
     if max_age is None and max_bytes is None and max_scope_bytes is None:
         msg = "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"
@@ -245,7 +245,7 @@ def remove(
 
     A single content cannot be deleted; sweep deletes by age and size.
     """
-    from coatcheck.offloader import Offloader  # noqa: PLC0415 - not for --help
+    from coatcheck.offloader import Offloader
 
     if reference is not None:
         msg = f"rm deletes whole scopes, with --scope or --under, not a single content such as {reference!r}"
@@ -279,7 +279,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
     """Say that nothing is stored there, and what is stored in other scopes."""
     if where is None:
         return f"Nothing is stored in {access.storage!r}."
-    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - not for --help
+    from coatcheck.core.preview.notation import count_of
 
     others = _contents(_entries(access, ""))
     hint = ""
@@ -293,7 +293,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
 
 def _noted(access: StorageAccess, found: list[Listed]) -> str:
     """Say how to list the names of scopes that proxies noted; empty if they noted none."""
-    from coatcheck.cli.scope_notes import read_note  # noqa: PLC0415 - not for --help
+    from coatcheck.cli.scope_notes import read_note
 
     if not any(read_note(access.storage, part) for part in {Key.parse(entry.key).scope for entry in found}):
         return ""
@@ -319,15 +319,15 @@ def _require_yes() -> None:
 
 def _open(location: str, *, is_made: bool = False) -> StorageAccess:
     """Return the storage at a location, to look through or to clean up."""
-    from coatcheck.engine.execution import StorageAccess  # noqa: PLC0415 - not for --help
+    from coatcheck.engine.execution import StorageAccess
 
     return StorageAccess(storage_at(location, is_made=is_made, refresh_on_read=False))
 
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
     """Return the entries under a prefix, the last used first."""
-    from coatcheck.engine.cleanup import entries  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.cleanup import entries
+    from coatcheck.engine.execution import run
 
     return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))
 
@@ -345,8 +345,8 @@ def _digest(part: str) -> str:
 
 def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
     """Return the tool whose result was last saved or used; empty if that is not known."""
-    from coatcheck.engine.contents import tool_name_in  # noqa: PLC0415 - not for --help
-    from coatcheck.engine.execution import run  # noqa: PLC0415
+    from coatcheck.engine.contents import tool_name_in
+    from coatcheck.engine.execution import run
 
     def asked() -> Effects[str]:
         newest = next(iter(_contents(found)), None)
@@ -379,7 +379,7 @@ def _counts(found: list[Listed]) -> dict[str, object]:
 
 def _amount(found: list[Listed]) -> str:
     """Return how much that is, for people."""
-    from coatcheck.core.preview.notation import count_of  # noqa: PLC0415 - not for --help
+    from coatcheck.core.preview.notation import count_of
 
     contents = _contents(found)
     extra = _size(found) - _size(contents)
