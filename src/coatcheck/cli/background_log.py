@@ -13,13 +13,16 @@ from queue import Full, Queue
 
 from coatcheck.cli.printing import printable
 
-__all__ = ("BackgroundLog",)
+__all__ = ("BackgroundLog", "log_in_background")
 
 MAX_WAITING = 1_000
 """Records that wait to be written. A reader that is only slow catches up."""
 
 _LAST_SECONDS = 1.0
 """How long the end of the process waits for the last lines."""
+
+_STANDARD_ERROR = 2
+"""The descriptor. ``sys.stderr`` is None where it was closed at the start."""
 
 
 class BackgroundLog(logging.Handler):
@@ -56,3 +59,31 @@ class BackgroundLog(logging.Handler):
             with suppress(OSError):
                 while data:  # not through ``sys.stderr``: its lock would keep the interpreter from ending
                     data = data[os.write(self._descriptor, data) :]
+
+
+def log_in_background() -> None:
+    """Let people see what left the conversation, and what failed.
+
+    What other packages log goes the same way: Python would write it on the event loop, and wait for the reader.
+    """
+    handler = BackgroundLog(_STANDARD_ERROR)
+    handler.addFilter(_without_traceback)
+    for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO), (None, logging.WARNING)):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """Replace the traceback of what the ``mcp`` package logs with the error, or with nothing for a line of no message.
+
+    Servers may print many such lines, and the error would repeat each of them.
+    """
+    if (record.name.startswith("mcp.") or record.name == "client") and record.exc_info:  # "client": its sessions
+        with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors
+            error, said = record.exc_info[1], record.getMessage()
+            is_whole = error is None or said.startswith(("Failed to parse", "Error parsing"))
+            record.msg = said if is_whole else f"{said}: {type(error).__name__}: {error}"
+            record.args, record.exc_info = None, None
+    return True

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from coatcheck.cli.background_log import BackgroundLog
+from coatcheck.cli.background_log import log_in_background
 from coatcheck.cli.failure import CannotRun, reported
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at, without_secret
 from coatcheck.cli.mcp_config_commands import missing_extra
@@ -45,9 +45,6 @@ Put coatcheck in front of an MCP server. In place of its command, write:
 """The mark keeps the lines as they are, so that help fits a screen of 24 lines."""
 
 _EPILOG = "Exit codes: 0 the client left, 2 could not run."
-_STANDARD_ERROR = 2
-"""The descriptor. ``sys.stderr`` is None where it was closed at the start."""
-
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 """A variable of the environment in a header: ``$NAME`` or ``${NAME}``."""
 
@@ -306,7 +303,7 @@ def _proxy(
         offer_tool=settings.offer_tool,
         settings=settings.settings,
     )
-    _say_on_stderr()
+    log_in_background()
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
@@ -458,31 +455,3 @@ def _serve_port(proxy: Proxy, listener: socket.socket, token: str | None) -> Non
         token = secrets.token_urlsafe(32)
         complain(f"coatcheck: clients must send the header 'Authorization: Bearer {token}'")
     anyio.run(partial(serve_http, proxy, listener=listener, token=token))
-
-
-def _say_on_stderr() -> None:
-    """Let people see what left the conversation, and what failed.
-
-    What other packages log goes the same way: Python would write it on the event loop, and wait for the reader.
-    """
-    handler = BackgroundLog(_STANDARD_ERROR)
-    handler.addFilter(_without_traceback)
-    for name, level in (("coatcheck", logging.WARNING), ("coatcheck_mcp", logging.INFO), (None, logging.WARNING)):
-        logger = logging.getLogger(name)
-        logger.addHandler(handler)
-        logger.setLevel(level)
-        logger.propagate = False
-
-
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """Replace the traceback of what the ``mcp`` package logs with the error, or with nothing for a line of no message.
-
-    Servers may print many such lines, and the error would repeat each of them.
-    """
-    if (record.name.startswith("mcp.") or record.name == "client") and record.exc_info:  # "client": its sessions
-        with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors
-            error, said = record.exc_info[1], record.getMessage()
-            is_whole = error is None or said.startswith(("Failed to parse", "Error parsing"))
-            record.msg = said if is_whole else f"{said}: {type(error).__name__}: {error}"
-            record.args, record.exc_info = None, None
-    return True

@@ -41,9 +41,9 @@ LOGGING = """
 import logging
 from mcp.client import session, stdio
 from mcp.server import runner
-from coatcheck.cli.mcp_command import _say_on_stderr
+from coatcheck.cli.background_log import log_in_background
 
-_say_on_stderr()
+log_in_background()
 for module, words in (
     (stdio, "Failed to parse a %s"), (runner, "handler for %r raised"), (session, "Failed to validate %s")
 ):
@@ -55,13 +55,13 @@ logging.shutdown()
 """
 UNPRINTABLE = """
 import logging
-from coatcheck.cli.mcp_command import _say_on_stderr
+from coatcheck.cli.background_log import log_in_background
 
 class Unprintable(Exception):
     def __str__(self):
         raise RuntimeError
 
-_say_on_stderr()
+log_in_background()
 logger = logging.getLogger("mcp.client.stdio")
 logger.error("nothing was raised", exc_info=True)
 logger.error("one of two: %s %s", "one")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def logging_of_the_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the loggers of this process alone: a command that runs in it would take them from all later tests."""
-    monkeypatch.setattr("coatcheck.cli.mcp_command._say_on_stderr", lambda: None)
+    monkeypatch.setattr("coatcheck.cli.mcp_command.log_in_background", lambda: None)
 
 
 REASON = "no such luck"
