@@ -11,6 +11,7 @@ import time
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from coatcheck.core.errors import install_command
 from coatcheck.core.forks import loading
 
 if TYPE_CHECKING:
@@ -54,9 +55,6 @@ class OpenTelemetry:
             with loading:
                 from opentelemetry import metrics, trace  # noqa: PLC0415 - only those who use it pay for it
         except ImportError as error:
-            with loading:
-                from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
-
             msg = f"OpenTelemetry needs opentelemetry-api. Install it with: {install_command('coatcheck[otel]')}"
             raise ImportError(msg) from error
         self._failed = trace.Status(trace.StatusCode.ERROR)

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coatcheck.adapting.content import MARK, references_in
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.forks import loading
 from coatcheck.core.notice import (
     CHARACTERS_KEPT,
     MAX_KEPT,
@@ -31,6 +30,7 @@ from coatcheck.core.notice import (
     listed_in,
 )
 from coatcheck.core.references import find_references
+from coatcheck.engine.failures import log_failure, logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -124,8 +124,6 @@ def _read(message: object) -> Iterator[tuple[str, int]]:
     try:
         yield from _references(message)
     except Exception as error:  # noqa: BLE001 - an object of the host's may raise wherever it is looked at
-        with loading:
-            from coatcheck.engine.failures import log_failure, logger  # noqa: PLC0415 - only then
         log_failure(logger, "coatcheck skipped a message in which it looked for references", error=error)
 
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from mimetypes import MimeTypes
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
+from coatcheck.core.blocks import is_text
 from coatcheck.core.errors import InvalidRequest, StorageError
-from coatcheck.core.forks import loading
 from coatcheck.storage.folder import EXTENSIONS
 from coatcheck.storage.protocol import Stored
-
-if TYPE_CHECKING:
-    from mimetypes import MimeTypes
 
 __all__ = ("ToolResultStoreBridge",)
 
@@ -124,9 +122,6 @@ class ToolResultStoreBridge:
 @cache
 def _known() -> MimeTypes:
     """Return Python's own table: the one that the module's functions use depends on files of the machine."""
-    with loading:
-        from mimetypes import MimeTypes  # noqa: PLC0415 - every storage loads this module, and few need that one
-
     return MimeTypes()
 
 
@@ -140,9 +135,6 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
     """Return the type for the extension of a key. Ignore an extension of text if the content is binary."""
-    with loading:
-        from coatcheck.core.blocks import is_text  # noqa: PLC0415 - loaded with the first content that is read
-
     ending = PurePath(key).suffix.lower()
     said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]
     if said is None:
