@@ -143,7 +143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("core/references.py", "if len(found) != 1:", "if not found:", ("core/test_references.py",)),
     Mutation(
         "core/references.py",
-        "if _tags_in(wanted) - {_hash_scope(scope)[:DIGEST_LENGTH]} or ",
+        "if _tags_in(wanted) - {_hash_scope(scope)} or ",
         "if ",
         ("core/test_references.py", "core/test_named_references.py"),
     ),

@@ -155,7 +155,7 @@ class Key:
     @property
     def name(self) -> str:
         """The part of the key after the slash, which no other entry of the scope has."""
-        return f"{self.digest}-{self.kind}" if self.kind else self.digest
+        return str(self).partition("/")[2]
 
     @property
     def is_content(self) -> bool:
@@ -212,7 +212,7 @@ def scope_part(scope: Scope) -> str:
     The part of a tuple is a prefix of that of every tuple that begins with the same parts, and of nothing else.
     """
     beginnings = [scope] if isinstance(scope, str) else [scope[:length] for length in range(len(scope) + 1)]
-    return "".join(_hash_scope(beginning)[:DIGEST_LENGTH] for beginning in beginnings)
+    return "".join(_hash_scope(beginning) for beginning in beginnings)
 
 
 def scope_tags(part: str) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ def make_reference(tool_name: str, scope: Scope, *, digest: str) -> str:
     """
     slug = re.sub(r"[^0-9a-z]+", "_", tool_name.lower()).strip("_")[:_MAX_SLUG_LENGTH].strip("_")
     short = digest[:DIGEST_LENGTH]
-    return f"{slug or 'result'}-{short}-{_hash_scope(scope, digest=short)[:CHECK_LENGTH]}"
+    return f"{slug or 'result'}-{short}-{_hash_scope(scope, digest=short)}"
 
 
 def resolve_reference(reference: object, scope: Scope) -> Key:
@@ -259,7 +259,7 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
     if len(found) != 1:
         raise ReferenceNotFound(no_reference(given, is_part=_PART.search(given) is not None), reference=given)
     digest, check = found[0].group(1).lower(), found[0].group(2).lower()
-    if check != _hash_scope(scope, digest=digest)[:CHECK_LENGTH]:
+    if check != _hash_scope(scope, digest=digest):
         raise ReferenceNotFound(miss(given, expired=False), reference=given)
     return Key.of(scope, digest)
 
@@ -287,7 +287,7 @@ def suggested_name(tool_name: str, scope: Scope, *, digest: str) -> str:
     overwrite this content.
     """
     slug, short, _ = make_reference(tool_name, scope, digest=digest).split("-")
-    return f"{slug}_{short}_scope_{_hash_scope(scope)[:DIGEST_LENGTH]}"
+    return f"{slug}_{short}_scope_{_hash_scope(scope)}"
 
 
 def resolve_storage_reference(reference: object, scope: Scope) -> str:
@@ -300,7 +300,7 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
 
     """
     wanted = _require_reference(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
-    if _tags_in(wanted) - {_hash_scope(scope)[:DIGEST_LENGTH]} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
+    if _tags_in(wanted) - {_hash_scope(scope)} or "\0" in wanted or to_valid_unicode(wanted) != wanted:
         raise ReferenceNotFound(miss(wanted, expired=False), reference=wanted)
     return wanted
 
@@ -309,12 +309,12 @@ def names_scope(reference: str, scope: Scope) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
     # Every tag counts. A storage may look at only a part, such as what follows "..": then adding the tag of one's own
     # scope would open a reference of another.
-    return _tags_in(reference) == {_hash_scope(scope)[:DIGEST_LENGTH]}
+    return _tags_in(reference) == {_hash_scope(scope)}
 
 
 def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
     """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
-    other, tag = f"[^{_NO_REFERENCE}]", _hash_scope(scope)[:DIGEST_LENGTH]
+    other, tag = f"[^{_NO_REFERENCE}]", _hash_scope(scope)
     # From the start of a word only: from within a word of a megabyte, such as base64, each try would read the rest.
     found = re.finditer(rf"(?<!{other}){other}*scope_{tag}(?:{other}*[^{_NO_REFERENCE}.,;:!?])?", text)
     return (match for match in found if len(match.group()) <= MAX_STORAGE_REFERENCE_LENGTH)
@@ -335,14 +335,14 @@ def _require_reference(reference: object, *, longest: int) -> str:
 
 
 def _hash_scope(scope: Scope, *, digest: str | None = None) -> str:
-    """Return the SHA-256 of a scope: its first digits are a tag or, with the ``digest`` of a content, a check."""
+    """Return the tag of a scope or, with the ``digest`` of a content, their check: the first digits of a SHA-256."""
     if isinstance(scope, str):
         hashed = scope.encode("utf-8", "surrogatepass")
     else:  # UTF-8 contains no 0xff, so it can mark a tuple and end each part
         hashed = b"\xff" + b"".join(part.encode("utf-8", "surrogatepass") + b"\xff" for part in scope)
     if digest is not None:  # no digest contains the separator, so no two pairs of scope and digest hash the same bytes
         hashed = digest.encode() + b"\n" + hashed
-    return _load_sha256()(hashed).hexdigest()
+    return _load_sha256()(hashed).hexdigest()[: DIGEST_LENGTH if digest is None else CHECK_LENGTH]
 
 
 @cache
