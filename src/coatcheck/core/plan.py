@@ -233,29 +233,25 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     smaller, the largest first again. A result that a policy or an error mark keeps stays, and so does one that is so
     small that its placeholder would cost as much.
     """
+    measures = [measure for measure, _ in decided]
     decisions = [decision for _, decision in decided]
-    sizes = [measure.estimate(exact_up_to=budget).tokens for measure, _ in decided]
-    movable = sorted(
-        (size, -number)
-        for number, (size, decision) in enumerate(zip(sizes, decisions, strict=True))
-        if decision == _WITHIN and size > SHRINK_FROM_TOKENS
-    )
-    over = sum(map(_placeholder_tokens, decided, sizes, decisions)) - budget
-    while movable and over > 0:
-        size, negative_number = movable.pop()
-        # The threshold that fired is what the step had left for this result, which is less than the result takes.
-        decisions[-negative_number] = offloaded = _offload_above(size - 1, settings=settings)
-        over += _placeholder_tokens(decided[-negative_number], size, offloaded) - size
+    sizes = [measure.estimate(exact_up_to=budget).tokens for measure in measures]
+    over = sum(map(_tokens_taken, measures, sizes, decisions)) - budget
+    for number in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
+        size = sizes[number]
+        if over > 0 and decisions[number] == _WITHIN and size > SHRINK_FROM_TOKENS:
+            # The threshold that fired is what the step had left for this result, which is less than the result takes.
+            decisions[number] = _offload_above(size - 1, settings=settings)
+            over += _tokens_taken(measures[number], size, decisions[number]) - size
     if over > 0:
         _shrink_previews(decisions, over)
     return decisions
 
 
-def _placeholder_tokens(decided: tuple[Measure, Decision], size: int, decision: Decision) -> int:
+def _tokens_taken(measure: Measure, size: int, decision: Decision) -> int:
     """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
     if isinstance(decision, Keep):
         return size
-    measure = decided[0]
     others = sum(1 for part in measure.parts if part.text is None)
     blocks = others + (1 if len(measure.texts) > MAX_APART else len(measure.texts))
     return min(size, decision.preview_tokens + NOTICE_TOKENS + REFERENCE_TOKENS * (min(blocks, MAX_LISTED) - 1))

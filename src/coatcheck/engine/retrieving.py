@@ -145,7 +145,7 @@ class Retrieving:
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
             return Retrieved(text=f"[{whole.content_type}, {whole.size:,} bytes]", blocks=(medium,))
-        answer = yield from self._read(
+        reading = self._read(
             found,
             scope,
             request=request,
@@ -153,9 +153,7 @@ class Retrieving:
             budget=self._settings.retrieval_limit,
             native_media=native_media,
         )
-        return Retrieved(
-            text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
-        )
+        return (yield from reading)
 
     def _list(self, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
         """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
@@ -186,7 +184,7 @@ class Retrieving:
         except InvalidRequest as error:
             raise InvalidRequest(missing_reference(f"{LIST_READ_INSTEAD}{error}")) from error
         text = f"{heading}\n{answer.text}".lstrip()
-        return Retrieved(text=text, blocks=(TextBlock(text),), next_call=answer.next_call, matches=answer.matches)
+        return replace(answer, text=text, blocks=(TextBlock(text),))
 
     def _read(
         self,
@@ -197,8 +195,8 @@ class Retrieving:
         retrieval_tool: str,
         budget: int,
         native_media: bool = False,
-    ) -> Effects[Answer]:
-        """Drive ``reading``: fetch the parts of the content that it asks for.
+    ) -> Effects[Retrieved]:
+        """Drive ``reading``: fetch the parts of the content that it asks for, and return its answer.
 
         Raises:
             InvalidRequest: the request does not fit the content, or takes too long on it.
@@ -229,7 +227,10 @@ class Retrieving:
                 wanted = reading.send(data)
                 seconds += time.perf_counter() - started
         except StopIteration as stop:
-            return cast("Answer", stop.value)
+            answer = cast("Answer", stop.value)
+            return Retrieved(
+                text=answer.text, blocks=(TextBlock(answer.text),), next_call=answer.next_call, matches=answer.matches
+            )
         raise InvalidRequest(too_slow(READING_SECONDS))
 
     def load(self, reference: str | Reference, scope: Scope) -> Effects[Content]:
