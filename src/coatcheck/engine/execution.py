@@ -270,13 +270,13 @@ def run(operation: Effects[Result]) -> Result:
     If an event loop runs on this thread, an async call is answered with ``InvalidRequest``: the caller must use the
     async method.
     """
+    answer: object = None
     try:
-        effect = next(operation)
         while True:
+            effect = operation.send(answer)
             answer = None if effect is None else answer_of(effect, effect.call)
             if effect is not None and inspect.isawaitable(answer):
                 answer = _wait_for(effect, answer)
-            effect = operation.send(answer)
     except StopIteration as stop:
         return cast("Result", stop.value)
 
@@ -415,17 +415,20 @@ def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThrea
     ``threads`` is the pool that this thread belongs to.
     """
     try:
-        effect = operation.send(answer)
-        while effect is None or (effect.local and not effect.is_async):
-            if effect is None and _ends_turn(threads):
-                return None
-            answer = None if effect is None else answer_of(effect, effect.call)
-            if effect is not None and inspect.isawaitable(answer):
-                return replace(effect, call=partial(_returned, answer), is_async=True)
+        while True:
             effect = operation.send(answer)
+            if effect is None:
+                if _ends_turn(threads):
+                    return None
+                answer = None
+            elif effect.is_async or not effect.local:
+                return effect
+            else:
+                answer = answer_of(effect, effect.call)
+                if inspect.isawaitable(answer):
+                    return replace(effect, call=partial(_returned, answer), is_async=True)
     except StopIteration as stop:
         return _Done(cast("Result", stop.value))
-    return effect
 
 
 def _returned(answer: object) -> object:
