@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import CorruptContent, InMemoryStorage, InvalidRequest, Listed, StorageError, Stored
-from coatcheck.engine import cleanup
-from coatcheck.engine.cleanup import damage, entries
+from coatcheck.engine import entries as entries_module
+from coatcheck.engine.entries import damage, entries
 from coatcheck.engine.execution import Effect, StorageAccess, run
 from coatcheck.testing.samples import make_entry
 from tests.core.storages import AsyncDictStorage, DictStorage, RangeStorage
@@ -25,7 +25,7 @@ CONTENT = bytes(range(250)) * 8
 @pytest.fixture(params=[DictStorage, RangeStorage])
 def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> DictStorage:
     """Give a storage that is read whole, and one that is read in parts of 1,000 bytes."""
-    monkeypatch.setattr(cleanup, "PART_BYTES", 1_000)
+    monkeypatch.setattr(entries_module, "PART_BYTES", 1_000)
     made: DictStorage = request.param()
     return made
 

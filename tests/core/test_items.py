@@ -24,7 +24,7 @@ from coatcheck import (
     TextBlock,
     Truncated,
 )
-from coatcheck.engine.cleanup import damage
+from coatcheck.engine.entries import damage
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, FailingStorage, RangeStorage, Shelves
 

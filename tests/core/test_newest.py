@@ -9,8 +9,8 @@ from hypothesis import given
 
 from coatcheck import Always, FileStorage, InMemoryStorage, InvalidRequest, Listed, Offloader, StorageError, TextBlock
 from coatcheck.core.blocks import to_valid_unicode
-from coatcheck.engine.cleanup import newest
 from coatcheck.engine.contents import tool_name_in
+from coatcheck.engine.entries import newest
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage
 from tests.core.strategies import texts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import Always, CorruptContent, Listed, Offloader, StorageError, Stored, TextBlock
-from coatcheck.engine.cleanup import damage
+from coatcheck.engine.entries import damage
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, RangeStorage
 

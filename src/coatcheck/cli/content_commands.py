@@ -197,8 +197,8 @@ def show_content(
     as_json: AsJson = False,
 ) -> None:
     """Show the type, size, time and file of a stored content."""
-    from coatcheck.engine.cleanup import entries
     from coatcheck.engine.contents import Contents
+    from coatcheck.engine.entries import entries
     from coatcheck.engine.execution import StorageAccess, run
 
     access, chosen = StorageAccess(storage_at(storage, refresh_on_read=False)), scope_of(scope)

@@ -151,7 +151,7 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
 @reported
 def verify(*, storage: StorageOption = DEFAULT_STORAGE, as_json: AsJson = False) -> None:
     """Read every entry and compare its checksum. Nothing is changed."""
-    from coatcheck.engine.cleanup import damage
+    from coatcheck.engine.entries import damage
     from coatcheck.engine.execution import run
 
     access = _open(storage, is_made=True)
@@ -326,7 +326,7 @@ def _open(location: str, *, is_made: bool = False) -> StorageAccess:
 
 def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
     """Return the entries under a prefix, the last used first."""
-    from coatcheck.engine.cleanup import entries
+    from coatcheck.engine.entries import entries
     from coatcheck.engine.execution import run
 
     return sorted(run(entries(access, prefix)), key=lambda entry: (-entry.modified, entry.key))

@@ -1,44 +1,30 @@
-"""Checks what a storage contains, and deletes what the host wants gone, as generators of effects.
+"""Deletes what the host wants gone, as generators of effects.
 
 A storage with limits of its own makes room by itself. Apart from that, only this module deletes anything, and only when
 the host asks: scopes that ended, or entries past a limit. Storages list and remove; this module decides which entries
-go. Entries with keys that coatcheck does not make belong to somebody else: they are neither checked nor deleted.
+go, and only those that ``entries`` lists.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 from coatcheck.core.checks import is_number
-from coatcheck.core.errors import CoatcheckError, CorruptContent, InvalidRequest, StorageError
-from coatcheck.core.references import Key, begin_digest, is_storage_key, scope_part
-from coatcheck.engine.contents import require_digest, require_stored
-from coatcheck.engine.execution import answer_of
-from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
+from coatcheck.core.errors import InvalidRequest, StorageError
+from coatcheck.core.references import Key
+from coatcheck.engine.entries import ask, entries, wrong_answer
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from coatcheck.core.references import Scope
-    from coatcheck.engine.execution import Effect, Effects, StorageAccess
+    from coatcheck.engine.execution import Effects, StorageAccess
+    from coatcheck.storage.protocol import Listed
 
-__all__ = (
-    "GRACE_SECONDS",
-    "SweepLimits",
-    "batches",
-    "damage",
-    "delete_all",
-    "entries",
-    "newest",
-    "overdue",
-    "remove_unused",
-    "sweep",
-)
+__all__ = ("GRACE_SECONDS", "SweepLimits", "batches", "delete_all", "overdue", "remove_unused", "sweep")
 
 Item = TypeVar("Item")
 
@@ -56,9 +42,6 @@ a prefix, and a request that is slowed down is repeated whole: so Hadoop's S3A c
 CHECKED_TOGETHER = 1_000
 """Entries of a scope that a sweep checks with one listing of the scope: as many as S3 lists in one answer. With more,
 the gap between a check and the deletion would be longer."""
-
-PART_BYTES = 8 << 20
-"""Chunk size for checking an entry. It bounds memory, and is small enough for a network to deliver in time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,168 +72,6 @@ class SweepLimits:
             if limit is not None and not (is_number(limit) and limit >= 0):
                 msg = f"{name} must be a number of at least 0, not {limit!r}"
                 raise InvalidRequest(msg)
-
-
-# Looking.
-
-
-def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
-    """Return our entries under ``prefix``.
-
-    Raises:
-        InvalidRequest: the storage cannot list.
-        StorageError: the storage failed, or listed something else.
-
-    """
-    listing = storage.call("entries", prefix)
-    answer = yield from _answer(listing)
-    listed = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
-    if isinstance(listed, CoatcheckError):
-        raise listed
-    return _require_listed(storage, cast("list[Listed]", listed))
-
-
-def _answer(call: Effect) -> Effects[object]:
-    """Return what a call of the storage answers; raise the error that it ended with."""
-    answer = yield call
-    if isinstance(answer, CoatcheckError):
-        raise answer
-    return answer
-
-
-def _wrong_answer(storage: StorageAccess, promise: str, found: str) -> StorageError:
-    return StorageError(f"{type(storage.storage).__name__}{promise}, not {found}; fix the storage")
-
-
-def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
-    """Return the listed entries that are ours.
-
-    Raises:
-        StorageError: the storage listed something other than entries.
-
-    """
-    ours = []
-    for entry in listed:
-        if not _is_well_formed(entry):
-            promise = " must list coatcheck.Listed with key: str, size: int and modified: float"
-            raise _wrong_answer(storage, promise, _described(entry))
-        if is_storage_key(entry.key):
-            ours.append(entry)
-    return ours
-
-
-_LATEST = 10**12
-"""Seconds since the epoch: some 30,000 years, and small enough for any arithmetic."""
-
-
-def _described(entry: object) -> str:
-    """Return the types of what was listed, without its values: those may be content."""
-    if not isinstance(entry, Listed):
-        return type(entry).__name__
-    return (
-        f"Listed({', '.join(f'{field.name}: {type(getattr(entry, field.name)).__name__}' for field in fields(Listed))})"
-    )
-
-
-def _is_well_formed(entry: object) -> bool:
-    return (
-        isinstance(entry, Listed)
-        and isinstance(entry.key, str)
-        and isinstance(entry.size, int)
-        and isinstance(entry.modified, int | float)
-        and not (isinstance(entry.modified, int) and abs(entry.modified) > _LATEST)  # no float holds it
-        and isinstance(entry.metadata, Mapping | None)
-        and isinstance(entry.content_type, str | None)
-    )
-
-
-def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | None) -> Effects[Page]:
-    """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
-
-    ``after`` comes from the previous page. Line indexes count, so a page may have fewer contents without being the
-    last. A storage that cannot list pages is listed whole for each one.
-
-    Raises:
-        InvalidRequest: the storage cannot list.
-        StorageError: the storage failed, or answered with something else.
-
-    """
-    prefix = f"{scope_part(scope)}/"
-    if not storage.lists_pages:
-        page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
-    else:
-        answer = yield from _answer(storage.call("page", prefix, limit=limit, after=after))
-        if not (
-            isinstance(answer, Page) and isinstance(answer.after, str | None) and isinstance(answer.entries, tuple)
-        ):
-            raise _wrong_answer(storage, ".page must return a coatcheck.Page", type(answer).__name__)
-        page = answer
-    contents = (
-        entry
-        for entry in _require_listed(storage, page.entries[:limit])
-        if entry.key.startswith(prefix) and Key.parse(entry.key).is_content
-    )
-    return Page(entries=tuple(contents), after=page.after)
-
-
-def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
-    """Read a listed entry to its end; return what is wrong with it, or None if it is intact.
-
-    ``keys`` are the keys listed with it. The answer is also None for an entry that has been deleted since it was
-    listed, and for one that the storage is still writing.
-    """
-    key = Key.parse(entry.key)
-    try:
-        if key.is_line_index and str(key.content) not in keys:
-            yield from _require_content(storage, key)
-        elif key.is_content or key.is_line_index:
-            yield from _require_intact(storage, entry, key)
-    except CoatcheckError as error:
-        return error
-    return None
-
-
-def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[None]:
-    read, digest = 0, None
-    while True:
-        whole = not storage.reads_ranges
-        answer = yield (
-            storage.call("load", entry.key)
-            if whole
-            else storage.call("load_range", entry.key, start=read, length=PART_BYTES)
-        )
-        if answer is None:
-            yield from _require_gone(storage, entry.key)
-            return
-        answer = require_stored(answer)
-        content = answer.content if answer.whole is None else answer.whole
-        digest = digest or begin_digest(answer.content_type)
-        digest.update(content)
-        read += len(content)
-        # Read up to the listed size, not the saved one: bytes appended to an entry are damage too.
-        if not content or answer.whole is not None or whole or read >= entry.size:
-            break
-    require_digest(key, digest.hexdigest(), answer.metadata)
-
-
-def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
-    """Refuse an entry that did not load, unless it is no longer listed, or loads now."""
-    listed = yield from entries(storage, key)
-    if any(entry.key == key for entry in listed) and not isinstance((yield storage.call("load", key)), Stored):
-        msg = f"only a part of the entry {key!r} is there: its content or its description"
-        raise CorruptContent(msg)
-
-
-def _require_content(storage: StorageAccess, key: Key) -> Effects[None]:
-    """Refuse a line index whose content was not listed, unless that is no longer so."""
-    content = str(key.content)
-    listed = {entry.key for entry in (yield from entries(storage, content))}
-    if str(key) in listed and content not in listed:
-        msg = f"the line index of {content!r} is there, but the content is not: a sweep removes the index"
-        raise CorruptContent(msg)
-
-
-# Deleting.
 
 
 def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
@@ -325,10 +146,10 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
     """Delete the entries that nobody used in the hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
-        answer = yield from _answer(storage.call("sweep", [entry.key for entry in past], before=before))
+        answer = yield from ask(storage.call("sweep", [entry.key for entry in past], before=before))
         if not isinstance(answer, int):
             promise = ".sweep must return the number of entries that it removed, an int"
-            raise _wrong_answer(storage, promise, type(answer).__name__)
+            raise wrong_answer(storage, promise, type(answer).__name__)
         return answer
     deleted = 0
     for batch in batches(storage, past):
@@ -386,7 +207,7 @@ def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
     """
     for portion in _portions(keys, TOGETHER if storage.deletes_many else 1):
         for key in (yield from _delete_together(storage, portion)):
-            yield from _answer(storage.call("delete", key))
+            yield from ask(storage.call("delete", key))
 
 
 def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Sequence[str]]:
@@ -398,10 +219,10 @@ def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Seq
     """
     if len(keys) <= 1:
         return keys
-    answer = yield from _answer(storage.call("delete_many", keys))
+    answer = yield from ask(storage.call("delete_many", keys))
     if isinstance(answer, str | bytes) or not isinstance(answer, Collection):
         promise = ".delete_many must return the keys that it left, such as []"
-        raise _wrong_answer(storage, promise, type(answer).__name__)
+        raise wrong_answer(storage, promise, type(answer).__name__)
     return [key for key in keys if key in answer]
 
 

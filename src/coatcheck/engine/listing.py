@@ -14,7 +14,6 @@ from coatcheck.core.errors import CoatcheckError, InvalidRequest, describe_value
 from coatcheck.core.reading.wording import LISTED, LISTED_IN_PART, MORE_STORED, NOT_DESCRIBED, listed
 from coatcheck.core.references import Key, make_reference
 from coatcheck.core.retrieved import ListedContent, Listing
-from coatcheck.engine.cleanup import newest
 from coatcheck.engine.contents import (
     LONGEST_TOOL_NAME,
     Entry,
@@ -23,6 +22,7 @@ from coatcheck.engine.contents import (
     require_stored,
     tool_name_in,
 )
+from coatcheck.engine.entries import newest
 from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
