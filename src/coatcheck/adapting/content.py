@@ -1,4 +1,4 @@
-"""What adapters do to content: base64 and data URLs, and the mark on an offloaded message.
+"""What adapters do to content: JSON values, base64 and data URLs, the simplest conversion, and marks on messages.
 
 Only values go in and come out. Which blocks a framework has is for the adapter to know.
 """
@@ -37,16 +37,15 @@ __all__ = (
     "texts_in",
 )
 
-_ROWS = 1_000
-
-_MAX_LIGHT_VALUES, _MAX_LIGHT_CHARACTERS = 500, 100_000
-
 MARK = "coatcheck"
 """The key of our marks, wherever a framework lets a message carry more than its content."""
 
-_PIECE = 3 * 2**18
-"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
-in one go would stall an event loop, from any thread."""
+
+# JSON values
+
+
+_MAX_LIGHT_VALUES, _MAX_LIGHT_CHARACTERS = 500, 100_000
+_ROWS = 1_000
 
 
 def is_light(value: object) -> bool:
@@ -65,46 +64,6 @@ def is_light(value: object) -> bool:
         elif isinstance(one, list):
             left += one[:_MAX_LIGHT_VALUES]
     return not left and characters < _MAX_LIGHT_CHARACTERS
-
-
-# Base64
-
-
-_OF_OTHER_FORMS = " \t\r\n-_"
-_TO_PLAIN_FORM = str.maketrans("-_", "+/", " \t\r\n")
-
-
-def decode_base64(encoded: str) -> bytes:
-    """Return the bytes that base64 encodes; none if it is malformed. May take a while: see ``call_off_loop``.
-
-    Spaces, tabs and line ends are ignored, as in MIME (RFC 2045, 6.8). The URL-safe alphabet is read too (RFC 4648, 5).
-    """
-    if any(map(encoded.__contains__, _OF_OTHER_FORMS)):
-        encoded = encoded.translate(_TO_PLAIN_FORM)
-    pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
-    if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
-        return b""
-    decoded = io.BytesIO()  # to join the pieces would take twice the memory
-    try:
-        for piece in pieces:
-            decoded.write(base64.b64decode(piece, validate=True))
-    except ValueError:
-        return b""
-    return decoded.getvalue()
-
-
-def encode_base64(data: bytes) -> str:
-    """Return bytes as base64. May take a while: see ``call_off_loop``."""
-    pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
-    return b"".join(base64.b64encode(piece) for piece in pieces).decode("ascii")
-
-
-def decode_data_url(url: str) -> tuple[bytes, str]:
-    """Return the bytes and the MIME type in a ``data:`` URL; both empty if it is another URL, or malformed."""
-    head, _, encoded = url.partition(",")
-    if not head.startswith("data:") or not head.endswith(";base64"):
-        return b"", ""
-    return decode_base64(encoded), head.removeprefix("data:").partition(";")[0]
 
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value
@@ -148,6 +107,50 @@ def _encodable(value: Any, otherwise: Callable[[Any], Any] | None) -> Any:  # no
             raise
         return otherwise(value)
     return value
+
+
+# Base64
+
+
+_PIECE = 3 * 2**18
+"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
+in one go would stall an event loop, from any thread."""
+
+_OF_OTHER_FORMS = " \t\r\n-_"
+_TO_PLAIN_FORM = str.maketrans("-_", "+/", " \t\r\n")
+
+
+def decode_base64(encoded: str) -> bytes:
+    """Return the bytes that base64 encodes; none if it is malformed. May take a while: see ``call_off_loop``.
+
+    Spaces, tabs and line ends are ignored, as in MIME (RFC 2045, 6.8). The URL-safe alphabet is read too (RFC 4648, 5).
+    """
+    if any(map(encoded.__contains__, _OF_OTHER_FORMS)):
+        encoded = encoded.translate(_TO_PLAIN_FORM)
+    pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
+    if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
+        return b""
+    decoded = io.BytesIO()  # to join the pieces would take twice the memory
+    try:
+        for piece in pieces:
+            decoded.write(base64.b64decode(piece, validate=True))
+    except ValueError:
+        return b""
+    return decoded.getvalue()
+
+
+def encode_base64(data: bytes) -> str:
+    """Return bytes as base64. May take a while: see ``call_off_loop``."""
+    pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
+    return b"".join(base64.b64encode(piece) for piece in pieces).decode("ascii")
+
+
+def decode_data_url(url: str) -> tuple[bytes, str]:
+    """Return the bytes and the MIME type in a ``data:`` URL; both empty if it is another URL, or malformed."""
+    head, _, encoded = url.partition(",")
+    if not head.startswith("data:") or not head.endswith(";base64"):
+        return b"", ""
+    return decode_base64(encoded), head.removeprefix("data:").partition(";")[0]
 
 
 def text_tokens(characters: int, *, encoded: int = 0) -> int:
