@@ -181,12 +181,8 @@ _MODULES = {
         "StorageError",
     ),
     "core.facts": ("Reference",),
-    "engine.events": ("Event", "Stats"),
-    "engine.failures": ("log_failure",),
     "core.notice": ("RETRIEVAL_DESCRIPTION", "RETRIEVAL_TOOL"),
-    "offloader": ("Offloader",),
-    "engine.options": ("OffloaderOptions",),
-    "core.retrieved": ("Content", "ListedContent", "Listing", "Retrieved"),
+    "core.plan": ("policy_of",),
     "core.policy": (
         "Always",
         "Never",
@@ -195,9 +191,14 @@ _MODULES = {
         "OverTokens",
         "Policy",
     ),
-    "core.plan": ("policy_of",),
     "core.references": ("Scope",),
+    "core.retrieved": ("Content", "ListedContent", "Listing", "Retrieved"),
     "core.settings": ("Settings",),
+    "core.tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
+    "engine.events": ("Event", "Stats"),
+    "engine.failures": ("log_failure",),
+    "engine.options": ("OffloaderOptions",),
+    "offloader": ("Offloader",),
     "retrieval": ("failure_for_model", "retrieval_arguments", "retrieval_schema"),
     "scopes": ("choose_scope", "scope"),
     "storage.file": ("FileStorage",),
@@ -223,7 +224,6 @@ _MODULES = {
     "storage.s3": ("S3Storage",),
     "storage.strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     "telemetry": ("OpenTelemetry",),
-    "core.tokens": ("ByteCounter", "TiktokenCounter", "TokenCounter"),
 }
 _load, __dir__ = lazily(__name__, _MODULES)
 
