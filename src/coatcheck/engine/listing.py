@@ -93,10 +93,10 @@ def list_contents(
     if not is_count(limit, least=1) or limit > LONGEST_PAGE:
         msg = f"limit must be a whole number from 1 to {LONGEST_PAGE:,}, not {limit!r}"
         raise InvalidRequest(msg)
-    if after is not None and not isinstance(after, str):
+    if not isinstance(after, str | None):
         msg = f"after must be the `after` of the previous page, not {after!r}"
         raise InvalidRequest(msg)
-    if not (tool_name is None or isinstance(tool_name, str)):
+    if not isinstance(tool_name, str | None):
         msg = f"tool_name must be a str or None, not {describe_value(tool_name)}"
         raise InvalidRequest(msg)
     if storage.names_references:

@@ -225,11 +225,9 @@ class FileStorage:
             OSError: the disk refused.
 
         """
-        scope, slash, _ = prefix.partition("/")
-        found: list[Listed] = []
-        for folder in self._scopes(scope, whole=bool(slash)):
-            found += (listed for listed in listing(folder) if listed.key.startswith(prefix))
-        return found
+        return [
+            listed for folder in self._scopes(prefix) for listed in listing(folder) if listed.key.startswith(prefix)
+        ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         """Return a page of the entries that have a key with this ``prefix``, newest first.
@@ -269,7 +267,7 @@ class FileStorage:
         for scope, stem in map(split_key, keys):
             unwanted.setdefault(scope, []).append(stem)
         removed = 0
-        for folder in self._scopes("", whole=False):
+        for folder in self._scopes(""):
             was_used = folder.modified >= before  # asked now: each removal changes it
             for stem in unwanted.get(folder.path.name, ()):
                 with folder.locked():
@@ -345,14 +343,14 @@ class FileStorage:
             make_room(self._root, VERSION, folder.path.name, size=size, bounds=bounds, now=now, spared=temporary)
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
 
-    def _scopes(self, scope: str, *, whole: bool) -> Iterator[Folder]:
-        """Yield the folders of the scopes that start with ``scope``, or that are it if ``whole`` is true."""
+    def _scopes(self, prefix: str) -> Iterator[Folder]:
+        """Yield the folders of the scopes that may have a key with this ``prefix``."""
+        scope, slash, _ = prefix.partition("/")
         with suppress(FileNotFoundError), open_folder(self._root, VERSION) as versioned:
             names = [
                 found.name
                 for found in versioned.scan()
-                if found.name.startswith(scope)
-                and (found.name == scope or not whole)
+                if (found.name == scope if slash else found.name.startswith(scope))
                 and is_scope_part(found.name)
                 and found.is_dir(follow_symlinks=False)
             ]

@@ -133,7 +133,8 @@ class S3Storage:
         self._region_name = region_name
         self._endpoint_url = endpoint_url
         self._tagging = {"Tagging": urlencode(tags, quote_via=quote)} if tags else {}
-        self._made: tuple[int, S3Client | None] = os.getpid(), None
+        self._clients: dict[int, S3Client] = {}
+        """That of this process, once it is made."""
 
     def __deepcopy__(self, memo: object) -> S3Storage:
         """Return the storage itself: connections cannot be copied."""
@@ -336,15 +337,12 @@ class S3Storage:
 
     def _client(self) -> S3Client:
         """Return this process's client, made when first needed. A forked child shares no connection with its parent."""
-        made_by, client = self._made
-        if client is not None and made_by == os.getpid():
-            return client
-        with _making_clients.held, loading:  # a client loads what it needs of botocore
-            made_by, client = self._made
-            if client is None or made_by != os.getpid():
-                client = self._make_client()
-                self._made = os.getpid(), client
-            return client
+        process = os.getpid()
+        if process not in self._clients:
+            with _making_clients.held, loading:  # a client loads what it needs of botocore
+                if process not in self._clients:
+                    self._clients = {process: self._make_client()}
+        return self._clients[process]
 
     def _make_client(self) -> S3Client:
         with loading:
