@@ -2,10 +2,11 @@
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
-threads of our own, two for short work and two for long, each network storage on sixteen, and what is ``async`` is
-awaited on the caller's loop. If no thread can be started, the work runs on the caller's, as with ``run``. No
-asyncio object outlives a call, because frameworks make a new loop for each run. A policy, which is the host's code and
-may call us in turn, gets a thread of its own: in a pool, policies could take up all the threads that they wait for.
+threads of our own, two for short work and two for long; a network storage runs on the ``network_threads`` of its
+offloader; and what is ``async`` is awaited on the caller's loop. If no thread can be started, the work runs on the
+caller's, as with ``run``. No asyncio object outlives a call, because frameworks make a new loop for each run. A policy,
+which is the host's code and may call us in turn, gets a thread of its own: in a pool, policies could take up all the
+threads that they wait for.
 
 asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """

@@ -265,7 +265,7 @@ def _remove_unused(folder: Folder, family: _Family) -> int:
         return 0
     for stem, name in sorted(family.files, reverse=True):  # an index first: reading without it only takes longer
         if try_to_remove(folder, stem, [name]) is None:
-            return 0  # too few if its index is gone, and the next look corrects a count that is too high
+            return 0  # although its index may be gone: the next look corrects a count that is too high
     return family.size
 
 

@@ -53,8 +53,8 @@ _LOCKS = "folders.lock"
 locked of a file nobody else can read."""
 
 _OF_SCOPES = 1 << 30
-"""How many bytes are for the folders of scopes. Of the two behind them, one is for the folder that holds these, and one
-for the file in it that is locked."""
+"""How many bytes there are for the folders of scopes. Two more follow: one for the folder that holds these folders, and
+one for the file in it that is locked."""
 
 _ON_WINDOWS = os.name == "nt"
 _SHARING_VIOLATION = 32

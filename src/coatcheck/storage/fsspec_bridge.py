@@ -47,8 +47,8 @@ _CODE = re.compile(r"[1-9][0-9]{2}|[A-Z][A-Za-z]{1,63}")
 """A status of HTTP, or one name of a service, such as ``ContainerNotFound``."""
 
 _FOLDER_TRIES = 4
-"""One for each folder that the first save in a new place makes, its own, that of ``v1`` and that of the scope, and one
-more: each may be made by another at the same moment."""
+"""The first save makes three folders: the bridge's own, ``v1`` and that of the scope. Others may make each of them at
+the same moment, so there is a try for each, and one more."""
 
 
 class FsspecBridge:

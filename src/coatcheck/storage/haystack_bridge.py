@@ -44,12 +44,13 @@ class _WritesAndReads(Protocol):
 class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
-    Keys end as Haystack's own do: ``.md`` for a file called ``notes.md``, ``.csv`` for an unnamed ``text/csv`` file.
+    Keys contain the digest, so no other content overwrites what ``write`` got. They end as Haystack's own do: ``.md``
+    for a file called ``notes.md``, ``.csv`` for an unnamed ``text/csv`` file. A content of a type without a known
+    ending comes back as ``application/octet-stream``, or as text if the store returns text.
+
     Text goes to the store as ``str``, with lone surrogates as they are. It goes as UTF-8, which saves two copies of a
-    large one, if the store's own class, not a base class, sets ``stores_text_as_utf8``. Media go there as bytes, and
-    only if the store sets ``supports_binary_content``. Keys contain the digest,
-    so no other content overwrites what ``write`` got. A content of a type without a known ending comes back as
-    ``application/octet-stream``, or as text if the store returns text.
+    large text, if the store's own class, not a base class, sets ``stores_text_as_utf8``. Media go there as bytes, and
+    only if the store sets ``supports_binary_content``.
     """
 
     takes_file_name = True

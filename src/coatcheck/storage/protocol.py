@@ -8,12 +8,14 @@ plain or ``async``: the engine awaits what is awaitable and keeps everything els
 Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
 a storage may rely on that and should refuse anything else.
 
-Two things that no method shows are attributes, which a storage sets; the default is False:
+Three things that no method shows are attributes, which a storage sets; the default is False:
 
-    evicts     It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine then
-               checks that a result of several entries is still whole before it shows the model their references.
-    is_local   It answers at once, without a network. Its calls then run on the threads for local work and have no time
-               limit. A storage with ``local_path`` is local unless it says otherwise.
+    evicts            It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine
+                      then checks that a result of several entries is still whole before it shows the model their
+                      references.
+    is_local          It answers at once, without a network. Its calls then run on the threads for local work and have
+                      no time limit. A storage with ``local_path`` is local unless it says otherwise.
+    takes_file_name   See ``NamesReferences``.
 """
 
 from __future__ import annotations
