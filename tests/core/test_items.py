@@ -45,10 +45,6 @@ def offloaded(storage: Any, blocks: Sequence[Block | str]) -> tuple[Offloader, O
     return offloader, outcome
 
 
-def shown(outcome: Offloaded) -> str:
-    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
-
-
 def encoded(texts: Sequence[str]) -> tuple[bytes, ...]:
     return tuple(text.encode("utf-8", "surrogatepass") for text in texts)
 
@@ -119,8 +115,8 @@ def test_json_values_are_items_too_and_media_and_unknown_blocks_stay_what_they_a
     assert offloader.load(texts, scope="s").items == encoded([*"abcd", '{"page":1}', *"efghi"])
     assert offloader.load(medium, scope="s").data == b"image"
     assert outcome.blocks[0] is native or outcome.blocks[1] is native
-    assert "[Offloaded: 11 blocks" in shown(outcome)
-    assert "(text/plain, 10 items, " in shown(outcome)
+    assert "[Offloaded: 11 blocks" in outcome.text
+    assert "(text/plain, 10 items, " in outcome.text
 
 
 def test_one_search_finds_what_any_item_holds_and_names_it() -> None:
@@ -166,9 +162,9 @@ def test_the_preview_of_items_that_are_objects_is_a_table_and_its_gaps_are_lines
     offloader, outcome = offloaded(
         InMemoryStorage(), [json.dumps({"id": n, "b": "x" * 40}, indent=2) for n in range(900)]
     )
-    first = re.search(r"\[… lines (\d+)-[\d,]+ of 3,600 not shown", shown(outcome))
+    first = re.search(r"\[… lines (\d+)-[\d,]+ of 3,600 not shown", outcome.text)
 
-    assert "\n900 JSON objects, one a line: id (each row shown has b: " in shown(outcome)
+    assert "\n900 JSON objects, one a line: id (each row shown has b: " in outcome.text
     assert first is not None
     start = int(first[1])
     read = offloader.retrieve(outcome.references[0], scope="s", line_range=f"{start}-{start + 1}").text
@@ -191,7 +187,7 @@ def test_twenty_thousand_texts_take_two_saves() -> None:
     found = offloader.retrieve(outcome.references[0], scope="s", pattern="139993")
     assert found.matches == 1
     assert "[item 20000]" in found.text
-    assert "[Offloaded: 20000 blocks, ~" in shown(outcome)
+    assert "[Offloaded: 20000 blocks, ~" in outcome.text
 
 
 def test_the_file_of_joined_texts_opens_as_text(tmp_path: Path) -> None:
@@ -256,7 +252,7 @@ def test_a_storage_that_names_its_references_keeps_the_joined_texts_and_not_wher
     content = offloader.load(reference, scope="s")
     assert content.data == b"\n".join(encoded(ROWS))
     assert content.items is None
-    assert "(text/plain, 60 items, " in shown(outcome)
+    assert "(text/plain, 60 items, " in outcome.text
     assert offloader.retrieve(reference, scope="s", pattern="customer 47").matches == 1
 
 

@@ -50,10 +50,6 @@ def offloaded(storage: Shelves, *blocks: TextBlock | MediaBlock, scope: str = AL
     return outcome
 
 
-def shown(outcome: Offloaded) -> str:
-    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
-
-
 def test_the_storage_is_asked_for_a_name_without_anything_raw_in_it() -> None:
     storage = Shelves()
 
@@ -69,7 +65,7 @@ def test_the_reference_of_the_storage_is_shown_and_accepted_as_it_is() -> None:
     reference = f"shelf://7/{storage.names[0]}.bin"
 
     assert [str(one) for one in outcome.references] == [reference]
-    assert f"\n  {reference} (text/plain, {len(BIG.text):,} bytes)" in shown(outcome)
+    assert f"\n  {reference} (text/plain, {len(BIG.text):,} bytes)" in outcome.text
     assert offloader(storage).load(reference, scope=ALICE).text == BIG.text
     answer = offloader(storage).retrieve(f" `{reference}` ", scope=ALICE, line_range=(41, 42)).text
     assert "line 40\n" in answer

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck import Always, Block, ByteCounter, JsonBlock, MediaBlock, Offloader, Outcome, TextBlock
+from coatcheck import Always, Block, ByteCounter, JsonBlock, MediaBlock, Offloader, TextBlock
 from coatcheck.core.blocks import json_text, to_valid_unicode
 from tests.core.preview_samples import SAMPLES
 from tests.core.strategies import texts
@@ -24,10 +24,6 @@ WANTED = 20
 
 def _offloader(budget: int) -> Offloader:
     return Offloader(token_counter=ByteCounter(), max_retrieval_tokens=budget, preview_tokens=200)
-
-
-def _placeholder(outcome: Outcome) -> str:
-    return "\n".join(block.text for block in outcome.blocks if isinstance(block, TextBlock))
 
 
 def _references(placeholder: str) -> list[str]:
@@ -65,7 +61,7 @@ def test_every_character_of_every_kind_is_one_call_away(
         text = added + made  # invalid Unicode too
         block = TextBlock(text)
     offloader = _offloader(budget)
-    placeholder = _placeholder(offloader.offload([block], tool_name="search", scope="s", policy=Always()))
+    placeholder = offloader.offload([block], tool_name="search", scope="s", policy=Always()).text
     at = int(place * (len(text) - 1))
     answer = offloader.retrieve(_references(placeholder)[0], scope="s", offset=at)
 
@@ -76,7 +72,7 @@ def test_every_character_of_every_kind_is_one_call_away(
 def test_every_byte_of_a_medium_is_one_call_away_where_the_framework_takes_media(data: bytes, media_type: str) -> None:
     offloader = _offloader(300)
     outcome = offloader.offload([MediaBlock(data, media_type)], tool_name="draw", scope="s", policy=Always())
-    answer = offloader.retrieve(_references(_placeholder(outcome))[0], scope="s", native_media=True)
+    answer = offloader.retrieve(_references(outcome.text)[0], scope="s", native_media=True)
 
     assert answer.blocks == (MediaBlock(data, media_type),)
 
@@ -88,7 +84,7 @@ def test_every_character_of_many_blocks_is_one_call_away(wanted: int) -> None:
     ]
     offloader = _offloader(400)
     outcome = offloader.offload(blocks, tool_name="search", scope="s", policy=Always())
-    (reference,) = _references(_placeholder(outcome))
+    (reference,) = _references(outcome.text)
 
     answer = offloader.retrieve(reference, scope="s", pattern=f"^block {wanted} ", context_lines=0)
     assert f"[item {wanted + 1}]| {blocks[wanted].text}" in answer.text
