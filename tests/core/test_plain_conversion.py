@@ -143,6 +143,28 @@ def test_a_text_stays_a_text_where_the_conversion_fails(way: str) -> None:
     assert stored_by(offloader) == HUGE
 
 
+def nested(levels: int) -> Any:
+    value: Any = HUGE
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+class Shy:
+    def __repr__(self) -> str:
+        raise LookupError
+
+
+@WAYS
+@pytest.mark.parametrize("held", [nested(100_000), {(1, 2): [Shy(), HUGE]}], ids=["many levels", "no repr"])
+def test_an_unknown_value_that_cannot_be_written_is_no_way_around_the_limit(way: str, held: object) -> None:
+    message = Message(raw=[held], offloader=failing(), convert=lambda content: list(map(OpaqueBlock, content)))
+
+    (shown,) = settled(message, way)
+
+    assert "is not shown]" in shown["text"]
+
+
 @WAYS
 def test_a_conversion_back_that_fails_on_media_is_no_way_around_the_limit(way: str) -> None:
     def restore(block: Block) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
@@ -204,12 +205,19 @@ class Batch:
         common = {"scope": self.last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
             {
-                "blocks": self._without_huge_unknown(arrival.plainly_converted()),
+                "blocks": self._last_blocks(arrival),
                 "tool_name": arrival.tool_name,
                 **common,
             }
             for arrival in self.arrivals
         ]
+
+    def _last_blocks(self, arrival: Arrival) -> tuple[Block, ...]:
+        """Return the content for the last resort, which cuts a huge unknown block that cannot be written."""
+        blocks = arrival.plainly_converted()
+        with suppress(Exception):  # such as for a value with too many levels
+            return self._without_huge_unknown(blocks)
+        return blocks
 
     def last_scope(self) -> Scope | None:
         """Choose the scope; raise whatever keeps it from being chosen."""
