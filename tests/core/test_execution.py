@@ -101,7 +101,7 @@ async def test_a_storage_that_never_answers_fails_at_the_time_limit(
     assert outcome.reason == "storage failed"
 
 
-def test_the_time_limit_holds_in_the_sync_shell_too(
+def test_the_time_limit_holds_in_the_sync_driver_too(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)

@@ -72,7 +72,7 @@ RESULTS: dict[str, list[Block]] = {
 }
 
 every_result = pytest.mark.parametrize("blocks", RESULTS.values(), ids=RESULTS)
-both_shells = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+both_drivers = pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
 
 
 def _offload(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outcome:
@@ -89,7 +89,7 @@ def _step(offloader: Offloader, blocks: list[Block], *, is_async: bool) -> Outco
 
 
 @pytest.mark.no_cover
-@both_shells
+@both_drivers
 @every_result
 @pytest.mark.parametrize("offload", [_offload, _step])
 def test_a_counter_that_raises_at_any_call_loses_no_result_and_is_reported(
@@ -116,7 +116,7 @@ def test_a_counter_that_raises_at_any_call_loses_no_result_and_is_reported(
 
 
 @pytest.mark.no_cover
-@both_shells
+@both_drivers
 @pytest.mark.parametrize("max_inline_tokens", [600, 1_000_000])
 def test_a_counter_that_raises_while_the_storage_fails_keeps_or_cuts_the_result(
     max_inline_tokens: int, *, is_async: bool
@@ -256,7 +256,7 @@ def _read(offloader: Offloader, asked: dict[str, Any], *, is_async: bool) -> str
 
 
 @pytest.mark.no_cover
-@both_shells
+@both_drivers
 @pytest.mark.parametrize("asked", READS.values(), ids=READS)
 def test_a_read_counts_bytes_where_the_counter_raises_at_any_call(
     asked: dict[str, Any], *, is_async: bool, caplog: pytest.LogCaptureFixture

@@ -1,4 +1,4 @@
-"""What a framework says about a result before it leaves: its own count, and its last word."""
+"""What a framework says about a result before it leaves: ``measured_tokens``, its own count, and ``confirm``."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_count_that_fails_is_reported() -> None:
 
 
 @both_colours
-async def test_the_last_word_keeps_a_result_of_any_size(*, is_async: bool) -> None:
+async def test_confirm_keeps_a_result_of_any_size(*, is_async: bool) -> None:
     confirm = Asked(answer=False, is_async=is_async)
 
     outcome = await offloader(max_inline_tokens=LIMIT).aoffload([BIG], tool_name="t", confirm=confirm)
@@ -113,7 +113,7 @@ async def test_the_last_word_keeps_a_result_of_any_size(*, is_async: bool) -> No
     assert len(confirm.calls) == 1
 
 
-def test_the_last_word_is_asked_with_the_tokens_of_the_result() -> None:
+def test_confirm_is_asked_with_the_tokens_of_the_result() -> None:
     confirm = Asked(answer=True, is_async=False)
 
     outcome = offloader().offload([BIG], tool_name="t", measured_tokens=4_321, confirm=confirm)
@@ -123,7 +123,7 @@ def test_the_last_word_is_asked_with_the_tokens_of_the_result() -> None:
 
 
 @pytest.mark.parametrize("policy", [None, Never()])
-def test_the_last_word_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
+def test_confirm_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
     confirm = Asked(answer=True, is_async=False)
     block = BIG if policy is not None else TextBlock("é" * LIMIT)
 
@@ -131,7 +131,7 @@ def test_the_last_word_is_not_asked_about_what_stays(policy: Any) -> None:  # no
     assert confirm.calls == []
 
 
-def test_the_last_word_is_asked_whatever_the_policy_that_fired() -> None:
+def test_confirm_is_asked_whatever_the_policy_that_fired() -> None:
     outcome = offloader().offload([SMALL], tool_name="t", policy=Always(), confirm=Asked(answer=False, is_async=False))
 
     assert isinstance(outcome, Kept)
@@ -173,7 +173,7 @@ def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> No
     assert not offloader(policies={"*": Always()}).keep_if_small(["x"], tool_name="t")
 
 
-def test_a_last_word_that_fails_is_ignored() -> None:
+def test_a_confirm_that_fails_is_ignored() -> None:
     confirm = Asked(RuntimeError("broken"), is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)

@@ -252,7 +252,7 @@ class _Policy:
 
 @pytest.mark.parametrize("policy", [_sync_policy, _async_policy])
 @pytest.mark.parametrize("offload", [True, False])
-async def test_a_callable_decides_sync_and_async_in_both_shells(policy: Any, offload: bool) -> None:  # noqa: ANN401
+async def test_a_callable_decides_sync_and_async_in_both_drivers(policy: Any, offload: bool) -> None:  # noqa: ANN401
     offloader = _offloader(policies={"t": policy})
     content = [BIG if not offload else TextBlock("short but wanted elsewhere")]
     arguments: dict[str, Any] = {"tool_name": "t", "tool_args": {"offload": offload}}
@@ -292,7 +292,7 @@ def test_a_policy_for_one_call_overrides_the_configured_ones() -> None:
     assert isinstance(offloader.offload([BIG], tool_name="t", policy=Never()), Kept)
 
 
-async def test_an_async_policy_in_the_sync_shell_on_a_loop_gives_no_verdict_but_no_deadlock() -> None:
+async def test_an_async_policy_in_the_sync_driver_on_a_loop_gives_no_verdict_but_no_deadlock() -> None:
     outcome = _offloader(policies={"t": _async_policy}).offload([BIG], tool_name="t", tool_args={"offload": False})
 
     assert isinstance(outcome, Offloaded)
@@ -553,7 +553,7 @@ def test_a_sync_agent_may_use_an_async_storage() -> None:
     assert offloader.load(_reference(offloader.offload([BIG], tool_name="t"))).text == BIG.text
 
 
-async def test_the_sync_shell_over_an_async_storage_on_a_loop_keeps_the_result_and_says_what_to_use() -> None:
+async def test_the_sync_driver_over_an_async_storage_on_a_loop_keeps_the_result_and_says_what_to_use() -> None:
     events: list[Event] = []
     offloader = _offloader(AsyncDictStorage(), on_event=events.append)
 
