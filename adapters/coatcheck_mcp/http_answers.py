@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import httpx2
+from httpx2 import codes
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION
@@ -18,16 +19,12 @@ if TYPE_CHECKING:
 
 __all__ = ("error_answer", "message_in", "understandable")
 
-_FORBIDDEN = 403
-_NO_ENTRY = frozenset({401, _FORBIDDEN})
-_NOT_FOUND = 404
-"""In answer to a request of a session, this is how the protocol says that the server no longer knows the session. Some
-servers send it for an error of the request itself, with the request's id."""
+_NO_ENTRY = frozenset({codes.UNAUTHORIZED, codes.FORBIDDEN})
 
-_OK = 200
-
-_SESSION_LOST = frozenset({_NOT_FOUND, 400})
-"""Other servers send 400, among them all that follow the examples of the TypeScript SDK; their answers say why."""
+_SESSION_LOST = frozenset({codes.NOT_FOUND, codes.BAD_REQUEST})
+"""In answer to a request of a session, 404 is how the protocol says that the server no longer knows the session. Some
+servers send it for an error of the request itself, with the request's id. Others send 400 for a lost session, among
+them all that follow the examples of the TypeScript SDK; their answers say why."""
 
 _QUOTED = 200
 """Characters that are quoted of what a server says when it refuses access."""
@@ -44,7 +41,7 @@ async def understandable(
     """Return the response, or one that tells the mcp package more; ``passed``: the names of the user's headers."""
     status = response.status_code
     # A login is a form, not JSON.
-    if status == _OK and request.method == "POST" and _is_json(request) and _is_json(response):
+    if status == codes.OK and request.method == "POST" and _is_json(request) and _is_json(response):
         return await _own_answer(response, request.content)
     message = message_in(request) if status >= FIRST_ERROR else None
     return response if message is None else await _failure(request, response, message, passed=passed)
@@ -60,14 +57,14 @@ async def _failure(
     except httpx2.StreamError as error:
         return await _refusal(response, INTERNAL_ERROR, f"HTTP {status}: {error}")
     is_answer, may_be_lost = _is_answer(body, message), _SESSION in request.headers and status in _SESSION_LOST
-    if may_be_lost and (_UNKNOWN_SESSION.search(body) is not None or (status == _NOT_FOUND and not is_answer)):
+    if may_be_lost and (_UNKNOWN_SESSION.search(body) is not None or (status == codes.NOT_FOUND and not is_answer)):
         return await _refusal(response, CONNECTION_CLOSED, LOST_SESSION if is_answer else NO_SESSION)
-    if status in _NO_ENTRY and not (status == _FORBIDDEN and is_answer and _is_error(body)):
+    if status in _NO_ENTRY and not (status == codes.FORBIDDEN and is_answer and _is_error(body)):
         why = f"{request.url.host} answered HTTP {status}: {_no_entry(passed)}{_quoted(response, body)}"
         return await _refusal(response, INVALID_REQUEST, why)
     if _is_json(response) and _is_error(body):
         return httpx2.Response(status, headers=_headers_for(response), content=body)
-    said = f"{request.url.host} answered HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
+    said = f"{request.url.host} answered HTTP {status} {codes.get_reason_phrase(status)}".rstrip()
     return await _refusal(response, INTERNAL_ERROR, said)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
+from httpx2 import codes
 from mcp_types import INTERNAL_ERROR
 
 from coatcheck_mcp.faults import innermost, said_by
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 __all__ = ("CONNECT_SECONDS", "HttpTransport", "pause_after")
 
 CONNECT_SECONDS = 30.0
-
-_OK = 200
-_ACCEPTED = 202
-"""The answer to a message that is not a request."""
 
 _NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
 """Temporary errors of a server, or of what stands before it. 409: it does not know yet that a stream was cut."""
@@ -86,7 +83,7 @@ class HttpTransport(LimitedTransport):
         if status in _NOT_NOW:
             await response.aclose()
             return _unheard(request, failed, f"HTTP {status}")
-        if status == _OK and response.headers.get("content-type", "").lower().startswith(_EVENTS):
+        if status == codes.OK and response.headers.get("content-type", "").lower().startswith(_EVENTS):
             _failed.set(0)
             response.stream = _UntilCut(response.stream)  # type: ignore[arg-type]
         return response
@@ -142,16 +139,16 @@ def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
     if not failed:
         logger.warning("what %s says on its own is not heard until its stream opens: %s", request.url.host, why)
     _failed.set(failed + 1)
-    return httpx2.Response(_OK, headers={"content-type": _EVENTS}, content=b"")
+    return httpx2.Response(codes.OK, headers={"content-type": _EVENTS}, content=b"")
 
 
 def _unanswered(message: Mapping[str, Any], why: str) -> httpx2.Response:
     """Return a response in place of one that did not come: an exception would end all other calls too."""
     if "method" in message and "id" in message:
         content = error_answer(message["id"], INTERNAL_ERROR, why)
-        return httpx2.Response(_OK, headers={"content-type": "application/json"}, content=content)
+        return httpx2.Response(codes.OK, headers={"content-type": "application/json"}, content=content)
     logger.warning("%s got no answer: %s", message.get("method", "an answer"), why)
-    return httpx2.Response(_ACCEPTED)
+    return httpx2.Response(codes.ACCEPTED)  # as the protocol answers a message that is not a request
 
 
 def _why_not_connected(error: Exception) -> str:
