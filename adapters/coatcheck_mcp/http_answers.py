@@ -11,8 +11,8 @@ from httpx2 import codes
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION
+from coatcheck_mcp.http_limits import FIRST_ERROR
 from coatcheck_mcp.ids import id_in
-from coatcheck_mcp.limits import FIRST_ERROR
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

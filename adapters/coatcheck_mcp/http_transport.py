@@ -17,10 +17,11 @@ from mcp_types import INTERNAL_ERROR
 from coatcheck_mcp.faults import innermost, said_by
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.http_answers import error_answer, message_in, understandable
-from coatcheck_mcp.limits import LimitedTransport, broken_off
+from coatcheck_mcp.http_limits import LimitedTransport
+from coatcheck_mcp.limits import broken_off
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import AsyncIterator, Collection, Mapping
 
 __all__ = ("CONNECT_SECONDS", "HttpTransport", "pause_after")
 
@@ -125,7 +126,7 @@ class _UntilCut(httpx2.AsyncByteStream):
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
 
-    async def __aiter__(self):  # type: ignore[no-untyped-def] # noqa: ANN204 - httpx2's
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         with suppress(httpx2.StreamError):
             async for piece in self._stream:
                 yield piece

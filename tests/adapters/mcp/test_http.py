@@ -20,8 +20,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck_mcp import Proxy, Upstream, offloaded_references, url_upstream
-from coatcheck_mcp import limits as limits_module
+from coatcheck_mcp import Proxy, Upstream, http_limits, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.servers import Everything, client_of, wire
@@ -703,7 +702,7 @@ def test_the_check_of_a_proxy_reads_no_certificates(monkeypatch: pytest.MonkeyPa
     read: list[Any] = []
     monkeypatch.setattr("ssl.SSLContext.load_verify_locations", lambda *_, **__: read.append(1))
     monkeypatch.setattr("ssl.SSLContext.load_default_certs", lambda *_, **__: read.append(1))
-    assert not limits_module._wrong_proxy()
+    assert not http_limits._wrong_proxy()
     assert not read
 
 

@@ -20,7 +20,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp import MCPError
 
 from coatcheck_mcp import url_upstream
-from coatcheck_mcp.limits import _Mender
+from coatcheck_mcp.surrogates import Mender
 from tests.adapters.mcp.servers import client_of
 from tests.adapters.mcp.test_http import serving
 from tests.adapters.mcp.test_relays import WILLING
@@ -425,6 +425,6 @@ async def test_a_server_that_has_no_stream_of_notifications_is_not_waited_for(ca
     ],
 )
 def test_a_text_is_mended_wherever_its_pieces_end(text: str, mended: str, step: int) -> None:
-    mender, data = _Mender(), text.encode()
+    mender, data = Mender(), text.encode()
     pieces = [mender.mend(data[start : start + step]) for start in range(0, len(data), step)]
     assert b"".join([*pieces, mender.mend(b"", final=True)]).decode() == mended

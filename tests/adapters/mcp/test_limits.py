@@ -16,7 +16,8 @@ from mcp import MCPError
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import command_upstream, offloaded_references
-from coatcheck_mcp.limits import LimitedTransport, lines_codec
+from coatcheck_mcp.http_limits import LimitedTransport
+from coatcheck_mcp.limits import lines_codec
 from tests.adapters.mcp.servers import client_of
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
