@@ -16,11 +16,11 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from coatcheck_mcp.checking import without_secrets
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.http_transport import CONNECT_SECONDS, HttpTransport
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, lines_codec
 from coatcheck_mcp.programs import missing_folder, missing_program
+from coatcheck_mcp.redacting import without_secrets
 from coatcheck_mcp.stdio import until_exit
 
 if TYPE_CHECKING:

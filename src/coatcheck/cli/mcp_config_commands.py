@@ -126,7 +126,7 @@ def _worded(rule: ToolRule) -> str:
 
 
 def _servers(config: Config) -> Iterator[tuple[str, str]]:
-    from coatcheck_mcp.checking import without_secrets
+    from coatcheck_mcp.redacting import without_secrets
 
     for name, server in config.servers.items():
         address = " ".join(without_secrets([server.url or ""]))
