@@ -44,6 +44,7 @@ _MAX_LINKED = 10_000
 """Resources that results mention, per client."""
 
 _LISTS: Mapping[str, tuple[str, str]] = {
+    "tools/list": ("tools", "tools"),
     "prompts/list": ("prompts", "prompts"),
     "resources/list": ("resources", "resources"),
     "resources/templates/list": ("resources", "resourceTemplates"),
@@ -166,10 +167,10 @@ class Several:
         del modern  # the name and the version are our own
         up = {name: link for name, link in self._up().items() if not link.closed}
         capabilities: dict[str, Any] = {"tools": {}}
-        for offered in [link.capabilities() for link in up.values()] + [ANY_CAPABILITIES] * (
-            len(up) < len(self._members)
-        ):
-            _join(capabilities, offered)
+        for link in up.values():
+            _join(capabilities, link.capabilities())
+        if len(up) < len(self._members):
+            _join(capabilities, ANY_CAPABILITIES)
         for name in LIST_CHANGES.keys() & capabilities.keys():
             capabilities[name]["listChanged"] = True  # a server may come later
         said = [f"# {name}\n\n{link.instructions}" for name, link in up.items() if link.instructions]
@@ -184,7 +185,7 @@ class Several:
         return {"tools": await self._shown_tools()}
 
     async def _shown_tools(self) -> list[dict[str, Any]]:
-        listed = await self._list("tools/list", "tools", "tools")
+        listed = await self._list("tools/list")
         shown = [{**tool, "name": shown_name(server, tool["name"])} for server, tool in listed]
         self._cut = {
             tool["name"]: (self._members[server], own["name"])
@@ -224,12 +225,12 @@ class Several:
         """Return the full names of all tools as of the latest list; None if a server was missing there."""
         return self._names
 
-    async def _list(self, method: str, capability: str, key: str) -> list[tuple[str, Mapping[str, Any]]]:
+    async def _list(self, method: str) -> list[tuple[str, Mapping[str, Any]]]:
         """Return what the servers that are up list, each item with its server's name, in the order of the servers."""
 
         async def ask(member: _Member) -> Collection[Mapping[str, Any]]:
             try:
-                return await self._list_one(member, method, capability, key)
+                return await self._list_one(member, method)
             except MCPError as error:
                 logger.warning("%s of the MCP server %s failed: %s", method, member.name, error)
                 return ()
@@ -275,9 +276,8 @@ class Several:
                 tasks.start_soon(ask_one, name)
         return answers
 
-    async def _list_one(
-        self, member: _Member, method: str, capability: str, key: str, *, again: bool = True
-    ) -> Collection[Mapping[str, Any]]:
+    async def _list_one(self, member: _Member, method: str, *, again: bool = True) -> Collection[Mapping[str, Any]]:
+        capability, key = _LISTS[method]
         link = await self._link(member)
         try:
             if not link.has(capability):
@@ -287,7 +287,7 @@ class Several:
             if not (link.closed and again):
                 raise
         # It had ended, which only a request shows. Now it is started again.
-        return await self._list_one(member, method, capability, key, again=False)
+        return await self._list_one(member, method, again=False)
 
     # What the client asks.
 
@@ -377,9 +377,9 @@ class Several:
         return {}
 
     async def _joined(self, method: str) -> dict[str, Any]:
-        capability, key = _LISTS[method]
-        listed = await self._list(method, capability, key)
-        if capability == "prompts":
+        _, key = _LISTS[method]
+        listed = await self._list(method)
+        if key == "prompts":
             return {key: [{**prompt, "name": full_name(server, prompt["name"])} for server, prompt in listed]}
         name = "uri" if key == "resources" else "uriTemplate"
         self._owners[key] = {item[name]: server for server, item in reversed(listed)}  # the first counts
