@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("find_doubts",)
 
-_HEAD = re.compile(r"[^*?\[]*")
-"""The part of a pattern before its first wildcard."""
+_WILDCARD = re.compile(r"[*?\[]")
 
 
 def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = os.environ) -> list[str]:
@@ -98,8 +97,7 @@ def _of_storage(config: Config, root: Table) -> Iterator[str]:
 def _of_patterns(config: Config, root: Table) -> Iterator[str]:
     """Yield what is wrong with patterns for unknown servers. If the file has none, ``--name`` may name the server."""
     for pattern, table in root.tables("tools").items() if config.servers else ():
-        head = _HEAD.match(pattern)
-        server, dot, _ = (head[0] if head else "").partition(".")
+        server, dot, _ = _WILDCARD.split(pattern)[0].partition(".")
         if dot and server not in config.servers:
             names = ", ".join(config.servers)
             yield table.complaint(None, f"begins with {server!r}, but the file has no [servers.{server}], only {names}")

@@ -444,18 +444,15 @@ class Link:
             return None
         params = ctx.params or {}
         match ctx.method:
-            case "ping":
-                return {}
-            case "logging/setLevel":
-                return {}
+            case "ping" | "logging/setLevel":
+                pass
             case "resources/subscribe":
                 await self.subscribe([params["uri"]])
-                return {}
             case "resources/unsubscribe":
                 await self.unsubscribe([params["uri"]])
-                return {}
             case _:
                 return None
+        return {}
 
     # From the server to the client.
 

@@ -337,8 +337,8 @@ class Proxy:
             return shaped
         answer = found[0]
         if not seat.link.suits(ctx.protocol_version):
-            answer = {name: answer[name] for name in ("_meta",) if name in answer}
-        return {**answer, **{name: value for name, value in shaped.items() if name not in {*answer, "_meta"}}}
+            answer = {"_meta": answer["_meta"]} if "_meta" in answer else {}
+        return {**answer, **{name: value for name, value in shaped.items() if name not in answer and name != "_meta"}}
 
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for this answer.
@@ -473,17 +473,16 @@ class Proxy:
         try:
             with anyio.fail_after(LISTING_SECONDS):
                 listing = await self.offloader.alist(scope=self._scope, identity=identity)
-            is_needed = bool(listing.contents)
         except TimeoutError:
             words = "the storage did not say within %g seconds what it holds, so the retrieval tool is always offered"
             self._warn(words, LISTING_SECONDS)
-            is_needed = True
         except (InvalidRequest, StorageError) as error:
             self._warn("the storage cannot say what it holds (%s), so the retrieval tool is always offered", error)
-            is_needed = True
-        if is_needed:
-            self._offered_to.add(identity)
-        return is_needed
+        else:
+            if not listing.contents:
+                return False
+        self._offered_to.add(identity)
+        return True
 
     async def _offer(self, identity: Scope | None) -> None:
         """List the tool from now on, and tell all clients, before the first result for which they need it."""
@@ -577,19 +576,13 @@ def _identify(ctx: Context) -> Identified:
         None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
         for model in (said and said.client_info, offered)
     )
-    if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-        return Identified(
-            key=_connection_of(ctx),
-            info=info,
-            capabilities=capabilities or {},
-            modern=False,
-            version=ctx.protocol_version,
-        )
-    # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
-    key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
-    return Identified(
-        key=key, info=info, capabilities=capabilities or {}, modern=True, version=LATEST_HANDSHAKE_VERSION
-    )
+    key: Hashable = _connection_of(ctx)
+    version, modern = ctx.protocol_version, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    if modern:
+        # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
+        key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
+        version = LATEST_HANDSHAKE_VERSION
+    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=modern, version=version)
 
 
 def _connection_of(ctx: Context) -> Connection:
