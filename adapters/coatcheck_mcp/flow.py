@@ -17,7 +17,6 @@ from coatcheck_mcp.faults import messages_in, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import TracebackType
 
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
     from typing_extensions import Self
@@ -51,22 +50,19 @@ class Gate:
 class _Closing:
     """A stream that closes the one below it, at the end of ``async with``."""
 
+    _stream: ReadStream[Any] | WriteStream[Any]
+
     ended = False
     """Whether the other side was found to be gone."""
 
-    def __init__(self, stream: ReadStream[Any] | WriteStream[Any]) -> None:
-        self._below = stream
-
     async def aclose(self) -> None:
         """Close the stream."""
-        await self._below.aclose()
+        await self._stream.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
 
@@ -77,8 +73,8 @@ class CountedWrites(_Closing):
     """
 
     def __init__(self, stream: WriteStream[Any], gate: Gate) -> None:
-        super().__init__(stream)
-        self._stream, self._gate = stream, gate
+        self._stream: WriteStream[Any] = stream
+        self._gate = gate
 
     async def send(self, item: Any) -> None:  # noqa: ANN401 - the mcp package's messages
         """Send a message."""
@@ -112,8 +108,8 @@ class PacedReads(_Closing):
             on_end: called when nothing more will come, before the reader learns of it.
 
         """
-        super().__init__(stream)
-        self._stream, self._gate, self._answers, self._on_end = stream, gate, answers, on_end
+        self._stream: ReadStream[Any] = stream
+        self._gate, self._answers, self._on_end = gate, answers, on_end
         self._parts: Iterator[Any] = iter(())
         """What is left of the latest line that was not a message itself; each part is parsed when it is received."""
 
