@@ -50,29 +50,7 @@ _NAME_OF_MESSAGE = 2
 """Steps to a key on the top level of a message in an error's location: the kind of message that was tried, and the
 key."""
 
-
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Yield the errors in a task group's exception group, and in the groups within that; any other error as it is."""
-    grouped = getattr(error, "exceptions", ())  # Python 3.10 has no name for groups
-    for each in grouped:
-        yield from leaves(each)
-    if not grouped:
-        yield error
-
-
-def innermost(error: BaseException) -> BaseException:
-    """Return the first error in a group, since the group itself says nothing; any other error as it is."""
-    return next(leaves(error))
-
-
 _NO_FILES = os.strerror(errno.EMFILE)
-
-
-def said_by(error: BaseException) -> str:
-    """Return the message of an error in this process, with advice if too many files are open."""
-    said = str(error) or type(error).__name__
-    return f"{said}; let coatcheck have more files open (`ulimit -n`)" if _NO_FILES in said else said
-
 
 _CLOSED = "Connection closed"
 """What the mcp package says when its streams are gone."""
@@ -88,6 +66,26 @@ _TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+)
 
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
 """What the mcp package says of an answer over HTTP that broke off. Other calls are not affected: they go on."""
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors in a task group's exception group, and in the groups within that; any other error as it is."""
+    grouped = getattr(error, "exceptions", ())  # Python 3.10 has no name for groups
+    for each in grouped:
+        yield from leaves(each)
+    if not grouped:
+        yield error
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the first error in a group, since the group itself says nothing; any other error as it is."""
+    return next(leaves(error))
+
+
+def said_by(error: BaseException) -> str:
+    """Return the message of an error in this process, with advice if too many files are open."""
+    said = str(error) or type(error).__name__
+    return f"{said}; let coatcheck have more files open (`ulimit -n`)" if _NO_FILES in said else said
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
@@ -121,14 +119,14 @@ def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
     if not isinstance(fault, ValidationError):
         return [fault]
     line = _input(fault)
-    if (
-        isinstance(line, str)
-        and (mend := mended((raw := line.encode("utf-8", "surrogatepass")).removeprefix(BOM_UTF8))) != raw
-    ):
-        try:
-            return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
-        except ValidationError as still:
-            line = _input(still)
+    if isinstance(line, str):
+        raw = line.encode("utf-8", "surrogatepass")
+        mend = mended(raw.removeprefix(BOM_UTF8))
+        if mend != raw:
+            try:
+                return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
+            except ValidationError as still:
+                line = _input(still)
     # What is not an object is dropped here, all at once: skipping it later would block the loop, or take a step for
     # each.
     return _each([each for each in line if isinstance(each, dict)]) if isinstance(line, list) else [fault]

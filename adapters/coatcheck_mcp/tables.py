@@ -68,22 +68,29 @@ class Table:
             Mistake: always.
 
         """
-        keys = self.keys if key is None else (*self.keys, key)
+        keys = self._keys_to(key)
         raise Mistake(self.complaint(key, what), line=_line_of(self.text, keys), keys=keys, what=what) from None
+
+    def within(self, key: str, values: Mapping[str, Any]) -> Table:
+        """Return the table ``key`` within this one."""
+        return replace(self, keys=(*self.keys, key), values=values)
 
     def without(self, keys: tuple[str, ...]) -> Table:
         """Return the table without what ``keys`` lead to from here."""
         key, *deeper = keys
         if deeper:
-            inner = Table(self.file, self.text, (*self.keys, key), self.values[key]).without(tuple(deeper))
+            inner = self.within(key, self.values[key]).without(tuple(deeper))
             return replace(self, values={**self.values, key: inner.values})
         return replace(self, values={name: value for name, value in self.values.items() if name != key})
 
     def complaint(self, key: str | None, what: str) -> str:
         """Return file, line and key, and what is wrong with the key, or with the table itself if ``key`` is None."""
-        keys = self.keys if key is None else (*self.keys, key)
+        keys = self._keys_to(key)
         name = f"[{dotted(keys)}]" if key is None else dotted(keys)
         return f"{self.file}:{_line_of(self.text, keys)}: {name} {what}"
+
+    def _keys_to(self, key: str | None) -> tuple[str, ...]:
+        return self.keys if key is None else (*self.keys, key)
 
     def refuse_unknown(self, known: Iterable[str]) -> None:
         """Refuse a key that nobody reads: a typo would have no effect, and nobody would notice.
@@ -122,11 +129,11 @@ class Table:
         found = self.values.get(key, {})
         if not isinstance(found, dict):
             self.refuse(key, f"must be a table for each name, as in [{key}.NAME], not {shown(found)}")
-        within = Table(self.file, self.text, (*self.keys, key), found)
+        table = self.within(key, found)
         for name, values in found.items():
             if not isinstance(values, dict):
-                within.refuse(name, f"must be a table, as in [{dotted((key, name))}], not {shown(values)}")
-        return {name: Table(self.file, self.text, (*within.keys, name), values) for name, values in found.items()}
+                table.refuse(name, f"must be a table, as in [{dotted((key, name))}], not {shown(values)}")
+        return {name: table.within(name, values) for name, values in found.items()}
 
     def string(self, key: str) -> str | None:
         """Return a ``str`` that is not empty; None if there is no such key.
@@ -152,8 +159,7 @@ class Table:
             self.refuse(key, f'must be a table of strings, as in {{NAME = "value"}}, not {shown(values)}')
         for name, value in values.items():
             if not isinstance(value, str):
-                within = Table(self.file, self.text, (*self.keys, key), values)
-                within.refuse(name, f"must be a string, not {shown(value)}")
+                self.within(key, values).refuse(name, f"must be a string, not {shown(value)}")
         return values
 
     def array(self, key: str) -> tuple[str, ...]:
