@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import socket
 from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +14,9 @@ from mcp import MCPError
 from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ResourceUpdated, ToolsListChanged
 
 from coatcheck_mcp import url_upstream
+from tests.adapters.mcp.ports import at_url
 from tests.adapters.mcp.servers import Everything, client_of
-from tests.adapters.mcp.test_http import cutting, serving
+from tests.adapters.mcp.test_http import cutting
 from tests.adapters.mcp.test_relays import speaking
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ URI, OTHER = "file:///a", "file:///b"
 @asynccontextmanager
 async def client_over_http(app: Any) -> AsyncIterator[Any]:
     """Yield a modern client behind a proxy of a server at a URL."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(app, listener), client_of(url_upstream(url), mode="auto") as client:
+    async with at_url(app) as url, client_of(url_upstream(url), mode="auto") as client:
         yield client
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,8 @@ from mcp import MCPError
 
 from coatcheck_mcp import link as link_module
 from coatcheck_mcp import url_upstream
+from tests.adapters.mcp.ports import at_url
 from tests.adapters.mcp.servers import Everything, client_of, wire
-from tests.adapters.mcp.test_http import serving
 from tests.adapters.mcp.test_stdio import PATIENCE
 
 if TYPE_CHECKING:
@@ -86,9 +85,8 @@ class Forgetful(Everything):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{listener.getsockname()[1]}{self.moved or '/mcp'}"
-        async with serving(self, listener):
+        async with at_url(self) as url:
+            self.url = url.removesuffix("/mcp") + (self.moved or "/mcp")
             yield
 
 

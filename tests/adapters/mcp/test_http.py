@@ -15,7 +15,6 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-import uvicorn
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
@@ -23,6 +22,7 @@ from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, http_limits, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
+from tests.adapters.mcp.ports import any_port, at_url, serving, url_of
 from tests.adapters.mcp.servers import Everything, client_of, wire
 from tests.adapters.mcp.test_relays import WILLING
 
@@ -37,30 +37,18 @@ CHANGES = {
 }
 
 
-@asynccontextmanager
-async def serving(app: Any, listener: socket.socket) -> AsyncIterator[uvicorn.Server]:
-    config = uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1, timeout_keep_alive=60)
-    server = uvicorn.Server(config)
-    with listener:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(server._serve, [listener])
-            while not server.started:
-                await anyio.lowlevel.checkpoint()
-            yield server
-            server.should_exit = True
-
-
 @pytest.fixture
 def listener() -> socket.socket:
-    return socket.create_server(("127.0.0.1", 0))
+    return any_port()
 
 
 @asynccontextmanager
-async def front_of(server: Everything, listener: socket.socket) -> AsyncIterator[str]:
-    port = listener.getsockname()[1]
-    proxy = Proxy(server.upstream(), InMemoryStorage())
-    async with proxy.running(), serving(http_app(proxy, port=port, token=TOKEN), listener):
-        yield f"http://127.0.0.1:{port}/mcp"
+async def front_of(server: Everything) -> AsyncIterator[str]:
+    """Serve a proxy of a server on a port of its own, and yield its address."""
+    listener, proxy = any_port(), Proxy(server.upstream(), InMemoryStorage())
+    app = http_app(proxy, port=listener.getsockname()[1], token=TOKEN)
+    async with proxy.running(), serving(app, listener):
+        yield url_of(listener)
 
 
 @asynccontextmanager
@@ -72,8 +60,8 @@ async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIter
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_client_with_the_token_is_served(listener: socket.socket, mode: str) -> None:
-    async with front_of(Everything(), listener) as url, client_at(url, mode) as client:
+async def test_a_client_with_the_token_is_served(mode: str) -> None:
+    async with front_of(Everything()) as url, client_at(url, mode) as client:
         (reference,) = offloaded_references(await client.call_tool("log"))
         back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
         assert "line 0 of a log" in back.content[0].text
@@ -89,9 +77,9 @@ async def test_a_client_with_the_token_is_served(listener: socket.socket, mode: 
     ],
     ids=["no token", "another token", "another host", "a page's origin"],
 )
-async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, str], status: int) -> None:
+async def test_nobody_else_gets_in(headers: dict[str, str], status: int) -> None:
     accepts = {"Accept": "application/json, text/event-stream"}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
+    async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(
             url, headers={**accepts, **headers}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}
         )
@@ -103,23 +91,21 @@ async def test_nobody_else_gets_in(listener: socket.socket, headers: dict[str, s
     [{"Host": "127.0.0.1"}, {"Host": "localhost"}, {"Host": "[::1]"}, {"Origin": "http://localhost"}],
     ids=str,
 )
-async def test_port_80_may_be_left_out_as_clients_do(listener: socket.socket, headers: dict[str, str]) -> None:
+async def test_port_80_may_be_left_out_as_clients_do(headers: dict[str, str]) -> None:
     owner = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
+    async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(url, headers={**owner, **headers}, json=first)
     assert answer.status_code == 200
 
 
-async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does_not_exist(
-    listener: socket.socket,
-) -> None:
+async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does_not_exist() -> None:
     accepts = {"Accept": "application/json, text/event-stream"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     owner = {**accepts, "Authorization": f"Bearer {TOKEN}"}
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
+    async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
         first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
         session = (await http.post(url, headers=owner, json=first)).headers["mcp-session-id"]
         found = [
@@ -135,11 +121,11 @@ async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does
     assert found == [401, 401, 401, 404, 200]
 
 
-async def test_clients_that_never_finish_their_requests_hold_up_no_other(listener: socket.socket) -> None:
-    place = listener.getsockname()
+async def test_clients_that_never_finish_their_requests_hold_up_no_other() -> None:
     halves = [b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ", b"POST /mcp HTTP/1.1\r\nContent-Length: 9\r\n\r\n{"]
-    async with front_of(Everything(), listener) as url:
-        slow = [await anyio.connect_tcp(*place) for _ in range(100)]
+    async with front_of(Everything()) as url:
+        place = httpx2.URL(url)
+        slow = [await anyio.connect_tcp(place.host, place.port or 0) for _ in range(100)]
         for number, stream in enumerate(slow):
             await stream.send(halves[number % 2])
         async with client_at(url) as client:
@@ -148,35 +134,35 @@ async def test_clients_that_never_finish_their_requests_hold_up_no_other(listene
             await stream.aclose()
 
 
-async def test_a_request_that_is_too_large_is_refused(listener: socket.socket) -> None:
+async def test_a_request_that_is_too_large_is_refused() -> None:
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     long = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * 40_000_000}}
-    async with front_of(Everything(), listener) as url, httpx2.AsyncClient(timeout=60) as http:
+    async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
         answer = await http.post(url, headers=headers, json=long)
     assert answer.status_code == 413
 
 
 @pytest.mark.parametrize(("name", "words"), [("sample", "a-model"), ("elicit", "who?"), ("roots", "file:///home/x")])
-async def test_a_server_asks_a_client_on_a_port_as_on_stdio(listener: socket.socket, name: str, words: str) -> None:
-    async with front_of(Everything(), listener) as url, client_at(url, **WILLING) as client:
+async def test_a_server_asks_a_client_on_a_port_as_on_stdio(name: str, words: str) -> None:
+    async with front_of(Everything()) as url, client_at(url, **WILLING) as client:
         with anyio.fail_after(30):
             assert words in (await client.call_tool(name)).content[0].text
 
 
 async def test_the_proxy_gives_up_on_a_client_that_does_not_answer_for_its_roots(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def say_nothing(_: Any) -> Any:
         await anyio.sleep_forever()
 
     monkeypatch.setattr("coatcheck_mcp.questions.ROOTS_SECONDS", 0.5)
-    async with front_of(Everything(), listener) as url, client_at(url, list_roots_callback=say_nothing) as client:
+    async with front_of(Everything()) as url, client_at(url, list_roots_callback=say_nothing) as client:
         with anyio.fail_after(60), pytest.raises(MCPError, match="timed out"):
             await client.call_tool("roots")
         assert (await client.call_tool("small")).content[0].text == "few"
 
 
-async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: socket.socket) -> None:
+async def test_progress_and_logs_arrive_on_the_stream_of_the_call() -> None:
     seen: list[Any] = []
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -185,35 +171,33 @@ async def test_progress_and_logs_arrive_on_the_stream_of_the_call(listener: sock
     async def on_log(params: Any) -> None:
         seen.append(params.data)
 
-    async with front_of(Everything(), listener) as url, client_at(url, logging_callback=on_log) as client:
+    async with front_of(Everything()) as url, client_at(url, logging_callback=on_log) as client:
         await client.call_tool("progress", progress_callback=on_progress)
         await client.call_tool("say")
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
-async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handshake_opens(
-    listener: socket.socket,
-) -> None:
+async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handshake_opens() -> None:
     seen: set[str] = set()
 
     async def on_message(message: Any) -> None:
         seen.add(message.method)
 
-    async with front_of(Everything(), listener) as url, client_at(url, message_handler=on_message) as client:
+    async with front_of(Everything()) as url, client_at(url, message_handler=on_message) as client:
         with anyio.fail_after(60):
             while len(seen) < len(CHANGES):  # nothing says when the client has opened its stream
                 await client.call_tool("change")
     assert seen == CHANGES
 
 
-async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens(listener: socket.socket) -> None:
+async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens() -> None:
     seen: list[str] = []
 
     async def read(events: Any) -> None:
         seen.append(type(await anext(aiter(events))).__name__)
 
     async with (
-        front_of(Everything(), listener) as url,
+        front_of(Everything()) as url,
         client_at(url, "auto") as client,
         client.listen(tools_list_changed=True) as events,
         anyio.create_task_group() as tasks,
@@ -242,9 +226,9 @@ def named(number: int) -> types.Implementation:
     return types.Implementation(name=f"client {number}", version="1")
 
 
-async def test_a_dozen_modern_clients_keep_their_sessions(listener: socket.socket) -> None:
+async def test_a_dozen_modern_clients_keep_their_sessions() -> None:
     server = Counting()
-    async with front_of(server, listener) as url:
+    async with front_of(server) as url:
         for number in [*range(12), *range(12)]:
             async with client_at(url, "auto", client_info=named(number)) as client:
                 await client.call_tool("progress")
@@ -252,11 +236,9 @@ async def test_a_dozen_modern_clients_keep_their_sessions(listener: socket.socke
     assert server.connects == 12
 
 
-async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its_session(
-    listener: socket.socket,
-) -> None:
+async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its_session() -> None:
     server = Counting()
-    async with front_of(server, listener) as url, client_at(url, "auto", client_info=named(0)) as first:
+    async with front_of(server) as url, client_at(url, "auto", client_info=named(0)) as first:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(first.call_tool, "wait")
             while not server.calls:
@@ -271,28 +253,25 @@ async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its
     assert server.connects == 19
 
 
-async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended: list[anyio.Event] = []
-    server = Everything().upstream()
+async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, ended = Everything(), list[anyio.Event]()
+    upstream = server.upstream()
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Any]:
         ended.append(anyio.Event())
         try:
-            async with server.connect() as streams:
+            async with upstream.connect() as streams:
                 yield streams
         finally:
             ended[-1].set()
 
+    monkeypatch.setattr(server, "upstream", lambda: replace(upstream, connect=connect))
     monkeypatch.setattr(serving_module, "IDLE_SECONDS", 0.05)
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
     hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    proxy, port = Proxy(replace(server, connect=connect), InMemoryStorage()), listener.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/mcp"
-    async with proxy.running(), serving(http_app(proxy, port=port, token=TOKEN), listener):
+    async with front_of(server) as url:
         async with httpx2.AsyncClient(timeout=60) as http:
             session = (await http.post(url, headers=headers, json=first)).headers["mcp-session-id"]
         with anyio.fail_after(30):
@@ -304,9 +283,9 @@ async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(
     assert late.status_code == 404
 
 
-async def test_two_clients_have_a_session_each_which_ends_with_theirs(listener: socket.socket) -> None:
+async def test_two_clients_have_a_session_each_which_ends_with_theirs() -> None:
     server = Everything()
-    async with front_of(server, listener) as url, client_at(url) as one, client_at(url) as two:
+    async with front_of(server) as url, client_at(url) as one, client_at(url) as two:
         for client in (one, two, one):
             await client.call_tool("small")
     first, second, third = server.sessions
@@ -315,7 +294,7 @@ async def test_two_clients_have_a_session_each_which_ends_with_theirs(listener: 
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, mode: str) -> None:
+async def test_a_server_behind_a_url_gets_the_headers(mode: str) -> None:
     server, seen = Everything(), []
     app = server.server.streamable_http_app()
 
@@ -324,8 +303,7 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
             seen.append(dict(scope["headers"]).get(b"x-key"))
         await app(scope, receive, send)
 
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(noting, listener), client_of(url_upstream(url, headers={"X-Key": "k"}), mode=mode) as client:
+    async with at_url(noting) as url, client_of(url_upstream(url, headers={"X-Key": "k"}), mode=mode) as client:
         assert (await client.call_tool("small")).content[0].text == "few"
         (reference,) = offloaded_references(await client.call_tool("endless"))
         assert (await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})).content
@@ -333,7 +311,7 @@ async def test_a_server_behind_a_url_gets_the_headers(listener: socket.socket, m
 
 
 @pytest.mark.usefixtures("cancellations_arrive")
-async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket.socket) -> None:
+async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio() -> None:
     server, seen, changed = Everything(), list[Any](), set[str]()
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -345,11 +323,10 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio(listener: socket
     async def on_message(message: Any) -> None:
         changed.add(message.method)
 
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     options = {**WILLING, "logging_callback": on_log, "message_handler": on_message}
     with anyio.fail_after(120):
         async with (
-            serving(server.server.streamable_http_app(), listener),
+            at_url(server.server.streamable_http_app()) as url,
             client_of(url_upstream(url), **options) as client,
         ):
             for name, words in (("sample", "a-model"), ("elicit", "who?"), ("roots", "file:///home/x")):
@@ -387,7 +364,7 @@ def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
 
 
 async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_and_ends_no_call(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     server, opened, calling, again = Everything(), 0, anyio.Event(), anyio.Event()
@@ -407,10 +384,9 @@ async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_
         return "done"
 
     server._do_wait = until_opened_again  # type: ignore[assignment, method-assign]
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(cutting(server.server.streamable_http_app(), ends), listener),
+            at_url(cutting(server.server.streamable_http_app(), ends)) as url,
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(tools_list_changed=True) as events,
         ):
@@ -419,7 +395,7 @@ async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_
 
 
 async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_and_more_rarely(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pauses, enough = list[int](), anyio.Event()
 
@@ -433,10 +409,9 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
         return 0.0
 
     monkeypatch.setattr("coatcheck_mcp.changes.pause_after", note)
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(cutting(Everything().server.streamable_http_app(), ends), listener),
+            at_url(cutting(Everything().server.streamable_http_app(), ends)) as url,
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(tools_list_changed=True) as events,
         ):
@@ -446,7 +421,7 @@ async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_an
 
 
 async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     app, refused = Everything().server.streamable_http_app(), 0
@@ -460,10 +435,9 @@ async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later
         else:
             await app(scope, receive, send)
 
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     with anyio.fail_after(60):
         async with (
-            serving(busy, listener),
+            at_url(busy) as url,
             client_of(url_upstream(url), mode="auto") as client,
             client.listen(tools_list_changed=True) as events,
         ):
@@ -525,9 +499,7 @@ class TestMoreCallsThanConnections:
         monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
 
     @pytest.mark.parametrize(("method", "at_once"), [("call_tool", 3), ("read_resource", 1)])
-    async def test_they_take_turns_whatever_session_they_are_of(
-        self, listener: socket.socket, method: str, at_once: int
-    ) -> None:
+    async def test_they_take_turns_whatever_session_they_are_of(self, method: str, at_once: int) -> None:
         server, running, most, answered = Everything(), 0, 0, 0
 
         async def crowd(*_: Any) -> Any:
@@ -548,10 +520,9 @@ class TestMoreCallsThanConnections:
 
         server._do_crowd = crowd  # type: ignore[attr-defined]
         server.server.add_request_handler("resources/read", types.ReadResourceRequestParams, crowd)
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(60):
             async with (
-                serving(server.server.streamable_http_app(), listener),
+                at_url(server.server.streamable_http_app()) as url,
                 client_of(dict.fromkeys("ab", url_upstream(url))) as client,
                 anyio.create_task_group() as tasks,
             ):
@@ -559,16 +530,13 @@ class TestMoreCallsThanConnections:
                     tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
         assert (answered, most) == (30, at_once)
 
-    async def test_calls_that_a_server_does_not_answer_leave_the_others_their_turns(
-        self, listener: socket.socket
-    ) -> None:
-        hanging, other, url = Everything(), Everything(), f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        with anyio.fail_after(60), socket.create_server(("127.0.0.1", 0)) as another:
-            second = f"http://127.0.0.1:{another.getsockname()[1]}/mcp"
+    async def test_calls_that_a_server_does_not_answer_leave_the_others_their_turns(self) -> None:
+        hanging, other = Everything(), Everything()
+        with anyio.fail_after(60):
             async with (
-                serving(hanging.server.streamable_http_app(), listener),
-                serving(other.server.streamable_http_app(), another),
-                client_of({"a": url_upstream(url), "b": url_upstream(second)}) as client,
+                at_url(hanging.server.streamable_http_app()) as first,
+                at_url(other.server.streamable_http_app()) as second,
+                client_of({"a": url_upstream(first), "b": url_upstream(second)}) as client,
                 anyio.create_task_group() as tasks,
             ):
                 for _ in range(5):
@@ -580,12 +548,11 @@ class TestMoreCallsThanConnections:
 
     @pytest.mark.usefixtures("cancellations_arrive")
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_a_call_that_is_given_up_lets_another_have_its_turn(self, listener: socket.socket, mode: str) -> None:
+    async def test_a_call_that_is_given_up_lets_another_have_its_turn(self, mode: str) -> None:
         server = Everything()
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(60):
             async with (
-                serving(server.server.streamable_http_app(), listener),
+                at_url(server.server.streamable_http_app()) as url,
                 client_of(url_upstream(url), mode=mode) as client,
             ):
                 async with anyio.create_task_group() as tasks:
@@ -672,24 +639,20 @@ async def test_a_url_is_reached_through_the_proxy_of_the_environment(listener: s
 
 
 @pytest.mark.usefixtures("proxied")
-async def test_a_server_on_this_machine_is_reached_without_the_proxy(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_on_this_machine_is_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
+    async with at_url(Everything().server.streamable_http_app()) as url, client_of(url_upstream(url)) as client:
         assert (await client.call_tool("small")).content[0].text == "few"
 
 
 @pytest.mark.usefixtures("proxied")
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h", "socks4"])
 async def test_an_unusable_proxy_does_not_matter_on_this_machine_and_is_named_in_errors_elsewhere(
-    listener: socket.socket, monkeypatch: pytest.MonkeyPatch, scheme: str
+    monkeypatch: pytest.MonkeyPatch, scheme: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "socksio", None)
     monkeypatch.setenv("ALL_PROXY", f"{scheme}://user:s3cret@127.0.0.1:1080")
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(Everything().server.streamable_http_app(), listener), client_of(url_upstream(url)) as client:
+    async with at_url(Everything().server.streamable_http_app()) as url, client_of(url_upstream(url)) as client:
         assert (await client.call_tool("small")).content[0].text == "few"
     said = "ALL_PROXY names a proxy that cannot be used, so change it or unset it: (?!.*s3cret).* at http://far.invalid/mcp"
     with pytest.RaisesGroup(pytest.RaisesExc(MCPError, match=said), flatten_subgroups=True):

@@ -7,7 +7,6 @@ from __future__ import annotations
 import gzip
 import json
 import logging
-import socket
 from codecs import BOM_UTF8
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,8 @@ from mcp import MCPError
 
 from coatcheck_mcp import url_upstream
 from coatcheck_mcp.surrogates import Mender
+from tests.adapters.mcp.ports import at_url
 from tests.adapters.mcp.servers import client_of
-from tests.adapters.mcp.test_http import serving
 from tests.adapters.mcp.test_relays import WILLING
 from tests.adapters.mcp.test_stdio import PATIENCE
 
@@ -75,11 +74,11 @@ class Raw:
 
     async def answer(self, **headers: str) -> str:
         """Return what a client is told about the call, and check that its session goes on."""
-        listener = socket.create_server(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
         with anyio.fail_after(PATIENCE):
-            upstream = url_upstream(url, headers=headers, max_bytes=LIMIT)
-            async with serving(self, listener), client_of(upstream) as client:
+            async with (
+                at_url(self) as url,
+                client_of(url_upstream(url, headers=headers, max_bytes=LIMIT)) as client,
+            ):
                 try:
                     said: str = (await client.call_tool("odd")).content[0].text
                 except MCPError as error:

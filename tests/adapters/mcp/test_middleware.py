@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -26,8 +25,8 @@ from pydantic import TypeAdapter
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
 from coatcheck_mcp.hook import APPS
+from tests.adapters.mcp.ports import any_port, at_url, serving, url_of
 from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
-from tests.adapters.mcp.test_http import serving
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -259,9 +258,7 @@ async def test_a_middleware_that_looks_tools_up_finds_the_one_that_reads_back(is
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann", "scopes": ["read"]}})
     server.middleware.insert(0 if is_last else len(server.middleware), AuthMiddleware(auth=require_scopes("read")))
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url, auth="ann") as client:
+    async with at_url(server.http_app()) as url, Client(url, auth="ann") as client:
         (reference,) = offloaded_references(await client.call_tool("log"))
         back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
     assert "line 3999 of a log" in back.content[0].text
@@ -274,9 +271,7 @@ async def test_a_restricted_tool_of_the_same_name_stays_restricted() -> None:
         {name: {"client_id": "app", "sub": name, "scopes": [name]} for name in ("admin", "read")}
     )
     server.middleware.insert(0, AuthMiddleware(auth=restrict_tag("admin", scopes=["admin"])))
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url, auth="read") as ann, Client(url, auth="admin") as root:
+    async with at_url(server.http_app()) as url, Client(url, auth="read") as ann, Client(url, auth="admin") as root:
         for _ in range(2):
             assert (await ann.call_tool(RETRIEVAL_TOOL, raise_on_error=False)).is_error
             assert (await root.call_tool(RETRIEVAL_TOOL)).content[0].text == "for admins"
@@ -311,9 +306,7 @@ async def test_a_scope_that_fails_stores_nothing_and_the_result_stays() -> None:
 async def test_over_http_nothing_is_stored_for_unauthenticated_clients(caplog: pytest.LogCaptureFixture) -> None:
     storage = InMemoryStorage()
     server = server_with(OffloadMiddleware(storage))
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url) as client:
+    async with at_url(server.http_app()) as url, Client(url) as client:
         assert (await client.call_tool("log")).content[0].text == LOG
         read = await client.call_tool(RETRIEVAL_TOOL, {"reference": "x"}, raise_on_error=False)
     assert read.is_error
@@ -324,9 +317,7 @@ async def test_over_http_nothing_is_stored_for_unauthenticated_clients(caplog: p
 async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.auth = StaticTokenVerifier({name: {"client_id": "app", "sub": name} for name in ("ann", "bob")})
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
+    async with at_url(server.http_app()) as url, Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
         (reference,) = offloaded_references(await ann.call_tool("log"))
         for client, is_error in ((ann, False), (bob, True)):
             answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
@@ -343,9 +334,7 @@ class _ClaimsOnly(TokenVerifier):
 async def test_over_http_a_subject_named_only_in_the_claims_counts_too() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.auth = _ClaimsOnly()
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
+    async with at_url(server.http_app()) as url, Client(url, auth="ann") as ann, Client(url, auth="bob") as bob:
         (reference,) = offloaded_references(await ann.call_tool("log"))
         for client, is_error in ((ann, False), (bob, True)):
             answer = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference}, raise_on_error=False)
@@ -359,9 +348,7 @@ async def test_over_http_nothing_is_stored_for_tokens_that_name_no_subject(claim
     storage = InMemoryStorage()
     server = server_with(OffloadMiddleware(storage))
     server.auth = StaticTokenVerifier({name: {"client_id": "app", **claims} for name in ("ann", "bob")})
-    listener = socket.create_server(("127.0.0.1", 0))
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-    async with serving(server.http_app(), listener), Client(url, auth="ann") as ann:
+    async with at_url(server.http_app()) as url, Client(url, auth="ann") as ann:
         assert (await ann.call_tool("log")).content[0].text == LOG
     assert not list(storage.entries(""))
 
@@ -394,9 +381,7 @@ async def test_a_result_of_one_worker_is_read_back_at_another_on_the_same_storag
     for _ in range(2):  # nothing but the folder is common to them
         server = server_with(OffloadMiddleware(FileStorage(tmp_path)))
         server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann"}})
-        listener = socket.create_server(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        async with serving(server.http_app(stateless_http=stateless), listener), Client(url, auth="ann") as client:
+        async with at_url(server.http_app(stateless_http=stateless)) as url, Client(url, auth="ann") as client:
             for reference in references:
                 back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference, "pattern": "line 3999 "})
                 assert "line 3999 of a log" in back.content[0].text
@@ -412,7 +397,7 @@ def test_an_option_that_would_do_nothing_is_refused() -> None:
 async def test_a_server_that_a_tool_starts_offloads_what_its_own_clients_get() -> None:
     first, leave = server_with(OffloadMiddleware(InMemoryStorage())), anyio.Event()
     app = server_with(OffloadMiddleware(InMemoryStorage(), scope="s")).http_app()
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = any_port()
 
     async def serve(*, task_status: TaskStatus[None]) -> None:
         async with serving(app, listener):
@@ -426,7 +411,7 @@ async def test_a_server_that_a_tool_starts_offloads_what_its_own_clients_get() -
     async with anyio.create_task_group() as tasks:
         async with Client(first) as client:
             await client.call_tool("start")
-        async with Client(f"http://127.0.0.1:{listener.getsockname()[1]}/mcp") as client:
+        async with Client(url_of(listener)) as client:
             assert RETRIEVAL_TOOL in [tool.name for tool in await client.list_tools()]
             assert offloaded_references(await client.call_tool("log"))
         leave.set()
