@@ -24,12 +24,17 @@ from coatcheck_mcp import serving as serving_module
 from coatcheck_mcp.serving import http_app
 from tests.adapters.mcp.ports import any_port, at_url, serving, url_of
 from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.test_flow import HELLO
 from tests.adapters.mcp.test_relays import WILLING
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 TOKEN = "the-token"  # noqa: S105 - a test's
+ACCEPTS = {"Accept": "application/json, text/event-stream"}
+OWNER = {**ACCEPTS, "Authorization": f"Bearer {TOKEN}"}
+FIRST = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 UNKNOWN = "nobody knows this name"
 CHANGES = {
     f"notifications/{kind}"
@@ -78,11 +83,8 @@ async def test_a_client_with_the_token_is_served(mode: str) -> None:
     ids=["no token", "another token", "another host", "a page's origin"],
 )
 async def test_nobody_else_gets_in(headers: dict[str, str], status: int) -> None:
-    accepts = {"Accept": "application/json, text/event-stream"}
     async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
-        answer = await http.post(
-            url, headers={**accepts, **headers}, json={"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        )
+        answer = await http.post(url, headers={**ACCEPTS, **headers}, json=PING)
     assert answer.status_code == status
 
 
@@ -92,30 +94,22 @@ async def test_nobody_else_gets_in(headers: dict[str, str], status: int) -> None
     ids=str,
 )
 async def test_port_80_may_be_left_out_as_clients_do(headers: dict[str, str]) -> None:
-    owner = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
-    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
     async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
-        answer = await http.post(url, headers={**owner, **headers}, json=first)
+        answer = await http.post(url, headers={**OWNER, **headers}, json=FIRST)
     assert answer.status_code == 200
 
 
 async def test_a_session_is_useless_without_the_token_and_a_guessed_session_does_not_exist() -> None:
-    accepts = {"Accept": "application/json, text/event-stream"}
-    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-    owner = {**accepts, "Authorization": f"Bearer {TOKEN}"}
-    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
     async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
-        first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-        session = (await http.post(url, headers=owner, json=first)).headers["mcp-session-id"]
+        session = (await http.post(url, headers=OWNER, json=FIRST)).headers["mcp-session-id"]
         found = [
-            (await http.request(method, url, headers={**headers, "Mcp-Session-Id": given}, json=ping)).status_code
+            (await http.request(method, url, headers={**headers, "Mcp-Session-Id": given}, json=PING)).status_code
             for method, headers, given in (
-                ("POST", accepts, session),
-                ("DELETE", accepts, session),
-                ("POST", {**accepts, "Authorization": "Bearer another"}, session),
-                ("POST", owner, "0" * 32),
-                ("POST", owner, session),
+                ("POST", ACCEPTS, session),
+                ("DELETE", ACCEPTS, session),
+                ("POST", {**ACCEPTS, "Authorization": "Bearer another"}, session),
+                ("POST", OWNER, "0" * 32),
+                ("POST", OWNER, session),
             )
         ]
     assert found == [401, 401, 401, 404, 200]
@@ -135,10 +129,9 @@ async def test_clients_that_never_finish_their_requests_hold_up_no_other() -> No
 
 
 async def test_a_request_that_is_too_large_is_refused() -> None:
-    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
-    long = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": "y" * 40_000_000}}
+    long = {**PING, "params": {"x": "y" * 40_000_000}}
     async with front_of(Everything()) as url, httpx2.AsyncClient(timeout=60) as http:
-        answer = await http.post(url, headers=headers, json=long)
+        answer = await http.post(url, headers=OWNER, json=long)
     assert answer.status_code == 413
 
 
@@ -268,18 +261,13 @@ async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(monkey
 
     monkeypatch.setattr(server, "upstream", lambda: replace(upstream, connect=connect))
     monkeypatch.setattr(serving_module, "IDLE_SECONDS", 0.05)
-    headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {TOKEN}"}
-    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-    first = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
     async with front_of(server) as url:
         async with httpx2.AsyncClient(timeout=60) as http:
-            session = (await http.post(url, headers=headers, json=first)).headers["mcp-session-id"]
+            session = (await http.post(url, headers=OWNER, json=FIRST)).headers["mcp-session-id"]
         with anyio.fail_after(30):
             await ended[0].wait()
         async with httpx2.AsyncClient(timeout=60) as http:
-            late = await http.post(
-                url, headers={**headers, "Mcp-Session-Id": session}, json={**first, "method": "ping"}
-            )
+            late = await http.post(url, headers={**OWNER, "Mcp-Session-Id": session}, json=PING)
     assert late.status_code == 404
 
 
