@@ -15,7 +15,7 @@ import pytest
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing import ModelCall
 from coatcheck.testing.scripting import shown_references
-from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
+from tests.adapters.mcp.ports import reserved_port, wait_until_listening
 from tests.mcp_clients.foreign import ENVIRONMENTS, TOKEN
 
 if TYPE_CHECKING:

@@ -1,10 +1,20 @@
-"""Time limits that no test reaches unless it sets one itself: a machine that stalls for seconds is not a failure."""
+"""Time limits that no test reaches unless it sets one itself: a machine that stalls for seconds is not a failure.
+
+And proxies as processes, which end with their test.
+"""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
 import pytest
 
-from tests.adapters.mcp.test_stdio import PATIENCE
+from tests.adapters.mcp.processes import PATIENCE, TINY, Process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 LIMITS = (
     "changes.OPEN_SECONDS",
@@ -34,3 +44,14 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 def cancellations_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the library try for longer than five seconds to say that a request was given up; it says so once."""
     monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", PATIENCE)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
+    """Start proxies as processes, in front of the tiny server if no other command is given."""
+    with ExitStack() as stack:
+
+        def make(*command: str, options: Sequence[str] = (), **env: str) -> Process:
+            return stack.enter_context(Process(tmp_path, *(command or TINY), options=options, env=env))
+
+        yield make

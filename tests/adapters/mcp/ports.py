@@ -1,18 +1,33 @@
-"""Applications on ports of this machine, for as long as a block runs."""
+"""Servers and proxies on ports of this machine, for as long as a block runs, and their clients."""
 
 # ruff: noqa: ANN401 - applications are of any type
 
 from __future__ import annotations
 
+import os
 import socket
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import httpx2
+import pytest
 import uvicorn
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from coatcheck import InMemoryStorage
+from coatcheck_mcp import Proxy
+from coatcheck_mcp.serving import http_app
+from tests.adapters.mcp.processes import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    import subprocess
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+    from tests.adapters.mcp.servers import Everything
+
+TOKEN = "the-token"  # noqa: S105 - a test's
 
 
 @asynccontextmanager
@@ -44,3 +59,57 @@ async def at_url(app: Any) -> AsyncIterator[str]:
     listener = any_port()
     async with serving(app, listener):
         yield url_of(listener)
+
+
+@asynccontextmanager
+async def front_of(server: Everything) -> AsyncIterator[str]:
+    """Serve a proxy of a server on a port of its own, and yield its address."""
+    listener, proxy = any_port(), Proxy(server.upstream(), InMemoryStorage())
+    app = http_app(proxy, port=listener.getsockname()[1], token=TOKEN)
+    async with proxy.running(), serving(app, listener):
+        yield url_of(listener)
+
+
+@asynccontextmanager
+async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIterator[Any]:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=mode, **options) as client:
+            yield client
+
+
+def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
+    """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` says so."""
+
+    async def serve(scope: Any, receive: Any, send: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+
+            async def sending(message: Any) -> None:
+                await send(message)
+                is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
+                if is_stream and message.get("body") and await ends():
+                    tasks.cancel_scope.cancel()
+
+            await app(scope, receive, sending)
+
+    return serve
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Choose a port that a server may listen on, and keep it from programs that ask for any free port.
+
+    Linux lets sockets share an address as long as only one of them listens.
+    """
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        yield int(held.getsockname()[1])
+
+
+def wait_until_listening(process: subprocess.Popen[Any], port: int) -> None:
+    while process.poll() is None:
+        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), PATIENCE):
+            return
+        os.sched_yield()
+    pytest.fail("the proxy ended")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,8 +16,11 @@ from mcp import Client, MCPError
 from mcp.client._memory import InMemoryTransport  # Client itself uses it for a server in this process
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.runner import serve_loop
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
-from mcp.shared.message import ServerMessageMetadata
+from mcp.shared._context_streams import create_context_streams
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
@@ -32,6 +36,7 @@ LOG = "".join(f"line {number} of a log\n" for number in range(4_000))
 ROWS = {"rows": [{"id": number, "name": f"row {number}"} for number in range(3_000)]}
 OTHER = {"facts": [{"id": number, "fact": f"fact {number}"} for number in range(3_000)]}
 PIXELS = bytes(range(256)) * 40
+HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
 SCHEMA = {"type": "object", "properties": {}}
 LINK = {"type": "resource_link", "uri": "file:///tmp/x.txt", "name": "x"}
 
@@ -263,3 +268,62 @@ async def wire(client: Client, method: str, params: dict[str, Any] | None = None
     """Return a result as it came, before the library's models drop any field."""
     request = types.Request[dict[str, Any], str](method=method, params=params or {})
     return await client.session.send_request(request, TypeAdapter(dict[str, Any]))
+
+
+IMAGE = types.ImageContent(data="aGk=", mime_type="image/png")
+
+
+async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
+    assert params.system_prompt == "be brief"
+    return types.CreateMessageResult(role="assistant", content=IMAGE, model="a-model", stop_reason="endTurn")
+
+
+async def elicit(_: Any, params: Any) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"name": params.message})
+
+
+async def roots(_: Any) -> types.ListRootsResult:
+    return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///home/x"})])
+
+
+WILLING: dict[str, Any] = {
+    "sampling_callback": sample,
+    "elicitation_callback": elicit,
+    "list_roots_callback": roots,
+}
+
+
+def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = None) -> Upstream:
+    """Return an upstream that answers the first request of only one era, or of both if ``only`` is None.
+
+    ``ends`` collects the functions that end each connection.
+    """
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        async with create_client_server_memory_streams() as (client, streams), anyio.create_task_group() as tasks:
+            if ends is not None:
+                ends.append(streams[1].aclose)
+            if only == "initialize":
+                tasks.start_soon(partial(serve_loop, server.server, *streams, lifespan_state={}))
+            else:
+                writes, reads = create_context_streams[Any](1)
+                tasks.start_soon(_refuse_handshake, streams, writes)
+                tasks.start_soon(server.server.run, reads, streams[1], server.server.create_initialization_options())
+            yield client
+            tasks.cancel_scope.cancel()
+
+    return Upstream(name="test-server", connect=connect) if only else server.upstream()
+
+
+async def _refuse_handshake(streams: Any, inner: Any) -> None:
+    """Pass on what the client sends, except for ``initialize``."""
+    async with inner:
+        async for item in streams[0]:
+            message = item.message
+            if getattr(message, "method", "") != "initialize":
+                await inner.send(item)
+                continue
+            # Many servers refuse with this code; it must not be taken for a lost connection.
+            error = types.ErrorData(code=-32_000, message="bad request")
+            await streams[1].send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))

@@ -14,10 +14,8 @@ from mcp import MCPError
 from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ResourceUpdated, ToolsListChanged
 
 from coatcheck_mcp import url_upstream
-from tests.adapters.mcp.ports import at_url
-from tests.adapters.mcp.servers import Everything, client_of
-from tests.adapters.mcp.test_http import cutting
-from tests.adapters.mcp.test_relays import speaking
+from tests.adapters.mcp.ports import at_url, cutting
+from tests.adapters.mcp.servers import Everything, client_of, speaking
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -29,9 +29,8 @@ from coatcheck_mcp import stdio as stdio_module
 from coatcheck_mcp.client import Client, Identified
 from coatcheck_mcp.link import Link
 from coatcheck_mcp.serving import serve_http, serve_stdio
-from tests.adapters.mcp.servers import Everything
-from tests.adapters.mcp.test_flow import HELLO
-from tests.adapters.mcp.test_stdio import PATIENCE, TINY, wait_until_gone
+from tests.adapters.mcp.processes import PATIENCE, TINY, wait_until_gone
+from tests.adapters.mcp.servers import HELLO, Everything
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -20,7 +20,7 @@ from coatcheck_mcp import proxy as proxy_module
 from coatcheck_mcp.client import MAX_EARLY, MAX_EARLY_BYTES, Client, Identified
 from coatcheck_mcp.link import MAX_UNREAD
 from coatcheck_mcp.questions import MAX_ASKED
-from tests.adapters.mcp.servers import Everything, client_of, wire
+from tests.adapters.mcp.servers import HELLO, Everything, client_of, wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -30,8 +30,6 @@ FLOOD = 600
 
 SLACK = 20
 """Messages between two streams, and the tasks that have just begun."""
-
-HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
 
 
 def request(number: int, method: str, params: Any = None) -> SessionMessage:

@@ -17,8 +17,8 @@ from mcp import MCPError
 from coatcheck_mcp import link as link_module
 from coatcheck_mcp import url_upstream
 from tests.adapters.mcp.ports import at_url
+from tests.adapters.mcp.processes import PATIENCE
 from tests.adapters.mcp.servers import Everything, client_of, wire
-from tests.adapters.mcp.test_stdio import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

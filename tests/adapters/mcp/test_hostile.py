@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp.faults import messages_in
 from coatcheck_mcp.flow import Gate, PacedReads
-from tests.adapters.mcp.test_stdio import PATIENCE, Process
+from tests.adapters.mcp.processes import PATIENCE, Process
+from tests.adapters.mcp.servers import HELLO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,11 +43,10 @@ def text(said: str) -> str:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    process = Process(tmp_path_factory.mktemp("hostile"), *RAW)
-    process.shake_hands()
-    yield process
-    process.leave()  # if the proxy were killed, a server that has closed its input would outlive it
-    process.end()
+    with Process(tmp_path_factory.mktemp("hostile"), *RAW) as process:
+        process.shake_hands()
+        yield process
+        process.leave()  # if the proxy were killed, a server that has closed its input would outlive it
 
 
 def say(client: Process, *lines: str, **more: Any) -> Any:
@@ -311,14 +311,13 @@ def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
 
 def test_a_server_that_logs_on_its_output_blocks_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
     reading, writing = os.pipe()
-    process = Process(tmp_path, *RAW, stderr=writing)
-    os.close(writing)
     try:
-        process.shake_hands()
-        assert process.said(say(process, *["a line of a log"] * 300, GOOD)) == "fine"
-        assert process.leave() == 0
+        with Process(tmp_path, *RAW, stderr=writing) as process:
+            os.close(writing)
+            process.shake_hands()
+            assert process.said(say(process, *["a line of a log"] * 300, GOOD)) == "fine"
+            assert process.leave() == 0
     finally:
-        process.end()
         said = os.read(reading, 1_000_000).decode()
         os.close(reading)
     assert "coatcheck: Failed to parse JSONRPC message from server\n" in said
@@ -361,7 +360,7 @@ MODERN = '"ttlMs":0,"cacheScope":"private","resultType":"complete"'
 
 def results_of(command: list[str], folder: Path, version: str) -> list[str]:
     """Return the answers to all requests, each as JSON with its keys in the order in which they came."""
-    info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": version}
+    info = {**HELLO, "protocolVersion": version}
     is_modern = version in MODERN_PROTOCOL_VERSIONS
     meta = {f"io.modelcontextprotocol/{name}": info[name] for name in ("clientInfo", "protocolVersion")}
     meta["io.modelcontextprotocol/clientCapabilities"] = {}
@@ -404,9 +403,6 @@ def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path, vers
 
 
 def test_an_unknown_version_of_a_server_is_named_in_the_error(tmp_path: Path) -> None:
-    process = Process(tmp_path, *RAW, "1999-01-01")
-    try:
+    with Process(tmp_path, *RAW, "1999-01-01") as process:
         error = process.shake_hands()["error"]
-    finally:
-        process.end()
     assert "it speaks version '1999-01-01' of MCP, which coatcheck does not know" in error["message"]

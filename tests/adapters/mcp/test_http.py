@@ -15,22 +15,17 @@ import anyio
 import httpx2
 import mcp_types as types
 import pytest
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
+from mcp import MCPError
 
-from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
-from coatcheck_mcp import Proxy, Upstream, http_limits, offloaded_references, url_upstream
+from coatcheck import RETRIEVAL_TOOL
+from coatcheck_mcp import Upstream, http_limits, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
-from coatcheck_mcp.serving import http_app
-from tests.adapters.mcp.ports import any_port, at_url, serving, url_of
-from tests.adapters.mcp.servers import Everything, client_of, wire
-from tests.adapters.mcp.test_flow import HELLO
-from tests.adapters.mcp.test_relays import WILLING
+from tests.adapters.mcp.ports import TOKEN, any_port, at_url, client_at, cutting, front_of, serving
+from tests.adapters.mcp.servers import HELLO, WILLING, Everything, client_of, wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
-TOKEN = "the-token"  # noqa: S105 - a test's
 ACCEPTS = {"Accept": "application/json, text/event-stream"}
 OWNER = {**ACCEPTS, "Authorization": f"Bearer {TOKEN}"}
 FIRST = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
@@ -45,23 +40,6 @@ CHANGES = {
 @pytest.fixture
 def listener() -> socket.socket:
     return any_port()
-
-
-@asynccontextmanager
-async def front_of(server: Everything) -> AsyncIterator[str]:
-    """Serve a proxy of a server on a port of its own, and yield its address."""
-    listener, proxy = any_port(), Proxy(server.upstream(), InMemoryStorage())
-    app = http_app(proxy, port=listener.getsockname()[1], token=TOKEN)
-    async with proxy.running(), serving(app, listener):
-        yield url_of(listener)
-
-
-@asynccontextmanager
-async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIterator[Any]:
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60) as http:
-        transport = streamable_http_client(url, http_client=http)
-        async with Client(transport, mode=mode, **options) as client:
-            yield client
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
@@ -332,23 +310,6 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio() -> None:
             while not server.cancelled:
                 await client.call_tool("small")
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
-
-
-def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
-    """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` says so."""
-
-    async def serve(scope: Any, receive: Any, send: Any) -> None:
-        async with anyio.create_task_group() as tasks:
-
-            async def sending(message: Any) -> None:
-                await send(message)
-                is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
-                if is_stream and message.get("body") and await ends():
-                    tasks.cancel_scope.cancel()
-
-            await app(scope, receive, sending)
-
-    return serve
 
 
 async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_and_ends_no_call(

@@ -21,9 +21,8 @@ from mcp import MCPError
 from coatcheck_mcp import url_upstream
 from coatcheck_mcp.surrogates import Mender
 from tests.adapters.mcp.ports import at_url
-from tests.adapters.mcp.servers import client_of
-from tests.adapters.mcp.test_relays import WILLING
-from tests.adapters.mcp.test_stdio import PATIENCE
+from tests.adapters.mcp.processes import PATIENCE
+from tests.adapters.mcp.servers import WILLING, client_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping

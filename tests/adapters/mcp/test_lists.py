@@ -14,8 +14,8 @@ from mcp_types import INTERNAL_ERROR, ListPromptsResult, ListToolsResult, Prompt
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import link as link_module
+from tests.adapters.mcp.processes import PATIENCE
 from tests.adapters.mcp.servers import Everything, client_of, wire
-from tests.adapters.mcp.test_stdio import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

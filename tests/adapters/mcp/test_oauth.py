@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
-from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
-from tests.adapters.mcp.test_stdio import PATIENCE, Process
+from tests.adapters.mcp.ports import reserved_port, wait_until_listening
+from tests.adapters.mcp.processes import PATIENCE, Process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,9 @@ def url(tmp_path: Path) -> Iterator[str]:
 def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str, tmp_path: Path) -> None:
     browser = tmp_path / "browser.py"
     browser.write_text(BROWSER, encoding="utf-8")
-    client = Process(tmp_path, options=["--url", url, "--oauth"], env={"BROWSER": f"{sys.executable} {browser} %s"})
-    try:
+    with Process(
+        tmp_path, options=["--url", url, "--oauth"], env={"BROWSER": f"{sys.executable} {browser} %s"}
+    ) as client:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "guarded"
         assert client.said(client.call("who")) == "coatcheck"
         while client.said(client.call("renewals")) == "0":  # until three seconds have passed
@@ -55,15 +56,10 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         assert "line of a log" in client.said(client.call(RETRIEVAL_TOOL, reference=reference, pattern="log"))
         client.leave()
-    finally:
-        client.end()
     (address,) = (tmp_path / "opened").read_text(encoding="utf-8").splitlines()
     assert f"to log in, a browser opens {address}\n" in client.stderr
 
 
 def test_without_it_the_error_says_that_a_login_is_missing(url: str, tmp_path: Path) -> None:
-    client = Process(tmp_path, options=["--url", url])
-    try:
+    with Process(tmp_path, options=["--url", url]) as client:
         assert "answered HTTP 401: pass a token by --header or --oauth" in client.shake_hands()["error"]["message"]
-    finally:
-        client.end()

@@ -23,8 +23,8 @@ from mcp.shared.message import SessionMessage
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest
 from coatcheck_mcp import Proxy, offloaded_references
 from coatcheck_mcp import proxy as proxy_module
+from tests.adapters.mcp.processes import TINY
 from tests.adapters.mcp.servers import Everything, Limited, client_of, wire
-from tests.adapters.mcp.test_stdio import TINY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

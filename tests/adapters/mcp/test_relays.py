@@ -13,40 +13,16 @@ import anyio
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
-from mcp.server.runner import serve_loop
 from mcp.server.subscriptions import PromptsListChanged, ResourceUpdated, ToolsListChanged
-from mcp.shared._context_streams import create_context_streams
 from mcp.shared.memory import create_client_server_memory_streams
-from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from mcp.shared.message import ServerMessageMetadata
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
-from tests.adapters.mcp.servers import LOG, Everything, client_of, wire
+from tests.adapters.mcp.servers import IMAGE, LOG, WILLING, Everything, client_of, elicit, roots, sample, speaking, wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
-
-IMAGE = types.ImageContent(data="aGk=", mime_type="image/png")
-
-
-async def sample(_: Any, params: types.CreateMessageRequestParams) -> types.CreateMessageResult:
-    assert params.system_prompt == "be brief"
-    return types.CreateMessageResult(role="assistant", content=IMAGE, model="a-model", stop_reason="endTurn")
-
-
-async def elicit(_: Any, params: Any) -> types.ElicitResult:
-    return types.ElicitResult(action="accept", content={"name": params.message})
-
-
-async def roots(_: Any) -> types.ListRootsResult:
-    return types.ListRootsResult(roots=[types.Root.model_validate({"uri": "file:///home/x"})])
-
-
-WILLING: dict[str, Any] = {
-    "sampling_callback": sample,
-    "elicitation_callback": elicit,
-    "list_roots_callback": roots,
-}
 
 
 class Generous(Everything):
@@ -408,39 +384,3 @@ class TestEras:
                 await wire(client, "ping")
         lists = [each for each in heard if each != "notifications/resources/updated"]
         assert lists == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
-
-
-def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = None) -> Upstream:
-    """Return an upstream that answers the first request of only one era, or of both if ``only`` is None.
-
-    ``ends`` collects the functions that end each connection.
-    """
-
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Any]:
-        async with create_client_server_memory_streams() as (client, streams), anyio.create_task_group() as tasks:
-            if ends is not None:
-                ends.append(streams[1].aclose)
-            if only == "initialize":
-                tasks.start_soon(partial(serve_loop, server.server, *streams, lifespan_state={}))
-            else:
-                writes, reads = create_context_streams[Any](1)
-                tasks.start_soon(_refuse_handshake, streams, writes)
-                tasks.start_soon(server.server.run, reads, streams[1], server.server.create_initialization_options())
-            yield client
-            tasks.cancel_scope.cancel()
-
-    return Upstream(name="test-server", connect=connect) if only else server.upstream()
-
-
-async def _refuse_handshake(streams: Any, inner: Any) -> None:
-    """Pass on what the client sends, except for ``initialize``."""
-    async with inner:
-        async for item in streams[0]:
-            message = item.message
-            if getattr(message, "method", "") != "initialize":
-                await inner.send(item)
-                continue
-            # Many servers refuse with this code; it must not be taken for a lost connection.
-            error = types.ErrorData(code=-32_000, message="bad request")
-            await streams[1].send(SessionMessage(types.JSONRPCError(jsonrpc="2.0", id=message.id, error=error)))

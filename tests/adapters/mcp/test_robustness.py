@@ -21,13 +21,12 @@ import pytest
 from coatcheck import RETRIEVAL_TOOL, FileStorage, Offloader
 from coatcheck_mcp import offloaded_references
 from coatcheck_mcp.scope import folder_scope
-from tests.adapters.mcp.servers import Everything
-from tests.adapters.mcp.test_http import TOKEN, client_at, front_of
-from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
-from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, handled, wait_until_gone
+from tests.adapters.mcp.ports import TOKEN, client_at, front_of, reserved_port, wait_until_listening
+from tests.adapters.mcp.processes import PATIENCE, TINY, Process, handled, wait_until_gone
+from tests.adapters.mcp.servers import HELLO, Everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 CALLS = 200
@@ -72,17 +71,15 @@ for line in sys.stdin:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    started: list[Process] = []
+def start(start: Callable[..., Process]) -> Callable[..., Process]:
+    """Shake hands too."""
 
     def make(*command: str) -> Process:
-        started.append(Process(tmp_path, *(command or TINY)))
-        started[-1].shake_hands()
-        return started[-1]
+        process = start(*command)
+        process.shake_hands()
+        return process
 
-    yield make
-    for process in started:
-        process.end()
+    return make
 
 
 def size_of(call: int) -> int:
@@ -111,8 +108,7 @@ def test_two_hundred_calls_at_once_get_their_own_results(start: Callable[..., Pr
 @pytest.mark.parametrize("options", [(), ("--scope", "mine")], ids=["folder", "scope"])
 def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
-    process = Process(tmp_path / "work", *TINY, options=options, storage=os.fspath(tmp_path / "store"))
-    try:
+    with Process(tmp_path / "work", *TINY, options=options, storage=os.fspath(tmp_path / "store")) as process:
         process.shake_hands()
         shutil.rmtree(tmp_path / "work")
         assert process.ask("tools/list")["result"]["tools"]
@@ -120,17 +116,14 @@ def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, 
         (reference,) = answer["result"]["_meta"]["coatcheck"]["references"]
         back = process.ask("tools/call", name=RETRIEVAL_TOOL, arguments={"reference": reference})
         assert not back["result"]["isError"]
-    finally:
-        process.end()
 
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["nobody reads", "the reader is gone"])
 def test_a_full_or_closed_stderr_blocks_no_call(is_gone: bool, tmp_path: Path) -> None:
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)  # room for some forty lines
-    process = Process(tmp_path, *TINY, stderr=writing)
-    os.close(writing)
-    try:
+    with Process(tmp_path, *TINY, stderr=writing) as process:
+        os.close(writing)
         process.shake_hands()
         if is_gone:
             os.close(reading)
@@ -138,8 +131,6 @@ def test_a_full_or_closed_stderr_blocks_no_call(is_gone: bool, tmp_path: Path) -
             answer = process.call("huge", size=12_000)
             assert answer["result"]["_meta"]["coatcheck"]["references"]
         assert process.leave() == 0
-    finally:
-        process.end()
         with suppress(OSError):
             os.close(reading)
 
@@ -243,8 +234,7 @@ def test_a_client_that_vanishes_before_its_results_arrive_leaves_no_process(tmp_
         os.close(writes)
         assert proxy.stdin is not None
         with open(reads, "rb") as stdout:  # noqa: PTH123 - a file descriptor
-            info = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
-            send(proxy, 0, "initialize", info)
+            send(proxy, 0, "initialize", HELLO)
             stdout.readline()
             send(proxy, 1, "tools/call", {"name": "pid", "arguments": {}})
             server = int(json.loads(stdout.readline())["result"]["content"][0]["text"])
@@ -310,9 +300,6 @@ def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
         proxy.wait(PATIENCE)
         waiting.close()
     wait_until_gone(server)
-
-
-HELLO = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
 
 
 def request(port: int, number: int, method: str, params: object, *, session: str = "") -> HTTPConnection:

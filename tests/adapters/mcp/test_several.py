@@ -16,8 +16,18 @@ from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
 from coatcheck_mcp.names import shown_name
-from tests.adapters.mcp.servers import LOG, RESULTS, Everything, FailsToStart, Limited, client_of, text, wire
-from tests.adapters.mcp.test_relays import WILLING, speaking
+from tests.adapters.mcp.servers import (
+    LOG,
+    RESULTS,
+    WILLING,
+    Everything,
+    FailsToStart,
+    Limited,
+    client_of,
+    speaking,
+    text,
+    wire,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

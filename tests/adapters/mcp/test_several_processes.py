@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import offloaded_references
-from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process, wait_until_gone
+from tests.adapters.mcp.ports import reserved_port, wait_until_listening
+from tests.adapters.mcp.processes import PATIENCE, TINY, Process, wait_until_gone
 from tests.cli.running import run
 
 if TYPE_CHECKING:
@@ -62,16 +61,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def client(folder: Path) -> Iterator[Process]:
     """Shake hands; at the end let the client leave, and check that no process is left."""
     environment = {"HIDDEN": "s3cret", "HEARD": "heard", "CANCELLED": "cancelled"}
-    client = Process(folder, options=["--config", "coatcheck.toml"], env=environment)
-    assert client.shake_hands()["result"]["serverInfo"]["name"] == "coatcheck"
-    try:
+    with Process(folder, options=["--config", "coatcheck.toml"], env=environment) as client:
+        assert client.shake_hands()["result"]["serverInfo"]["name"] == "coatcheck"
         yield client
         pids = [int(client.said(client.call(f"{name}_pid"))) for name in ("near", "far")]
         assert client.leave() == 0
         for pid in pids:
             wait_until_gone(pid)
-    finally:
-        client.end()
 
 
 def tools_of(client: Process) -> list[str]:
@@ -135,23 +131,17 @@ def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Pa
             url = f"http://127.0.0.1:{port}/mcp"
             anyio.run(use, url)
             header = ["--url", url, "--header", "Authorization: Bearer $COATCHECK_MCP_TOKEN"]
-            one = Process(tmp_path, options=header, env={"COATCHECK_MCP_TOKEN": "tok"})
-            try:
+            with Process(tmp_path, options=header, env={"COATCHECK_MCP_TOKEN": "tok"}) as one:
                 one.shake_hands()
                 assert "far_pid" in tools_of(one)
-            finally:
-                one.end()
             (tmp_path / "outer.toml").write_text(
                 f'{GONE}[servers.web]\nurl = "{url}"\nheaders.Authorization = "Bearer ${{COATCHECK_MCP_TOKEN}}"\n',
                 encoding="utf-8",
             )
-            client = Process(tmp_path, options=["--config=outer.toml"], env={"COATCHECK_MCP_TOKEN": "tok"})
-            try:
+            with Process(tmp_path, options=["--config=outer.toml"], env={"COATCHECK_MCP_TOKEN": "tok"}) as client:
                 client.shake_hands()
                 assert client.said(client.call("web_near_env", name="SECRET"))
                 assert "web_far_pid" in tools_of(client)
-            finally:
-                client.end()
         finally:
             inner.terminate()
 
@@ -166,26 +156,6 @@ async def use(url: str) -> None:
         (reference,) = offloaded_references(await client.call_tool("near_big"))
         back: Any = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
         assert "line of a log" in back.content[0].text
-
-
-@contextmanager
-def reserved_port() -> Iterator[int]:
-    """Choose a port that a server may listen on, and keep it from programs that ask for any free port.
-
-    Linux lets sockets share an address as long as only one of them listens.
-    """
-    with socket.socket() as held:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        held.bind(("127.0.0.1", 0))
-        yield int(held.getsockname()[1])
-
-
-def wait_until_listening(process: subprocess.Popen[Any], port: int) -> None:
-    while process.poll() is None:
-        with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), PATIENCE):
-            return
-        os.sched_yield()
-    pytest.fail("the proxy ended")
 
 
 @pytest.mark.parametrize(
@@ -211,8 +181,5 @@ def test_settings_that_cannot_be_served_are_named(
 
 
 def test_a_server_on_the_command_line_replaces_those_of_the_file(folder: Path) -> None:
-    client = Process(folder, *TINY, options=["--config", "coatcheck.toml"])
-    try:
+    with Process(folder, *TINY, options=["--config", "coatcheck.toml"]) as client:
         assert client.shake_hands()["result"]["serverInfo"]["name"] == "tiny"
-    finally:
-        client.end()

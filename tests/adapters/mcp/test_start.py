@@ -23,9 +23,9 @@ from coatcheck import InMemoryStorage
 from coatcheck.cli.mcp_command import _headers as headers_of
 from coatcheck.cli.mcp_command import _token as given_token
 from coatcheck_mcp import Proxy, Upstream, command_upstream, load, url_upstream
-from tests.adapters.mcp.servers import Everything, FailsToStart, client_of
-from tests.adapters.mcp.test_several_processes import reserved_port, wait_until_listening
-from tests.adapters.mcp.test_stdio import PATIENCE, TINY, Process
+from tests.adapters.mcp.ports import reserved_port, wait_until_listening
+from tests.adapters.mcp.processes import PATIENCE, TINY, Process
+from tests.adapters.mcp.servers import HELLO, Everything, FailsToStart, client_of
 from tests.cli.running import run
 
 if TYPE_CHECKING:
@@ -109,13 +109,9 @@ class TestWaiting:
     def test_the_command_gives_each_server_the_time_of_the_file(self, tmp_path: Path) -> None:
         settings = tmp_path / "coatcheck.toml"
         settings.write_text('start_timeout = "1s"\n')
-        client = Process(
-            tmp_path, sys.executable, "-c", "import sys; sys.stdin.read()", options=[f"--config={settings}"]
-        )
-        try:
+        silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        with Process(tmp_path, *silent, options=[f"--config={settings}"]) as client:
             assert "it did not answer within 1 seconds" in client.shake_hands()["error"]["message"]
-        finally:
-            client.end()
 
 
 @contextmanager
@@ -137,9 +133,8 @@ def on_a_port(folder: Path, server: Sequence[str] = TINY) -> Iterator[tuple[subp
 
 def status_of(port: int, token: str) -> int:
     """Return the status of a request with a token, after the whole answer."""
-    hello = {"clientInfo": {"name": "test", "version": "1"}, "capabilities": {}, "protocolVersion": "2025-11-25"}
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("POST", "/mcp", message, {**headers, "Authorization": f"Bearer {token}"})
@@ -315,12 +310,9 @@ class TestWords:
         assert "LAST SAVED OR USED" in listed
 
     def test_messages_call_a_server_by_the_name_that_its_user_gave(self, tmp_path: Path) -> None:
-        client = Process(tmp_path, "no-such-command", options=["--name=issues"])
-        try:
+        with Process(tmp_path, "no-such-command", options=["--name=issues"]) as client:
             error = client.shake_hands()["error"]
             client.leave()
-        finally:
-            client.end()
         assert error["message"].startswith("coatcheck could not start the MCP server issues: there is no such command")
         assert "coatcheck: results of issues above" in client.stderr
         said = "coatcheck: could not start the MCP server issues: there is no such command"
@@ -329,13 +321,10 @@ class TestWords:
 
 class TestScope:
     def test_the_command_that_lists_the_scope_is_told_and_can_be_pasted(self, tmp_path: Path) -> None:
-        client = Process(tmp_path, *TINY)
-        try:
+        with Process(tmp_path, *TINY) as client:
             client.shake_hands()
             (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
             client.leave()
-        finally:
-            client.end()
 
         (line,) = [line for line in client.stderr.splitlines() if line.startswith("coatcheck: to list them: ")]
         listed = subprocess.check_output(shlex.split(line.removeprefix("coatcheck: to list them: ")), text=True)
@@ -343,12 +332,9 @@ class TestScope:
 
     @pytest.mark.parametrize("scope", [["mine"], ["team 7", "laptop"]], ids=["one part", "two parts"])
     def test_a_scope_that_was_chosen_is_told_at_the_start(self, tmp_path: Path, scope: list[str]) -> None:
-        client = Process(tmp_path, *TINY, options=[f"--scope={part}" for part in scope])
-        try:
+        with Process(tmp_path, *TINY, options=[f"--scope={part}" for part in scope]) as client:
             client.shake_hands()
             client.leave()
-        finally:
-            client.end()
 
         words = shlex.join(["ls", f"--storage={tmp_path / 'store'}", *(f"--scope={part}" for part in scope)])
         assert client.stderr.count("to list them: ") == 1
@@ -362,14 +348,11 @@ class TestRules:
         rules = ("big", "tiny.t*t", "bgi", "other.*")
         file = folder / "coatcheck.toml"
         file.write_text("".join(f'[tools."{rule}"]\nnever = true\n' for rule in rules), encoding="utf-8")
-        client = Process(folder, *TINY, options=[f"--config={file}", *options])
-        try:
+        with Process(folder, *TINY, options=[f"--config={file}", *options]) as client:
             client.shake_hands()
             for _ in range(2):
                 client.ask("tools/list")
             client.leave()
-        finally:
-            client.end()
         return [line for line in client.stderr.splitlines() if "no tool matches" in line]
 
     def test_they_are_told_once(self, tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """``coatcheck mcp -- COMMAND`` as a process, with a client and a server that misbehave: no hang, no orphan."""
 
-# ruff: noqa: ANN401 - lines are any JSON
-
 from __future__ import annotations
 
 import json
@@ -9,159 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from queue import Queue
-from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp.serving import KILL_SECONDS
+from tests.adapters.mcp.processes import PATIENCE, TINY, Process, handled, wait_until_gone
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
-PATIENCE = 240.0
-"""Seconds. Far more than anything here takes, also on a slow machine; what hangs fails."""
-
-
-class Process:
-    """A client on pipes, which writes and reads lines."""
-
-    def __init__(
-        self,
-        folder: Path,
-        *command: str,
-        options: Sequence[str] = (),
-        storage: str | None = "store",
-        stderr: int | None = None,
-        env: Mapping[str, str] | None = None,
-        program: Sequence[str] = ("-m", "coatcheck.cli"),
-    ) -> None:
-        where = [] if storage is None else [f"--storage={folder / storage}"]
-        server = ["--", *command] if command else []
-        arguments = [sys.executable, *program, "mcp", *where, *options, *server]
-        pipe, environment = subprocess.PIPE, {**os.environ, **(env or {})}
-        with NamedTemporaryFile(dir=folder, prefix="stderr-", delete=False) as file:
-            self._stderr = Path(file.name)
-            self.popen = subprocess.Popen(
-                arguments, stdin=pipe, stdout=pipe, stderr=stderr or file, env=environment, cwd=folder
-            )
-        self.folder = folder
-        self._lines: Queue[bytes] = Queue()
-        self._id = 0
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-
-    def _read(self) -> None:
-        assert self.popen.stdout is not None
-        for line in self.popen.stdout:
-            self._lines.put(line)
-        self._lines.put(b"")
-
-    def send(self, method: str, **params: Any) -> int:
-        self._id += 1
-        self._write({"jsonrpc": "2.0", "id": self._id, "method": method, "params": params})
-        return self._id
-
-    def notify(self, method: str, **params: Any) -> None:
-        self._write({"jsonrpc": "2.0", "method": method, "params": params})
-
-    def _write(self, message: object) -> None:
-        assert self.popen.stdin is not None
-        self.popen.stdin.write(json.dumps(message).encode() + b"\n")
-        self.popen.stdin.flush()
-
-    def read(self) -> Any:
-        """Return the next line, which must be JSON: nothing else may be on standard output."""
-        line = self._lines.get(timeout=PATIENCE)
-        return json.loads(line) if line else None
-
-    def ask(self, method: str, **params: Any) -> Any:
-        sent = self.send(method, **params)
-        answer = self.read()
-        assert answer["id"] == sent
-        return answer
-
-    def shake_hands(self) -> Any:
-        info = {"name": "test", "version": "1"}
-        answer = self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=info)
-        self.notify("notifications/initialized")
-        return answer
-
-    def call(self, tool: str, /, **arguments: Any) -> Any:
-        return self.ask("tools/call", name=tool, arguments=arguments)
-
-    def said(self, answer: Any) -> str:
-        return str(answer["result"]["content"][0]["text"])
-
-    @property
-    def stderr(self) -> str:
-        return self._stderr.read_text(encoding="utf-8", errors="replace")
-
-    def wait_for_stderr(self, words: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while words not in self.stderr:
-            assert time.monotonic() < deadline, self.stderr
-            os.sched_yield()
-
-    def leave(self) -> int:
-        """Let it end by itself, so that its thread for standard error can write everything."""
-        assert self.popen.stdin is not None
-        self.popen.stdin.close()
-        return self.popen.wait(PATIENCE)
-
-    def end(self) -> None:
-        """Release everything, whatever state the process is in."""
-        assert self.popen.stdin is not None
-        assert self.popen.stdout is not None
-        self.popen.kill()
-        self.popen.wait(PATIENCE)
-        with suppress(BrokenPipeError):
-            self.popen.stdin.close()
-        self._reader.join(PATIENCE)
-        self.popen.stdout.close()
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    started: list[Process] = []
-
-    def make(*command: str, options: Sequence[str] = (), **env: str) -> Process:
-        started.append(Process(tmp_path, *(command or TINY), options=options, env=env))
-        return started[-1]
-
-    yield make
-    for process in started:
-        process.end()
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # it still existed a moment ago
-        return False
-
-
-def wait_until_gone(pid: int) -> None:
-    """Wait for a process that nobody here can wait for, such as a child of a child."""
-    gone = threading.Event()
-    deadline = threading.Timer(PATIENCE, gone.set)
-    deadline.start()
-    while is_alive(pid):
-        assert not gone.is_set(), f"process {pid} is still there"
-        os.sched_yield()
-    deadline.cancel()
+    from collections.abc import Callable
+    from pathlib import Path
 
 
 def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process], tmp_path: Path) -> None:
@@ -236,16 +94,6 @@ def test_a_server_that_does_not_start_is_named_in_the_error(
     assert client.leave() == 0
 
 
-@contextmanager
-def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
-    """Change how a signal is handled by processes that start meanwhile. Some shells start them to ignore it."""
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-
-
 @pytest.mark.parametrize("ending", ["client leaves", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_no_process_is_left_even_if_the_server_does_not_notice_the_end(
     start: Callable[..., Process], ending: str | signal.Signals
@@ -279,7 +127,7 @@ def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(tmp_path: Pa
     with handled(signal.SIGINT, signal.SIG_DFL):
         noting, program = {"SIGNALS": str(signals)}, ("-c", ENDED_BY_SIGNALS)
         client = Process(tmp_path, *TINY, "--stay", env=noting, program=program)
-    try:
+    with client:
         client.shake_hands()
         server = int(client.said(client.call("pid")))
         client.popen.send_signal(signal.SIGINT)
@@ -287,8 +135,6 @@ def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(tmp_path: Pa
             os.sched_yield()
         client.popen.send_signal(signal.SIGTERM)
         client.popen.wait(PATIENCE)
-    finally:
-        client.end()
     wait_until_gone(server)
     assert signals.read_text(encoding="utf-8").split() == ["SIGINT", "SIGTERM"]
     assert KILL_SECONDS < 0.4, "Claude Code kills the proxy then"
@@ -297,13 +143,11 @@ def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(tmp_path: Pa
 def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
     with handled(signal.SIGHUP, signal.SIG_IGN):
         client = Process(tmp_path, *TINY)
-    try:
+    with client:
         client.shake_hands()
         client.popen.send_signal(signal.SIGHUP)
         assert client.said(client.call("pid"))
         assert client.leave() == 0
-    finally:
-        client.end()
 
 
 def test_no_process_is_left_if_the_server_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
@@ -384,13 +228,10 @@ def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_that_the_us
     settings.write_text('storage = "shared"\n' if named == "file" else "max_result_tokens = 2500\n", encoding="utf-8")
     storage = ["--storage=shared"] if named == "option" else []
     env = {"COATCHECK_STORAGE": "shared"} if named == "variable" else {}
-    proxy = Process(tmp_path, *TINY, options=[f"--config={settings}", *storage], storage=None, env=env)
-    try:
+    with Process(tmp_path, *TINY, options=[f"--config={settings}", *storage], storage=None, env=env) as proxy:
         proxy.shake_hands()
         assert proxy.said(proxy.call("big")).startswith("Tool result offloaded.")
         proxy.leave()
-    finally:
-        proxy.end()
 
     assert answered("stats", f"--storage={folder}", "--scope=agent-1")["contents"] == 2
     assert "; nothing is removed there\n" in proxy.stderr
@@ -404,13 +245,10 @@ def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_u
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
-    client = Process(tmp_path, *TINY, options=["--scope=mine"], storage=None, env={"HOME": str(tmp_path)})
-    try:
+    with Process(tmp_path, *TINY, options=["--scope=mine"], storage=None, env={"HOME": str(tmp_path)}) as client:
         client.shake_hands()
         (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
         client.leave()
-    finally:
-        client.end()
     folder = tmp_path / ".coatcheck/mcp"
     assert "are stored in ~/.coatcheck/mcp; at most 2,000,000,000 bytes, 7 days without use\n" in client.stderr
     assert folder.stat().st_mode & 0o777 == 0o700
