@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from coatcheck import InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ("Source", "create", "difference", "read", "write")
 
@@ -80,18 +80,13 @@ def create(path: Path, text: str) -> None:
         InvalidRequest: somebody made the file meanwhile, or the disk refused. Then no part of the file is there.
 
     """
-    temporary = path.with_name(f".coatcheck-{os.urandom(8).hex()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(text.encode())
-        os.link(temporary, path)  # fails if somebody made the file meanwhile
+        with _temporary(path, text.encode(), put=os.link):  # fails if somebody made the file meanwhile
+            pass
     except OSError as error:
         msg = f"{path} was not written: {error.strerror}"
         raise InvalidRequest(msg) from None
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
 
 
 def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
@@ -152,18 +147,18 @@ def _digest(data: bytes) -> str:
 
 
 @contextmanager
-def _temporary(target: Path, data: bytes) -> Iterator[int]:
-    """Write a file next to ``target``, and give it that name after the block, unless anything fails."""
+def _temporary(target: Path, data: bytes, *, put: Callable[[str, Path], None] = os.replace) -> Iterator[int]:
+    """Write a file next to ``target``, and ``put`` it there after the block, unless anything fails."""
     number, name = tempfile.mkstemp(prefix=".coatcheck-", dir=target.parent)  # with mode 0600
     try:
         with os.fdopen(number, "wb") as file:
             file.write(data)
             file.flush()
             yield number
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink()
-        raise
+        put(name, target)
+    finally:
+        with suppress(OSError):  # ``os.replace`` took this name away
+            Path(name).unlink()
 
 
 def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> None:
