@@ -15,15 +15,30 @@ import anyio
 import mcp_types as types
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import event_from_wire
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 
 from coatcheck_mcp.hook import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from mcp.server import ServerRequestContext
+    from mcp.server.connection import Connection
     from mcp.server.session import ServerSession
 
-__all__ = ("ANY_CAPABILITIES", "LIST_CHANGES", "Client", "Identified", "passed_on")
+__all__ = (
+    "ANY_CAPABILITIES",
+    "LIST_CHANGES",
+    "Client",
+    "Context",
+    "Identified",
+    "connection_of",
+    "identify",
+    "passed_on",
+)
+
+Context: TypeAlias = "ServerRequestContext[Any, Any]"
+"""A request of the client, as the mcp package gives it to who answers it."""
 
 Notification: TypeAlias = "types.Notification[Any, Any]"
 
@@ -74,6 +89,33 @@ class Identified:
 
     version: str
     """The version of the protocol to ask for in a handshake with a server on its behalf."""
+
+
+def identify(ctx: Context) -> Identified:
+    """Return who sent a request."""
+    params = ctx.params or {}
+    if ctx.method == "initialize":  # not committed yet
+        info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
+        asked = params.get("protocolVersion")
+        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as mcp answers
+        return Identified(key=connection_of(ctx), info=info, capabilities=capabilities, modern=False, version=version)
+    said, offered = ctx.session.client_params, ctx.session.client_capabilities
+    info, capabilities = (
+        None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for model in (said and said.client_info, offered)
+    )
+    key: Hashable = connection_of(ctx)
+    version, modern = ctx.protocol_version, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    if modern:
+        # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
+        key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
+        version = LATEST_HANDSHAKE_VERSION
+    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=modern, version=version)
+
+
+def connection_of(ctx: Context) -> Connection:
+    """Return what lives as long as the client's connection. ``mcp`` does not expose it; FastMCP reads it here too."""
+    return ctx.session._connection  # noqa: SLF001 - see above
 
 
 class Client:

@@ -33,11 +33,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from anyio.abc import TaskStatus
-    from mcp.server import ServerRequestContext
     from mcp.server.session import ServerSession
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
 
-    from coatcheck_mcp.client import Client
+    from coatcheck_mcp.client import Client, Context
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Link", "SessionForgotten")
@@ -111,7 +110,7 @@ class Link:
         self._is_forgotten = False
         """Whether the server said that it no longer knows the session."""
 
-        self._in_flight: dict[object, ServerRequestContext[Any, Any]] = {}
+        self._in_flight: dict[object, Context] = {}
         self._idle = anyio.Event()
         """Set once nothing is in flight in a session that the server no longer knows."""
 
@@ -284,9 +283,7 @@ class Link:
 
     # From the client to the server.
 
-    async def forward(
-        self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    async def forward(self, ctx: Context, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request of the client to the server, and return its result as it came.
 
         Args:
@@ -317,7 +314,7 @@ class Link:
         return result
 
     async def request(
-        self, method: str, params: Mapping[str, Any] | None, ctx: ServerRequestContext[Any, Any] | None = None
+        self, method: str, params: Mapping[str, Any] | None, ctx: Context | None = None
     ) -> dict[str, Any]:
         """Send any request to the server; progress goes to the client's request ``ctx``."""
         meta = {
@@ -424,7 +421,7 @@ class Link:
         """Return the names of all tools; None while they are not known."""
         return await self.tools()
 
-    async def list_tools(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    async def list_tools(self, ctx: Context) -> dict[str, Any]:
         """Forward ``tools/list``, and remember the tools if all of them are on one page."""
         if not self.has("tools"):
             return {"tools": []}
@@ -438,7 +435,7 @@ class Link:
         offered = self.session.server_capabilities
         return offered is not None and getattr(offered, capability, None) is not None
 
-    async def _answer_across_eras(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any] | None:
+    async def _answer_across_eras(self, ctx: Context) -> dict[str, Any] | None:
         """Answer a request that a client of the handshake may send, and a modern server no longer knows; else None."""
         if not self.session.is_modern:
             return None
@@ -487,7 +484,7 @@ class Link:
             return
         await self._client.tell(message)
 
-    def _latest(self) -> ServerRequestContext[Any, Any] | None:
+    def _latest(self) -> Context | None:
         """Return the client's latest request that still runs: most likely the one that the server speaks about."""
         return next(reversed(self._in_flight.values()), None)
 

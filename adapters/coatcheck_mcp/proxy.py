@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import anyio
 import mcp_types as types
@@ -24,11 +24,11 @@ from mcp.server import Server as FrontServer
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.stdio import stdio_server
 from mcp_types.methods import SPEC_CLIENT_METHODS
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
 from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
-from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, Identified
+from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, connection_of, identify
 from coatcheck_mcp.convert import Result, offloaded_references
 from coatcheck_mcp.faults import leaves
 from coatcheck_mcp.flow import CountedWrites, Gate, PacedReads
@@ -45,14 +45,13 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectSendStream
-    from mcp.server import ServerRequestContext
-    from mcp.server.connection import Connection
     from mcp.server.context import CallNext, HandlerResult
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
     from typing_extensions import Unpack
 
     from coatcheck import OffloaderOptions, Policy, Scope
     from coatcheck.adapting import StorageOrOffloader
+    from coatcheck_mcp.client import Context
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Proxy",)
@@ -105,8 +104,6 @@ idle for longest is closed."""
 
 _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
 """What the handler of this request returned, for the middleware around it."""
-
-Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
 @dataclass(eq=False)
@@ -245,12 +242,12 @@ class Proxy:
 
     def _seat(self, ctx: Context) -> _Seat:
         """Return what is kept for the client of a request."""
-        who = _identify(ctx)
+        who = identify(ctx)
         seat = self._seats.pop(who.key, None)
         if seat is None:
             seat = _Seat(Client(who))
             if not who.modern:
-                _connection_of(ctx).exit_stack.callback(self._leave, who.key)
+                connection_of(ctx).exit_stack.callback(self._leave, who.key)
         if who.modern:
             self._drop_oldest()
         self._seats[who.key] = seat  # as the latest
@@ -272,7 +269,7 @@ class Proxy:
             seat.requests -= 1
 
     async def _occupy(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        if not _identify(ctx).modern:  # the session ends with the connection
+        if not identify(ctx).modern:  # the session ends with the connection
             return await call_next(ctx)
         with self._occupied(ctx):
             return await call_next(ctx)
@@ -332,7 +329,7 @@ class Proxy:
             shaped = await call_next(ctx)
         finally:
             _answered.reset(token)
-        seat = self._seats.get(_identify(ctx).key) if found else None
+        seat = self._seats.get(identify(ctx).key) if found else None
         if seat is None or seat.link is None or not isinstance(shaped, dict):
             return shaped
         answer = found[0]
@@ -377,7 +374,7 @@ class Proxy:
         is_known = ctx.method in SPEC_CLIENT_METHODS or self.front.get_request_handler(ctx.method) is not None
         is_request = ctx.request_id is not None  # notifications come by here too
         is_forwarded = is_request and not is_known and not isinstance(self._upstream, Mapping)
-        if not is_forwarded or not _connection_of(ctx).initialize_accepted:
+        if not is_forwarded or not connection_of(ctx).initialize_accepted:
             return await call_next(ctx)
         return dict(await _complete(self._forward)(ctx, None))
 
@@ -562,29 +559,3 @@ def _check_names(upstreams: Mapping[str, Upstream]) -> None:
         what = "must have at least one server" if clash is None else f"must not have both {clash[0]!r} and {clash[1]!r}"
         msg = f"the servers of a Proxy {what}: names of tools begin with the server's and an underscore"
         raise InvalidRequest(msg)
-
-
-def _identify(ctx: Context) -> Identified:
-    params = ctx.params or {}
-    if ctx.method == "initialize":  # not committed yet
-        info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
-        asked = params.get("protocolVersion")
-        version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as mcp answers
-        return Identified(key=_connection_of(ctx), info=info, capabilities=capabilities, modern=False, version=version)
-    said, offered = ctx.session.client_params, ctx.session.client_capabilities
-    info, capabilities = (
-        None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for model in (said and said.client_info, offered)
-    )
-    key: Hashable = _connection_of(ctx)
-    version, modern = ctx.protocol_version, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-    if modern:
-        # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
-        key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
-        version = LATEST_HANDSHAKE_VERSION
-    return Identified(key=key, info=info, capabilities=capabilities or {}, modern=modern, version=version)
-
-
-def _connection_of(ctx: Context) -> Connection:
-    """Return what lives as long as the client's connection. ``mcp`` does not expose it; FastMCP reads it here too."""
-    return ctx.session._connection  # noqa: SLF001 - see above

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import anyio
 import mcp_types as types
@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from mcp.client.session import ClientRequestContext
-    from mcp.server import ServerRequestContext
 
-    from coatcheck_mcp.client import Client
+    from coatcheck_mcp.client import Client, Context
 
 __all__ = ("MAX_ASKED", "Questions")
 
@@ -33,7 +32,7 @@ MAX_ASKED = 100
 """Questions of a server that its client has not answered yet. More are refused."""
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
-Latest: TypeAlias = "Callable[[], ServerRequestContext[Any, Any] | None]"
+Latest: TypeAlias = "Callable[[], Context | None]"
 Notify: TypeAlias = "Callable[[types.ClientNotification], Awaitable[None]]"
 
 
@@ -52,10 +51,10 @@ class Questions:
         self._client = client
         self._latest = latest
         self._notify = notify
-        self._asked: dict[anyio.CancelScope, ServerRequestContext[Any, Any] | None] = {}
+        self._asked: dict[anyio.CancelScope, Context | None] = {}
         """Unanswered questions: the scope that ends each, and the client's request on whose stream it went."""
 
-    def left(self, ctx: ServerRequestContext[Any, Any]) -> None:
+    def left(self, ctx: Context) -> None:
         """Note that a request of the client has ended.
 
         Questions asked during it go on for a while: they may be about another request.

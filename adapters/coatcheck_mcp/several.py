@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
     from anyio.abc import TaskGroup, TaskStatus
-    from mcp.server import ServerRequestContext
 
-    from coatcheck_mcp.client import Client
+    from coatcheck_mcp.client import Client, Context
     from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Several",)
@@ -180,7 +179,7 @@ class Several:
         """Return whether a client of a protocol version knows all that the servers may say."""
         return all(link.suits(version) for link in self._up().values())
 
-    async def list_tools(self, _: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    async def list_tools(self, _: Context) -> dict[str, Any]:
         """Return the tools of all servers that are up, on one page."""
         return {"tools": await self._shown_tools()}
 
@@ -291,7 +290,7 @@ class Several:
 
     # What the client asks.
 
-    async def forward(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    async def forward(self, ctx: Context) -> dict[str, Any]:
         """Forward a request of the client to the one server that it is for, or to all.
 
         Raises:
@@ -355,7 +354,7 @@ class Several:
             raise MCPError(code=types.INVALID_PARAMS, message=msg)
         return self._members[found[0]], found[1]
 
-    async def _forward_named(self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _forward_named(self, ctx: Context, params: Mapping[str, Any]) -> dict[str, Any]:
         member, own = self._find(params.get("name"))
         result = await (await self._link(member)).forward(ctx, {**params, "name": own})
         parts = [part for part in result.get("content") or () if isinstance(part, dict)]
@@ -364,14 +363,14 @@ class Several:
                 self._linked.setdefault(uri, member.name)
         return result
 
-    async def _complete(self, ctx: ServerRequestContext[Any, Any], params: Mapping[str, Any]) -> dict[str, Any]:
+    async def _complete(self, ctx: Context, params: Mapping[str, Any]) -> dict[str, Any]:
         about = params.get("ref") or {}
         if "name" not in about:
             return await self._forward_to_owner(ctx, about.get("uri"), "completions")
         member, own = self._find(about["name"])
         return await (await self._link(member)).forward(ctx, {**params, "ref": {**about, "name": own}})
 
-    async def _forward_to_all(self, ctx: ServerRequestContext[Any, Any]) -> dict[str, Any]:
+    async def _forward_to_all(self, ctx: Context) -> dict[str, Any]:
         up = self._up()
         await self._at_once(up, ctx.method, lambda member: up[member.name].forward(ctx))  # not every server has it
         return {}
@@ -385,9 +384,7 @@ class Several:
         self._owners[key] = {item[name]: server for server, item in reversed(listed)}  # the first counts
         return {key: [item for _, item in listed]}
 
-    async def _forward_to_owner(
-        self, ctx: ServerRequestContext[Any, Any], uri: object, capability: str
-    ) -> dict[str, Any]:
+    async def _forward_to_owner(self, ctx: Context, uri: object, capability: str) -> dict[str, Any]:
         """Forward a request about a resource to its server; if no server is known for it, to all."""
         owner = await self._owner_of(uri)
         if owner is not None:
