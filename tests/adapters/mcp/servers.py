@@ -236,6 +236,18 @@ async def client_of(
         yield client
 
 
+def waiting(server: Everything, start: anyio.Event) -> Upstream:
+    """Return an upstream that starts once ``start`` is set."""
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Any]:
+        await start.wait()
+        async with server.upstream().connect() as streams:
+            yield streams
+
+    return Upstream(name="slow", connect=connect)
+
+
 class FailsToStart:
     """A server that fails to start. Each start first waits for its event in ``starts``."""
 

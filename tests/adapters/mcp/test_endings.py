@@ -280,7 +280,7 @@ class TestOutputOfAProcessThatHasEnded:
     @pytest.fixture(autouse=True)
     def _impatient(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stdio_module, "SILENT_SECONDS", 0.02)
-        monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1, raising=False)
+        monkeypatch.setattr(stdio_module, "_LAST_SECONDS", 0.1)
 
     async def test_it_ends_with_a_server_that_ends_right_after_its_first_answer(
         self, monkeypatch: pytest.MonkeyPatch

@@ -249,7 +249,7 @@ async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(monkey
     assert late.status_code == 404
 
 
-async def test_two_clients_have_a_session_each_which_ends_with_theirs() -> None:
+async def test_two_clients_have_a_session_each() -> None:
     server = Everything()
     async with front_of(server) as url, client_at(url) as one, client_at(url) as two:
         for client in (one, two, one):

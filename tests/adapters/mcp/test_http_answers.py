@@ -347,7 +347,7 @@ class Slow(Brittle):
 async def test_a_notification_that_a_server_is_slow_to_take_does_not_hold_up_what_follows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("coatcheck_mcp.http_transport._TAKEN_SECONDS", 0.05, raising=False)
+    monkeypatch.setattr("coatcheck_mcp.http_transport._TAKEN_SECONDS", 0.05)
     server = Slow(b"")
     server.goes_on.set()
     async with server.client() as client:

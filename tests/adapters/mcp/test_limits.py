@@ -77,9 +77,6 @@ async def test_an_answer_over_http_that_is_too_long_is_not_read() -> None:
             for _ in range(1_000):
                 yield b"x" * 1_000
 
-    class Answering(LimitedTransport):
-        pass
-
     answer = httpx2.Response(200, headers={"content-type": "application/json"}, stream=Long())
 
     async def handle(*_: Any) -> httpx2.Response:
@@ -87,6 +84,6 @@ async def test_an_answer_over_http_that_is_too_long_is_not_read() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", handle)
-        async with httpx2.AsyncClient(transport=Answering(10_000)) as client:
+        async with httpx2.AsyncClient(transport=LimitedTransport(10_000)) as client:
             with pytest.raises(httpx2.StreamError, match="more than 10,000 bytes"):
                 await client.get("http://127.0.0.1/")

@@ -22,7 +22,7 @@ from coatcheck import RETRIEVAL_TOOL, Always, InMemoryStorage, Never, Offloader,
 from coatcheck_mcp import Proxy, Upstream, command_upstream, offloaded_references
 from coatcheck_mcp.client import passed_on
 from coatcheck_mcp.hook import APPS
-from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, wire
+from tests.adapters.mcp.servers import LINK, LOG, OTHER, PIXELS, RESULTS, ROWS, Everything, client_of, waiting, wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -416,17 +416,11 @@ class TestTheToolThatIsAdded:
         monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
         server, started, answers = Everything(more_tools=(RETRIEVAL_TOOL,)), anyio.Event(), list[Any]()
 
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[Any]:
-            await started.wait()
-            async with server.upstream().connect() as streams:
-                yield streams
-
         async def ask(client: Any) -> None:
             answers.append(await call(client, RETRIEVAL_TOOL, {"of": "the server"}))
 
-        upstream = Upstream(name="slow", connect=connect)
-        async with client_of(upstream, scope="mine", mode="auto") as client, anyio.create_task_group() as tasks:
+        slow = waiting(server, started)
+        async with client_of(slow, scope="mine", mode="auto") as client, anyio.create_task_group() as tasks:
             tasks.start_soon(ask, client)
             await anyio.wait_all_tasks_blocked()
             started.set()

@@ -19,7 +19,19 @@ from mcp.shared.message import ServerMessageMetadata
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
-from tests.adapters.mcp.servers import IMAGE, LOG, WILLING, Everything, client_of, elicit, roots, sample, speaking, wire
+from tests.adapters.mcp.servers import (
+    IMAGE,
+    LOG,
+    WILLING,
+    Everything,
+    client_of,
+    elicit,
+    roots,
+    sample,
+    speaking,
+    waiting,
+    wire,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -247,15 +259,8 @@ class TestEras:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)
-        server, started = Everything(), anyio.Event()
-
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[Any]:
-            await started.wait()
-            async with server.upstream().connect() as streams:
-                yield streams
-
-        async with client_of(Upstream(name="slow", connect=connect), mode="auto") as client:
+        started = anyio.Event()
+        async with client_of(waiting(Everything(), started), mode="auto") as client:
             assert client.protocol_version == "2026-07-28"
             assert client.server_capabilities.tools is not None
             started.set()

@@ -26,6 +26,7 @@ from tests.adapters.mcp.servers import (
     client_of,
     speaking,
     text,
+    waiting,
     wire,
 )
 
@@ -69,16 +70,6 @@ def failing() -> Upstream:
         yield
 
     return Upstream(name="gone", connect=connect)
-
-
-def waiting(server: Everything, start: anyio.Event) -> Upstream:
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Any]:
-        await start.wait()
-        async with server.upstream().connect() as streams:
-            yield streams
-
-    return Upstream(name="slow", connect=connect)
 
 
 async def names_of(client: Client) -> set[str]:
