@@ -255,4 +255,5 @@ def _tool(name: str) -> Tool:
         description=shown["description"],
         parameters=shown["inputSchema"],
         annotations=mcp_types.ToolAnnotations.model_validate(shown["annotations"]),
+        meta=shown["_meta"],
     )

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
 from coatcheck_mcp.hook import APPS
+from coatcheck_mcp.retrieval import definition
 from tests.adapters.mcp.ports import any_port, at_url, serving, url_of
 from tests.adapters.mcp.servers import LOG, PIXELS, ROWS
 
@@ -117,6 +118,15 @@ async def test_schemas_stay_only_where_results_do() -> None:
     assert set(schemas.values()) == {None}
     assert RETRIEVAL_TOOL in schemas
     assert rows.data == ROWS
+
+
+async def test_the_retrieval_tool_is_listed_as_by_the_proxy() -> None:
+    async with Client(FastMCP("empty", middleware=[OffloadMiddleware(InMemoryStorage())])) as client:
+        (listed,) = await client.list_tools()
+    shown = listed.model_dump(mode="json", by_alias=True, exclude_none=True)
+    expected = definition(RETRIEVAL_TOOL)
+    assert shown.pop("_meta").items() >= expected.pop("_meta").items()  # FastMCP adds something of its own
+    assert shown.items() >= expected.items()
 
 
 async def test_an_image_next_to_a_log_leaves_with_it() -> None:
