@@ -80,16 +80,10 @@ class Questions:
 
     async def roots(self, ctx: ClientRequestContext) -> types.ListRootsResult | types.ErrorData:
         """Ask in which folders the client works."""
-        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, ctx, seconds=ROOTS_SECONDS)
+        return await self._ask("roots", types.ListRootsRequest(), types.ListRootsResult, ctx)
 
     async def _ask(
-        self,
-        capability: str,
-        request: types.ServerRequest,
-        answer: type[AnswerT],
-        asked: ClientRequestContext,
-        *,
-        seconds: float | None = None,
+        self, capability: str, request: types.ServerRequest, answer: type[AnswerT], asked: ClientRequestContext
     ) -> AnswerT | types.ErrorData:
         """Ask the client on behalf of the server; an error says why the client cannot be asked."""
         client = self._client
@@ -100,9 +94,7 @@ class Questions:
         with anyio.CancelScope() as scope:
             self._asked[scope] = None
             try:
-                return await self._ask_client(
-                    request, answer, asked, scope=scope, capability=capability, seconds=seconds
-                )
+                return await self._ask_client(capability, request, answer, asked, scope=scope)
             finally:
                 del self._asked[scope]
         return _refused(
@@ -111,13 +103,12 @@ class Questions:
 
     async def _ask_client(
         self,
+        capability: str,
         request: types.ServerRequest,
         answer: type[AnswerT],
         asked: ClientRequestContext,
         *,
         scope: anyio.CancelScope,
-        capability: str,
-        seconds: float | None,
     ) -> AnswerT | types.ErrorData:
         client = self._client
         with anyio.move_on_after(ROOTS_SECONDS):
@@ -127,7 +118,7 @@ class Questions:
         if front is None or not client.ready.is_set():
             return _refused(f"the client behind coatcheck did not get ready to be asked for {capability}")
         related = None if latest is None else ServerMessageMetadata(related_request_id=latest.request_id)
-        limit = (seconds or ASK_SECONDS) if latest is None else seconds
+        limit = ROOTS_SECONDS if capability == "roots" else ASK_SECONDS if latest is None else None
         token = (asked.meta or {}).get("progress_token")
         on_progress = None if token is None else partial(self._report_back, token)
         try:
