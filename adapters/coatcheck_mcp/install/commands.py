@@ -102,15 +102,12 @@ def find_servers(
     else:
         places = _client(client).places_in(file, machine)
     sources = {path: read(path) for path in dict.fromkeys(place.path for place in places)}
-    whole = {path: _parsed(source) for path, source in sources.items() if source is not None and source.text.strip()}
     if file is not None and sources[file] is None:
         msg = f"there is no file {file}"
         raise InvalidRequest(msg)
+    read_in = {path: (each, _parsed(each)) for path, each in sources.items() if each is not None and each.text.strip()}
     return [
-        found
-        for place in places
-        if (value := whole.get(place.path)) is not None and (source := sources[place.path]) is not None
-        for found in _servers(place, source, value, server)
+        found for place in places if place.path in read_in for found in _servers(place, *read_in[place.path], server)
     ]
 
 
