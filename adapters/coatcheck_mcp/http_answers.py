@@ -11,7 +11,7 @@ from httpx2 import codes
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from coatcheck_mcp.faults import LOST_SESSION, NO_SESSION
-from coatcheck_mcp.http_limits import FIRST_ERROR
+from coatcheck_mcp.http_limits import FIRST_ERROR, content_type
 from coatcheck_mcp.ids import id_in
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _no_entry(passed: Collection[str]) -> str:
 
 def _quoted(response: httpx2.Response, body: bytes) -> str:
     """Return what the server says itself; nothing if that is a page for people."""
-    if "html" in response.headers.get("content-type", "").lower():
+    if "html" in content_type(response):
         return ""
     text = _parsed(body)["error"]["message"] if _is_error(body) else body[: 4 * _QUOTED].decode("utf-8", "replace")
     line = " ".join(text.split())
@@ -90,7 +90,7 @@ def message_in(request: httpx2.Request) -> dict[str, Any] | None:
 
 
 def _is_json(message: httpx2.Request | httpx2.Response) -> bool:
-    return message.headers.get("content-type", "").lower().startswith("application/json")
+    return content_type(message).startswith("application/json")
 
 
 async def _own_answer(response: httpx2.Response, asked: bytes) -> httpx2.Response:

@@ -13,8 +13,9 @@ from coatcheck_mcp.surrogates import Mender
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-__all__ = ("FIRST_ERROR", "LimitedTransport")
+__all__ = ("EVENTS", "FIRST_ERROR", "LimitedTransport", "content_type")
 
+EVENTS = "text/event-stream"
 FIRST_ERROR = 400
 """The lowest status of an error."""
 
@@ -30,6 +31,11 @@ would a cancellation. ``turns`` limits how many calls run."""
 
 _PROXIED = frozenset({"http", "https", "all"})
 """Schemes for which the environment may name a proxy."""
+
+
+def content_type(message: httpx2.Request | httpx2.Response) -> str:
+    """Return the content type of a message, in lower case; empty if it has none."""
+    return message.headers.get("content-type", "").lower()
 
 
 def _wrong_proxy() -> str:
@@ -72,8 +78,8 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(self._wrong, request=request)
         # The caller has set the login already; this client would prefer a user in the URL to it.
         response = await self._client.send(request, stream=True, auth=httpx2.Auth())
-        kind, status = response.headers.get("content-type", "").lower(), response.status_code
-        has_events = kind.startswith("text/event-stream") and status < FIRST_ERROR
+        status = response.status_code
+        has_events = content_type(response).startswith(EVENTS) and status < FIRST_ERROR
         plain = httpx2.Response(status, headers=response.headers, stream=_Bits(response.stream))  # type: ignore[arg-type]
         response.stream = _PlainStream(plain, None if has_events else self._max_bytes)
         response.headers.pop("content-encoding", None)

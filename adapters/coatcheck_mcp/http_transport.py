@@ -17,7 +17,7 @@ from mcp_types import INTERNAL_ERROR
 from coatcheck_mcp.faults import innermost, said_by
 from coatcheck_mcp.hook import logger
 from coatcheck_mcp.http_answers import error_answer, message_in, understandable
-from coatcheck_mcp.http_limits import LimitedTransport
+from coatcheck_mcp.http_limits import EVENTS, LimitedTransport, content_type
 from coatcheck_mcp.limits import broken_off
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ _NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
 _LONGEST_PAUSE = 60.0
 """Seconds between two tries to reopen a stream on which the server reports changes."""
 
-_EVENTS = "text/event-stream"
 _LAST_EVENT = "last-event-id"
 
 _OPENING = frozenset({"initialize", "server/discover", "notifications/initialized"})
@@ -58,7 +57,7 @@ class HttpTransport(LimitedTransport):
         """Send a request; a ``httpx2.ConnectError`` names the reason and the address."""
         await request.aread()  # after a redirect, the content is a stream
         # A request that names an event before its task has listened only resumes the answer to a call.
-        asks_to_listen = request.method == "GET" and _EVENTS in request.headers.get("accept", "")
+        asks_to_listen = request.method == "GET" and EVENTS in request.headers.get("accept", "")
         if asks_to_listen and (_failed.get() is not None or _LAST_EVENT not in request.headers):
             return await self._listen(request)
         if _is_notification(message_in(request)):
@@ -84,7 +83,7 @@ class HttpTransport(LimitedTransport):
         if status in _NOT_NOW:
             await response.aclose()
             return _unheard(request, failed, f"HTTP {status}")
-        if status == codes.OK and response.headers.get("content-type", "").lower().startswith(_EVENTS):
+        if status == codes.OK and content_type(response).startswith(EVENTS):
             _failed.set(0)
             response.stream = _UntilCut(response.stream)  # type: ignore[arg-type]
         return response
@@ -140,7 +139,7 @@ def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
     if not failed:
         logger.warning("what %s says on its own is not heard until its stream opens: %s", request.url.host, why)
     _failed.set(failed + 1)
-    return httpx2.Response(codes.OK, headers={"content-type": _EVENTS}, content=b"")
+    return httpx2.Response(codes.OK, headers={"content-type": EVENTS}, content=b"")
 
 
 def _unanswered(message: Mapping[str, Any], why: str) -> httpx2.Response:
