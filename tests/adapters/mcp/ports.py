@@ -78,6 +78,11 @@ async def client_at(url: str, mode: str = "legacy", **options: Any) -> AsyncIter
             yield client
 
 
+def opens_stream(scope: Any) -> bool:
+    """Return whether a request opens a stream of changes."""
+    return (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
+
+
 def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
     """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` says so."""
 
@@ -86,8 +91,7 @@ def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
 
             async def sending(message: Any) -> None:
                 await send(message)
-                is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
-                if is_stream and message.get("body") and await ends():
+                if opens_stream(scope) and message.get("body") and await ends():
                     tasks.cancel_scope.cancel()
 
             await app(scope, receive, sending)

@@ -14,7 +14,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import ListenHandler, PromptsListChanged, ResourceUpdated, ToolsListChanged
 
 from coatcheck_mcp import url_upstream
-from tests.adapters.mcp.ports import at_url, cutting
+from tests.adapters.mcp.ports import at_url, cutting, opens_stream
 from tests.adapters.mcp.servers import Everything, client_of, speaking
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
     app = server.server.streamable_http_app()
 
     async def one_at_a_time(scope: Any, receive: Any, send: Any) -> None:
-        is_stream = (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ())
-        async with free if is_stream else nullcontext():
+        async with free if opens_stream(scope) else nullcontext():
             await app(scope, receive, send)
 
     with anyio.fail_after(60):
@@ -91,7 +90,7 @@ async def test_a_change_while_a_stream_about_more_resources_is_opened_is_told_on
     app = server.server.streamable_http_app()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        if holds and (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ()):
+        if holds and opens_stream(scope):
             asked.set()
             await goes_on.wait()
         await app(scope, receive, send)
@@ -124,7 +123,7 @@ async def test_a_change_right_after_a_subscription_is_told() -> None:
     app = server.server.streamable_http_app()
 
     async def slow(scope: Any, receive: Any, send: Any) -> None:
-        if (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ()):
+        if opens_stream(scope):
             for _turn in range(500):
                 await anyio.lowlevel.checkpoint()
         await app(scope, receive, send)

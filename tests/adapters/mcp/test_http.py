@@ -20,7 +20,7 @@ from mcp import MCPError
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import Upstream, http_limits, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
-from tests.adapters.mcp.ports import TOKEN, any_port, at_url, client_at, cutting, front_of, serving
+from tests.adapters.mcp.ports import TOKEN, any_port, at_url, client_at, cutting, front_of, opens_stream, serving
 from tests.adapters.mcp.servers import HELLO, WILLING, Everything, client_of, wire
 
 if TYPE_CHECKING:
@@ -377,7 +377,7 @@ async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later
 
     async def busy(scope: Any, receive: Any, send: Any) -> None:
         nonlocal refused
-        if (b"mcp-method", b"subscriptions/listen") in scope.get("headers", ()) and refused < 2:
+        if opens_stream(scope) and refused < 2:
             refused += 1
             await send({"type": "http.response.start", "status": 503, "headers": []})
             await send({"type": "http.response.body"})
