@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import time
 from itertools import pairwise
 
 import pytest
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
 from coatcheck.core.blocks import JsonValue, json_text, to_valid_unicode
 from coatcheck.core.preview import Previewed, preview
-from coatcheck.core.preview.names import names_in, next_to_names
 from tests.core.strategies import json_values, long_texts
 
 TIKTOKEN = TiktokenCounter()
@@ -200,97 +198,6 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
     assert all(f"{name}(" in hidden and f"{name}(" not in code[: code.index(hidden)] for name in gap[3].split())
 
 
-def test_a_name_that_the_end_of_the_gap_cuts_is_not_listed() -> None:
-    text = "x" * 40 + " order_17 order_18000"
-    names, has_all = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
-
-    assert names == "order_17"
-    assert has_all
-
-
-@pytest.mark.parametrize(
-    ("hostile", "plain"),
-    [
-        pytest.param("a" + "/" * 19_000, "a note of " * 1_900, id="1,500 times, were every pair of signs tried"),
-        pytest.param(
-            "100,200,300," * 1_580 + "x", "100 200 300 " * 1_580, id="1,800 times, were every figure's end tried"
-        ),
-    ],
-)
-def test_names_are_looked_for_in_linear_time(hostile: str, plain: str) -> None:
-    # Measured: as long, and twice as long.
-    assert _spent_on_names(f"{hostile}\n" * 2) < 20 * _spent_on_names(f"{plain}\n" * 2)
-
-
-def _spent_on_names(text: str) -> float:
-    """Return the seconds of processor time that the fastest of five searches for names takes."""
-
-    def once() -> float:
-        started = time.process_time()
-        names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
-        return time.process_time() - started
-
-    return min(once() for _ in range(5))
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("paid 1,234 and 12,345,678.90, or 376,500, not more", "1,234 12,345,678.90 376,500"),
-        ("figure 5,914,184,313,154,580,292,790", "5,914,184,313,154,580,292,790"),
-        ("it took 12,345ms, of 1,000-2,000", "12,345 1,000 000"),
-        ("row 5,123,Ada", "123 Ada"),
-        ("row 1992059264,8.41,2.536", "1992059264 8.41 2.536"),
-        ("row 1234,567,x100,200", "1234 567 x100 200"),
-        ("Oslo,Rome, Kyiv", "Oslo Rome Kyiv"),
-    ],
-)
-def test_a_comma_is_part_of_a_figure_only_where_it_separates_thousands(text: str, names: str) -> None:
-    text = f"{'word ' * 50}{text}"
-    found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
-
-    assert found == (names, True)
-
-
-class Words(TokenCounter):
-    """Counts words, which may have any length."""
-
-    def count(self, text: str) -> int:
-        return len(text.split())
-
-
-def test_a_search_for_names_that_stops_at_its_limit_does_not_claim_to_have_all() -> None:
-    text = " ".join(f"{'some words ' * 9} /srv/data/project_{number}/final_results" for number in range(100))
-    names, has_all = names_in(text, Words(), start=0, end=len(text), shown="", budget=20, numbered=False)
-
-    assert 0 < len(names.split()) < 20
-    assert not has_all
-
-
-def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
-    tries = iter(["word " * 85, "word " * 50])
-
-    shown = next_to_names(lambda _: (next(tries), False), "word " * 900, 100, Words(), may_fit=False, or_alone=True)
-
-    assert shown == "word " * 85
-
-
-def test_a_slice_of_a_long_rule_is_found_in_few_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = "z" + "-" * 50_000
-    counted: list[int] = []
-    exceeds = TiktokenCounter.exceeds
-
-    def counting(counter: TiktokenCounter, text: str, limit: int) -> bool:
-        counted.append(len(text))
-        return exceeds(counter, text, limit)
-
-    monkeypatch.setattr(TiktokenCounter, "exceeds", counting)
-    slices = [TIKTOKEN.head(rule, 130), TIKTOKEN.tail(rule[::-1], 130)]
-
-    assert all(128 <= TIKTOKEN.count(part) <= 130 for part in slices)
-    assert len(counted) < 100  # 156 if the slices lost one character at a time
-
-
 def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numbers() -> None:
     lines = [f"{number}:    value_{number} = compute(value_{number - 1})" for number in range(41, 400)]
     head, gap = _preview("\n".join(lines), 300).rsplit("\n", 2)[:2]
@@ -304,23 +211,6 @@ def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numb
     for number, following in pairwise([*(named.index(str(number)) for number in numbers), len(named)]):
         lines_named = [int(name.removeprefix("value_")) for name in named[number + 1 : following]]
         assert lines_named == list(range(int(named[number]), int(named[number]) + len(lines_named)))
-
-
-def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
-    lines = zip((90, 91, 12, 13, 400), "ABCDE", strict=True)
-    text = "".join(f"{number}: set Value{letter}\n" for number, letter in lines)
-
-    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
-
-    assert names == "90 ValueA ValueB 12 ValueC ValueD 400 ValueE"
-
-
-def test_a_figure_longer_than_any_line_number_is_none() -> None:
-    text = f"1: set ValueA\n{'9' * 5_000}: set ValueB\n3: set ValueC\n"
-
-    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
-
-    assert names == "1 ValueA ValueB ValueC"
 
 
 def test_lines_that_begin_with_numbers_in_no_order_are_shown_from_both_ends() -> None:

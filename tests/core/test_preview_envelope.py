@@ -1,4 +1,4 @@
-"""Text inside another text, and what is done with the room that a preview leaves."""
+"""Text inside another text is shown as what it is."""
 
 from __future__ import annotations
 
@@ -110,47 +110,6 @@ def test_escapes_of_json_are_resolved(text: str) -> None:
 
 def test_a_lone_half_of_a_character_becomes_a_replacement() -> None:
     assert unescaped_text("a \\ud83d b\u00e9") == "a \ufffd b\u00e9"
-
-
-def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> None:
-    text = json.dumps(
-        {"title": "Report", "body": "some words " * 90 + "ticket OPS-4711 cost 98,765 in Ghent " + "x " * 900}
-    )
-    *_, last = _shown(text, 200).split("\n")
-
-    assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
-
-
-def test_a_name_that_follows_a_longer_term_with_it_is_listed_once() -> None:
-    text = json.dumps({"title": "Report", "body": "some words " * 90 + "Ghent+, then Ghent and Bruges " + "x " * 900})
-    *_, last = _shown(text, 200).split("\n")
-
-    assert last == "[… more, in it: Ghent Bruges …]"
-
-
-def test_a_page_with_little_text_is_followed_by_names_in_its_markup() -> None:
-    scripts = "".join(f'<script src="/static/part_{n}.js"></script>' for n in range(200))
-    shown = _shown(
-        f"<!doctype html><html><head><title>App</title>{scripts}</head><body><div id='root'></div></body></html>"
-    )
-
-    assert "\nApp\n[… more, in it: " in shown
-    assert "/static/part_7.js" in shown
-
-
-def test_a_page_with_few_names_is_followed_by_the_head_of_its_markup() -> None:
-    script = f"<script>var key='abc';{'x();' * 3_000}</script>"
-    shown = _shown(f"<html><head><title>Shop</title>{script}</head><body>Closed.</body></html>", 300)
-
-    assert "\nShop\nClosed.\n" in shown
-    assert "\n[the markup, from its start:]\n<html><head><title>Shop</title><script>var key='abc';x();x();" in shown
-    assert TiktokenCounter().count(shown) > 250
-
-
-def test_the_gap_in_a_text_names_numbers() -> None:
-    text = "".join("nothing to see in this line of words\n" * 40 + f"order {n * 7919} came\n" for n in range(1, 20))
-
-    assert "15838" in _shown(text, 200)
 
 
 @pytest.mark.no_cover

@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 from coatcheck import ByteCounter
 from coatcheck.core.preview import Previewed, preview
 from coatcheck.core.preview.html import preview_html
+from tests.core.previewing import TIKTOKEN, checked_preview
 
 BLOCKS = (
     "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
@@ -209,3 +210,22 @@ def test_hostile_pages_are_shown_within_the_budget(name: str) -> None:
     shown = preview(_content(HOSTILE[name]), ByteCounter(), budget=700)
 
     assert 0 < ByteCounter().count(shown) <= 700
+
+
+def test_a_page_with_little_text_is_followed_by_names_in_its_markup() -> None:
+    scripts = "".join(f'<script src="/static/part_{n}.js"></script>' for n in range(200))
+    page = f"<!doctype html><html><head><title>App</title>{scripts}</head><body><div id='root'></div></body></html>"
+    shown = checked_preview(Previewed.of(page), 300)
+
+    assert "\nApp\n[… more, in it: " in shown
+    assert "/static/part_7.js" in shown
+
+
+def test_a_page_with_few_names_is_followed_by_the_head_of_its_markup() -> None:
+    script = f"<script>var key='abc';{'x();' * 3_000}</script>"
+    page = f"<html><head><title>Shop</title>{script}</head><body>Closed.</body></html>"
+    shown = checked_preview(Previewed.of(page), 300)
+
+    assert "\nShop\nClosed.\n" in shown
+    assert "\n[the markup, from its start:]\n<html><head><title>Shop</title><script>var key='abc';x();x();" in shown
+    assert TIKTOKEN.count(shown) > 250

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import ast
 import json
-import random
 import re
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck import Always, ByteCounter, InvalidRequest, Offloader, TextBlock, TiktokenCounter, TokenCounter
+from coatcheck import ByteCounter, TiktokenCounter, TokenCounter
 from coatcheck.core.preview import Previewed, kinds, preview
 from coatcheck.core.preview.kinds import kinds_of
 from tests.core.preview_samples import SAMPLES, TEXT
 from tests.core.previewing import checked_preview
 from tests.core.strategies import texts
 from tests.core.test_preview_guard import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TIKTOKEN = TiktokenCounter()
 COUNTERS = st.sampled_from([TIKTOKEN, ByteCounter()])
@@ -389,51 +384,6 @@ def _work(text: str) -> int:
 
     preview(Previewed.of(text), Counting(), budget=500)
     return total
-
-
-_HOSTILE: list[Callable[[random.Random], str]] = [
-    lambda chance: "(" * chance.randint(1, 60) + "a+" + ")+" * chance.randint(1, 60),
-    lambda chance: "".join(f"(a{{0,{chance.randint(1, 1_500)}}}" for _ in range(chance.randint(1, 5))) + "x",
-    lambda chance: "(?:" + "|".join("a" * n for n in range(1, chance.randint(2, 60))) + ")*$",
-    lambda chance: "".join(chance.choices("()[]{}*+?|\\.^$a0-,:=!<\n\ud800é", k=chance.randint(1, 120))),
-    lambda chance: r"(\w+\s?)*" * chance.randint(1, 20) + "!",
-    lambda chance: f"a{{{chance.randint(0, 10 ** chance.randint(1, 12))},}}",
-]
-_HOSTILE_QUERIES: list[Callable[[random.Random], str]] = [
-    lambda chance: "[*]" * chance.randint(1, 400),
-    lambda chance: "[" * chance.randint(1, 900) + "@" + "]" * chance.randint(1, 900),
-    lambda chance: "map(&" * chance.randint(1, 90) + "@" + ", @)" * chance.randint(1, 90),
-    lambda chance: "".join(chance.choices("[]{}()@.*&|!'`\"?<>=,:a0\n\ud800é", k=chance.randint(1, 120))),
-    lambda chance: "!" * chance.randint(1, 90) + "a",
-]
-
-
-@pytest.mark.no_cover
-def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
-    chance = random.Random(20_260_101)  # noqa: S311 - reproducible, not secret
-    contents = [_made("list of objects", 60), "[" * 200 + "]" * 200, "a" * 3_000, _made("log", 60)]
-    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
-    references = [
-        str(offloader.offload([TextBlock(text)], tool_name="t", scope="s", policy=Always()).references[0])
-        for text in contents
-    ]
-    for turn in range(25 * settings().max_examples):  # 10,000 where the run is thorough
-        reference = references[turn % len(references)]
-        name, makers = chance.choice((("pattern", _HOSTILE), ("query", _HOSTILE_QUERIES)))
-        try:
-            answer = offloader.retrieve(reference, scope="s", **{name: chance.choice(makers)(chance)}).text  # type: ignore[arg-type]
-        except InvalidRequest as refusal:
-            answer = str(refusal)
-        assert 10 < len(answer) <= 400 * 4
-
-
-@pytest.mark.no_cover
-def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
-    offloader = Offloader(token_counter=ByteCounter(), max_retrieval_tokens=400)
-    outcome = offloader.offload([TextBlock("[1, 2, 3]")], tool_name="t", scope="s", policy=Always())
-
-    with pytest.raises(InvalidRequest, match=r"too much work|too deep"):
-        offloader.retrieve(str(outcome.references[0]), scope="s", query="[@,@]" + "|[@,@]" * 120)
 
 
 def test_json_with_a_key_twice_in_an_object_is_shown_as_text_and_hides_no_value() -> None:

@@ -1,16 +1,17 @@
-"""The names after a preview are in the content: no part of its notation, such as an escape, is in a name."""
+"""The names in what a preview does not show: all are in the content, and no part of its notation, such as an escape."""
 
 from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 
-from coatcheck import TiktokenCounter
+from coatcheck import TokenCounter
 from coatcheck.core.preview import Previewed
-from coatcheck.core.preview.names import names_in
-from tests.core.previewing import checked_preview
+from coatcheck.core.preview.names import names_in, next_to_names
+from tests.core.previewing import TIKTOKEN, checked_preview
 
 CITIES = ["서울특별시", "Казань", "दिल्ली"]
 
@@ -111,7 +112,7 @@ def test_figures_behind_what_is_no_file_are_all_named(name: str) -> None:
     all_names = [name.format(figure) for figure in (5432, 6379, 8080, 9090)]
     text = " and not far from that the next one ".join(all_names)
 
-    names, _ = names_in(text, TiktokenCounter(), start=0, end=len(text), shown="", budget=300, numbered=False)
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=300, numbered=False)
 
     assert names.split() == all_names
 
@@ -121,12 +122,126 @@ def test_what_a_line_that_does_not_fit_leaves_goes_to_the_rest() -> None:
     shown = checked_preview(Previewed.of("\n".join(lines)), 500)
 
     assert all(line in lines for line in shown.split("\n") if not line.startswith("[…"))
-    assert TiktokenCounter().count(shown) >= 0.97 * 500
+    assert TIKTOKEN.count(shown) >= 0.97 * 500
 
 
 def test_private_names_are_named() -> None:
     text = "the factory _cstack calls __enter__ of what it made, and then _ or __ or _1, whatever those may be"
 
-    names, _ = names_in(text, TiktokenCounter(), start=0, end=len(text), shown="", budget=60, numbered=False)
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=False)
 
     assert names == "_cstack __enter__"
+
+
+def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> None:
+    text = json.dumps(
+        {"title": "Report", "body": "some words " * 90 + "ticket OPS-4711 cost 98,765 in Ghent " + "x " * 900}
+    )
+    *_, last = checked_preview(Previewed.of(text), 200).split("\n")
+
+    assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
+
+
+def test_a_name_that_follows_a_longer_term_with_it_is_listed_once() -> None:
+    text = json.dumps({"title": "Report", "body": "some words " * 90 + "Ghent+, then Ghent and Bruges " + "x " * 900})
+    *_, last = checked_preview(Previewed.of(text), 200).split("\n")
+
+    assert last == "[… more, in it: Ghent Bruges …]"
+
+
+def test_the_gap_in_a_text_names_numbers() -> None:
+    text = "".join("nothing to see in this line of words\n" * 40 + f"order {n * 7919} came\n" for n in range(1, 20))
+
+    assert "15838" in checked_preview(Previewed.of(text), 200)
+
+
+def test_a_name_that_the_end_of_the_gap_cuts_is_not_listed() -> None:
+    text = "x" * 40 + " order_17 order_18000"
+    names, has_all = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
+
+    assert names == "order_17"
+    assert has_all
+
+
+@pytest.mark.parametrize(
+    ("hostile", "plain"),
+    [
+        pytest.param("a" + "/" * 19_000, "a note of " * 1_900, id="1,500 times, were every pair of signs tried"),
+        pytest.param(
+            "100,200,300," * 1_580 + "x", "100 200 300 " * 1_580, id="1,800 times, were every figure's end tried"
+        ),
+    ],
+)
+def test_names_are_looked_for_in_linear_time(hostile: str, plain: str) -> None:
+    # Measured: as long, and twice as long.
+    assert _spent_on_names(f"{hostile}\n" * 2) < 20 * _spent_on_names(f"{plain}\n" * 2)
+
+
+def _spent_on_names(text: str) -> float:
+    """Return the seconds of processor time that the fastest of five searches for names takes."""
+
+    def once() -> float:
+        started = time.process_time()
+        names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
+        return time.process_time() - started
+
+    return min(once() for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("paid 1,234 and 12,345,678.90, or 376,500, not more", "1,234 12,345,678.90 376,500"),
+        ("figure 5,914,184,313,154,580,292,790", "5,914,184,313,154,580,292,790"),
+        ("it took 12,345ms, of 1,000-2,000", "12,345 1,000 000"),
+        ("row 5,123,Ada", "123 Ada"),
+        ("row 1992059264,8.41,2.536", "1992059264 8.41 2.536"),
+        ("row 1234,567,x100,200", "1234 567 x100 200"),
+        ("Oslo,Rome, Kyiv", "Oslo Rome Kyiv"),
+    ],
+)
+def test_a_comma_is_part_of_a_figure_only_where_it_separates_thousands(text: str, names: str) -> None:
+    text = f"{'word ' * 50}{text}"
+    found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
+
+    assert found == (names, True)
+
+
+class Words(TokenCounter):
+    """Counts words, which may have any length."""
+
+    def count(self, text: str) -> int:
+        return len(text.split())
+
+
+def test_a_search_for_names_that_stops_at_its_limit_does_not_claim_to_have_all() -> None:
+    text = " ".join(f"{'some words ' * 9} /srv/data/project_{number}/final_results" for number in range(100))
+    names, has_all = names_in(text, Words(), start=0, end=len(text), shown="", budget=20, numbered=False)
+
+    assert 0 < len(names.split()) < 20
+    assert not has_all
+
+
+def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
+    tries = iter(["word " * 85, "word " * 50])
+
+    shown = next_to_names(lambda _: (next(tries), False), "word " * 900, 100, Words(), may_fit=False, or_alone=True)
+
+    assert shown == "word " * 85
+
+
+def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
+    lines = zip((90, 91, 12, 13, 400), "ABCDE", strict=True)
+    text = "".join(f"{number}: set Value{letter}\n" for number, letter in lines)
+
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
+
+    assert names == "90 ValueA ValueB 12 ValueC ValueD 400 ValueE"
+
+
+def test_a_figure_longer_than_any_line_number_is_none() -> None:
+    text = f"1: set ValueA\n{'9' * 5_000}: set ValueB\n3: set ValueC\n"
+
+    names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
+
+    assert names == "1 ValueA ValueB ValueC"

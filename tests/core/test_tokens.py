@@ -241,3 +241,19 @@ def test_a_ready_encoding_is_taken_as_it_is() -> None:
     assert counter.count("abc") == 3
     assert counter.longest_token == 1
     assert "letters" in repr(counter)
+
+
+def test_a_slice_of_a_long_rule_is_found_in_few_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = "z" + "-" * 50_000
+    counted: list[int] = []
+    exceeds = TiktokenCounter.exceeds
+
+    def counting(counter: TiktokenCounter, text: str, limit: int) -> bool:
+        counted.append(len(text))
+        return exceeds(counter, text, limit)
+
+    monkeypatch.setattr(TiktokenCounter, "exceeds", counting)
+    slices = [TIKTOKEN.head(rule, 130), TIKTOKEN.tail(rule[::-1], 130)]
+
+    assert all(128 <= TIKTOKEN.count(part) <= 130 for part in slices)
+    assert len(counted) < 100  # 156 if the slices lost one character at a time
