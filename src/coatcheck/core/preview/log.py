@@ -180,7 +180,8 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
     left = budget - (counter.count(summary) if summary else 0)
     chosen_of_them = pick(suspects, line, content.lines, share, counter)
     most = min(len(raw), budget)  # a line takes at least a token
-    head, tail = ((number for number in order if number not in {first, *last}) for order in (raw, reversed(raw)))
+    taken = {first, *last}
+    head, tail = ((number for number in order if number not in taken) for order in (raw, reversed(raw)))
     ends = (tail if step % _TAIL_EVERY == _TAIL_EVERY - 1 else head for step in range(most))
     chosen = pick(
         chain([first], last[:1], chosen_of_them, last[1:], (number for end in ends for number in islice(end, 1))),
@@ -219,14 +220,18 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
         firsts = (next(own, min(by_number)), min(by_number), max(by_number)) if by_number else ()
         ends += ((level, by_number[at], at) for at in dict.fromkeys(firsts))
     ranked: dict[int, tuple[str, str]] = {}
-    turns = ((level, group, None, shown) for shown in range(_ALIKE) for level, group in order)
-    for level, group, at, shown in chain(((*end, _ALIKE) for end in ends), turns):
-        lines = [*group.lines]
-        left = [one for one in (lines[0], *lines[:0:-1]) if one not in ranked] if at is None else [at]
-        if left and len(lines) - len(left) <= shown:
-            several = group.count > len(lines) and group.lines.keys().isdisjoint(ranked)
-            alike = f" ({group.count:,}{more[level]} alike)" if several else ""
-            ranked.setdefault(left[0], (plain(group.lines[left[0]]), alike))
+    turns = (
+        (level, group, left[0])
+        for turn in range(_ALIKE)
+        for level, group in order
+        for first, *others in [group.lines]
+        if (left := [number for number in (first, *reversed(others)) if number not in ranked])
+        and len(group.lines) - len(left) <= turn
+    )
+    for level, group, number in chain(ends, turns):
+        several = group.count > len(group.lines) and group.lines.keys().isdisjoint(ranked)
+        alike = f" ({group.count:,}{more[level]} alike)" if several else ""
+        ranked.setdefault(number, (plain(group.lines[number]), alike))
     return f"[{said}]\n" if said else "", ranked
 
 
