@@ -245,3 +245,10 @@ def test_a_figure_longer_than_any_line_number_is_none() -> None:
     names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
 
     assert names == "1 ValueA ValueB ValueC"
+
+
+def test_a_record_that_is_left_out_between_two_is_followed_by_the_names_in_it() -> None:
+    small: list[dict[str, object]] = [{f"f{column}": number for column in range(30)} for number in range(2)]
+    wide = {f"f{column}": f"Order-{column * 7919} of a few {'words ' * 12}" for column in range(30)}
+
+    assert "Order-23757" in names_behind("\n".join(map(json.dumps, [small[0], wide, small[1]])), 700)

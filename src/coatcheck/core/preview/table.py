@@ -115,20 +115,20 @@ def table(
     """
     room = budget - counter.count(within([""]))
     for _ in range(_TRIES):
-        lines = _table(rows, room, counter)
+        lines, is_whole = _table(rows, room, counter)
         if lines is None:
             break
         shown = within(lines)
         cost = counter.count(shown)
         if cost <= budget:
-            return shown, len(lines) == rows.records.total + 1
+            return shown, is_whole
         # What is around each line costs, too. With less room than these lines take, the next ones are fewer.
         room = min(room * budget // cost, counter.count("\n".join(lines)) - 1)
     return None, False
 
 
-def _table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
-    """Return header and rows within ``budget`` tokens, or None if fewer than two rows would fit."""
+def _table(shown: Rows, budget: int, counter: TokenCounter) -> tuple[list[str] | None, bool]:
+    """Return header and rows within ``budget`` tokens, and whether they are all; None if fewer than two would fit."""
     total = shown.records.total
     best: list[str] | None = None
     most = 0
@@ -143,7 +143,7 @@ def _table(shown: Rows, budget: int, counter: TokenCounter) -> list[str] | None:
             best, most = lines, rows
         if rows >= min(_ENOUGH_ROWS, total):
             break
-    return best
+    return best, most + len(shown.records.as_they_are) == total
 
 
 def ends(total: int) -> Iterator[int]:
