@@ -84,6 +84,10 @@ _LONGEST_WORD = 48
 _LONGEST_CLUSTER = 32
 """How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones are cut."""
 
+_JOINER = "\u200d"
+_MODIFIERS = frozenset({_JOINER, *map(chr, range(0x1F3FB, 0x1F400))})
+"""The joiner and the skin tones of emoji, which are in no category of marks."""
+
 
 class TokenCounter(ABC):
     """Counts tokens. A subclass must define ``count``; it may override the other methods, which use it, to be faster.
@@ -542,10 +546,6 @@ def _pieces(text: str, start: int, known: Container[str], *, shortest: int = _SH
             start = stop
 
 
-_JOINER = "\u200d"
-_HIDDEN_MODIFIERS = frozenset("\ufe0e\ufe0f\u20e3\u200d") | frozenset(map(chr, range(0x1F3FB, 0x1F400)))
-
-
 def _joined(text: str, at: int) -> bool:
     """Return whether the character at ``at`` belongs to the one before it: a mark, a joiner, a modifier."""
     if not 0 < at < len(text):
@@ -553,7 +553,7 @@ def _joined(text: str, at: int) -> bool:
     before, after = text[at - 1], text[at]
     if after.isascii():
         return before == "\r" and after == "\n"
-    return before == _JOINER or after in _HIDDEN_MODIFIERS or unicodedata.category(after) in {"Mn", "Mc", "Me"}
+    return before == _JOINER or after in _MODIFIERS or unicodedata.category(after) in {"Mn", "Mc", "Me"}
 
 
 def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:

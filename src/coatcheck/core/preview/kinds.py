@@ -2,6 +2,8 @@
 
 A test may be wrong: the function that shows a kind returns None for what is not of that kind after all, and then the
 next kind is tried, and plain text last. The same happens if a kind raises, or takes more work than ``work`` allows.
+
+Envelopes and the output of commands are shown here too, since what is inside may be of any kind.
 """
 
 from __future__ import annotations
