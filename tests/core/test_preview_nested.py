@@ -134,3 +134,13 @@ def test_items_are_not_called_lines_if_one_is_none(items: list[object]) -> None:
 @pytest.mark.parametrize("budget", [75, 300])
 def test_a_name_that_is_cut_says_so(budget: int) -> None:
     assert re.search(r"(?m)^k{100,}…: ", _shown({"k" * 300: "x " * 3_000, "other": 1}, budget))
+
+
+@pytest.mark.parametrize("budget", [70, 300])
+@pytest.mark.parametrize("lines", [2_000, 6_000])
+def test_lines_of_a_long_text_are_not_shown_as_members(lines: int, budget: int) -> None:
+    text = "total: 7\nowner: Ada\n" * lines
+    shown = _shown({"out": text, "err": text, "total": 1, "owner": "Grace"}, budget)
+
+    assert shown.startswith((r'out: "total: 7\nowner: Ada\n', "object with 4 keys\n" + r'out: "total: 7\nowner: Ada\n'))
+    assert "\nowner: Ada" not in shown

@@ -36,7 +36,6 @@ _DEEPEST = 12
 _FIRST_LINE = 60
 """Characters of the first line of a text in lines."""
 
-_WIDEST = 100_000
 _WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
 
 
@@ -96,7 +95,7 @@ def brief(value: JsonValue, longest: int) -> str:
         return scalar(value, longest)
     parts: list[str] = []
     length = 0
-    for part in parts_of(value, 0):
+    for part in parts_of(value, 0, longest):
         parts.append(part)
         length += len(part)
         if length > longest:
@@ -104,25 +103,26 @@ def brief(value: JsonValue, longest: int) -> str:
     return "".join(parts)
 
 
-def parts_of(value: JsonValue, depth: int) -> Iterator[str]:
-    """Yield a value in pieces, as it is written on one line; what is nested too deep is named by its size."""
+def parts_of(value: JsonValue, depth: int, longest: int) -> Iterator[str]:
+    """Yield a value in pieces, as it is written on one line; what is nested too deep is named by its size.
+
+    Of a text beyond ``longest`` characters comes the head.
+    """
     if isinstance(value, (dict, list)) and depth > _DEEPEST:
         yield named(value)
     elif isinstance(value, dict):
         opening = "{"
         for key, child in value.items():
             yield f"{opening}{key_of(key)}: "
-            yield from parts_of(child, depth + 1)
+            yield from parts_of(child, depth + 1, longest)
             opening = ", "
         yield "}" if value else "{}"
     elif isinstance(value, list):
         opening = "["
         for child in value:
             yield opening
-            yield from parts_of(child, depth + 1)
+            yield from parts_of(child, depth + 1, longest)
             opening = ", "
         yield "]" if value else "[]"
-    elif isinstance(value, str) and len(value) > _WIDEST and not is_base64_string(value):
-        yield value  # too long for any line: the length is all that counts
     else:
-        yield scalar(value, _WIDEST)
+        yield scalar(value, longest)

@@ -51,6 +51,9 @@ _LITTLE = 0.7
 """Share of the budget. If the parts that fit use less, the next part is too large, and showing the value from its
 beginning says more."""
 
+_LONGEST_TEXT = 100_000
+"""Characters of a text that is written whole before it is cut to what fits."""
+
 _TRIES = 3
 """What is shown of the first members gets shorter with each line for another, so that more of them need one."""
 
@@ -240,7 +243,7 @@ def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
 def _dense(value: JsonValue, most: int) -> str:
     """Return a value on one line in its order; what is beyond ``most`` characters is left out."""
     parts: list[str] = []
-    for piece in parts_of(value, 0):
+    for piece in parts_of(value, 0, _LONGEST_TEXT):
         parts.append(piece[: most + 1])
         most -= len(piece)
         if most <= 0:
