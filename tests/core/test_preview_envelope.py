@@ -278,6 +278,15 @@ def test_other_text_with_json_in_it_is_shown_as_text(text: str) -> None:
     assert "[JSON inside" not in _shown(text)
 
 
+def test_the_lines_of_json_with_a_key_twice_below_words_are_those_of_the_whole() -> None:
+    members = ",\n".join(f'"key_{number % 300}": "value {number}"' for number in range(400))
+    text = f"Found this:\n\n{{\n{members}\n}}"
+    above, first, last, below = re.findall(r"(?s)(.*)\n\[… lines (\d+)-(\d+) of 404 .*…\]\n(.*)", _shown(text))[0]
+
+    assert text.split("\n")[: int(first) - 1] == above.split("\n")
+    assert text.split("\n")[int(last) :] == below.split("\n")
+
+
 def test_the_odd_one_in_json_below_words_is_shown() -> None:
     records = [{"id": number, "state": "done"} for number in range(900)]
     records[450]["state"] = "lost"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from coatcheck.core.preview.source import Previewed
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("parse_json", "preview_json")
+__all__ = ("RepeatedKeys", "outline_json", "parse_json", "preview_json")
 
 MAX_PARSED_CHARACTERS = 8_000_000
 """Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
@@ -36,8 +36,25 @@ _MAYBE_ROUNDED = re.compile(r"\de\+\d")
 ``json``, which is exact, reads the text again."""
 
 
+class RepeatedKeys(Exception):
+    """An object has a key twice."""
+
+
 def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return an outline within ``budget`` tokens, or None if the text is not JSON or nothing useful fits."""
+    try:
+        return outline_json(content, budget, counter)
+    except RepeatedKeys:
+        return preview_text(content, budget, counter)
+
+
+def outline_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Do what ``preview_json`` does, but show no JSON with a key twice.
+
+    Raises:
+        RepeatedKeys: the parsed value lacks what a key held that an object has twice.
+
+    """
     if len(content.text) > LARGE:
         shown = preview_json_ends(content, budget, counter)
         if shown is not None or not _is_parsed(content):
@@ -47,7 +64,7 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
     except (RecursionError, ValueError):
         return None
     if _has_repeated_keys(content.text, value):
-        return preview_text(content, budget, counter)
+        raise RepeatedKeys
     fit = partial(fit_outline, text=content.text, names_of=without_notation(content.text, ESCAPE))
     shown = fit(value, budget, counter)
     if shown is not None and _MAYBE_ROUNDED.search(shown):

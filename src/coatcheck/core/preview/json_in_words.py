@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coatcheck.core.embedded import embedded_json
-from coatcheck.core.preview.json import preview_json
+from coatcheck.core.preview.json import RepeatedKeys, outline_json
 from coatcheck.core.preview.source import Previewed, gap_of_lines
 from coatcheck.core.preview.work import count_parts
 
@@ -31,7 +31,10 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
         ending = f"\n{after}" if after else ""
         left = budget - count_parts(counter, heading, ending)
         if left > budget * _MIN_SHARE_INSIDE:
-            shown = preview_json(Previewed.of(text[start:end]), left, counter)
+            try:
+                shown = outline_json(Previewed.of(text[start:end]), left, counter)
+            except RepeatedKeys:
+                return None  # as text, the whole is better shown: the line numbers are right
             if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
                 return f"{heading}{shown}{ending}"
     return None
