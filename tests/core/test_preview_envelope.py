@@ -278,6 +278,16 @@ def test_other_text_with_json_in_it_is_shown_as_text(text: str) -> None:
     assert "[JSON inside" not in _shown(text)
 
 
+def test_places_in_large_json_below_words_lead_to_those_of_the_whole() -> None:
+    text = f"Found these:\n\n{json.dumps([{'id': number, 'text': 'words ' * 20} for number in range(9_000)])}"
+    shown = _shown(text)
+    moved, last, first = re.findall(
+        r"(?s)line numbers are 2 and characters (\d+) more in the whole; .*\n(\d+)\n\[… characters ([\d,]+)-", shown
+    )[0]
+
+    assert text[int(moved) + int(first.replace(",", "")) :].startswith(f', {{"id": {int(last) + 1}, ')
+
+
 def test_the_lines_of_json_with_a_key_twice_below_words_are_those_of_the_whole() -> None:
     members = ",\n".join(f'"key_{number % 300}": "value {number}"' for number in range(400))
     text = f"Found this:\n\n{{\n{members}\n}}"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.embedded import embedded_json
 from coatcheck.core.preview.json import RepeatedKeys, outline_json
-from coatcheck.core.preview.source import Previewed, gap_of_lines
+from coatcheck.core.preview.json_ends import LARGE
+from coatcheck.core.preview.source import Previewed, gap_of_lines, moved_by
 from coatcheck.core.preview.work import count_parts
 
 if TYPE_CHECKING:
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ("preview_json_in_words",)
 
-_JSON_INSIDE = "[JSON inside; query reads only this:]"
 _MIN_SHARE_INSIDE = 0.5
 """The share of the budget that words before and after JSON must leave for it."""
 
@@ -27,7 +27,10 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
     text = content.text
     for start, end in embedded_json(text):
         before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
-        heading = f"{before}\n{_JSON_INSIDE}\n" if before else f"{_JSON_INSIDE}\n"
+        names_places = start and end - start > LARGE  # gaps in shorter JSON are named by what they hold
+        moved = f", {moved_by(text, start)}" if names_places else ""
+        heading = f"[JSON inside{moved}; query reads only this:]\n"
+        heading = f"{before}\n{heading}" if before else heading
         ending = f"\n{after}" if after else ""
         left = budget - count_parts(counter, heading, ending)
         if left > budget * _MIN_SHARE_INSIDE:

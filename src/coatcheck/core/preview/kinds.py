@@ -26,7 +26,7 @@ from coatcheck.core.preview.matches import are_matches, preview_matches
 from coatcheck.core.preview.noise import preview_noise
 from coatcheck.core.preview.python import preview_python
 from coatcheck.core.preview.repeats import preview_repeats, search_repeats
-from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, plain, sample_of
+from coatcheck.core.preview.source import Found, Previewed, Trouble, ends_within, moved_by, plain, sample_of
 from coatcheck.core.preview.text import preview_text
 from coatcheck.core.preview.work import Metered, TooMuchWork, count_parts
 from coatcheck.core.preview.xml import preview_xml
@@ -314,9 +314,7 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
     text, found = content.text, output_in(content.text)
     if found is None:
         return None
-    lines = text.count("\n", 0, found.start)
-    moved = f"line numbers are {lines:,} and characters {found.start:,} more in the whole"
-    heading = f"[{found.around}, and the output; {moved}]"
+    heading = f"[{found.around}, and the output; {moved_by(text, found.start)}]"
     return _preview_inside(text[found.start : found.end], heading, budget, counter, unless=_AS_LINES)
 
 

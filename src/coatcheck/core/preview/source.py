@@ -34,6 +34,7 @@ __all__ = (
     "gap_of_lines",
     "join_lines",
     "lines_of",
+    "moved_by",
     "pick",
     "plain",
     "sample_of",
@@ -211,6 +212,11 @@ def gap_of_characters(first: int, last: int, total: int, *, held: str = "") -> s
 def gap_of_lines(first: int, last: int, total: int, *, held: str = "") -> str:
     """Say which lines are not shown, and, if given, what they hold."""
     return f"[… lines {first:,}-{last:,} of {total:,} not shown{held} …]"
+
+
+def moved_by(text: str, start: int) -> str:
+    """Say how far lines and characters of what begins at ``start`` are from those of the whole ``text``."""
+    return f"line numbers are {text.count(chr(10), 0, start):,} and characters {start:,} more in the whole"
 
 
 def join_lines(chosen: Mapping[int, str], total: int) -> str:
