@@ -24,6 +24,7 @@ from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
 from coatcheck.engine.cleanup import GRACE_SECONDS
 from coatcheck.engine.execution import SHORT_BYTES
 from coatcheck.engine.loops import TIME_LIMIT_SECONDS
+from coatcheck.engine.silence import IN_VAIN_SECONDS, PAUSE_SECONDS
 from coatcheck.replay.measure import definition_tokens
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES
@@ -86,6 +87,9 @@ FIGURES = (
     ("docs/security.md", f"within a budget of {MAX_UNITS:,} steps and sizes, on at most {QUERY}"),
     ("docs/security.md", f"`InMemoryStorage` holds {MEMORY}"),
     ("docs/storages.md", f"{TIME_LIMIT_SECONDS:.0f} seconds, counted from when a thread takes the call"),
+    ("docs/storages.md", f"fails after more than {IN_VAIN_SECONDS:.0f} seconds, in which"),
+    ("docs/storages.md", f"asks it nothing for {'a minute' if PAUSE_SECONDS == 60 else '?'}: saves and reads"),
+    ("docs/storages.md", f"waits some {TIME_LIMIT_SECONDS:.0f} seconds in all"),
     ("docs/storages.md", f"`network_threads={DEFAULT['network_threads']}`"),
     ("docs/storages.md", f"`queue_seconds={DEFAULT['queue_seconds']:.0f}`"),
     ("docs/storages.md", f"A result of up to {SHORT_BYTES // 1024} KB of text"),

@@ -34,6 +34,7 @@ _PLAN = ("core/test_plan.py",)
 _TOKENS = ("core/test_tokens.py", "core/test_plan.py")
 _POLICY = ("core/test_policy.py", "core/test_offloader.py")
 _EXECUTION = ("core/test_execution.py", "core/test_queues.py", "core/test_threads.py", "core/test_forks.py")
+_SILENCE = ("core/test_silence.py",)
 _EVENTS = ("core/test_events.py", "core/test_telemetry.py")
 _SWEEP = ("core/test_sweep.py", "core/test_delete_scope.py")
 _FILE = ("storage/test_file.py", "storage/test_file_cleanup.py", "storage/test_file_order.py")
@@ -194,6 +195,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation("engine/execution.py", "in_forked_child(_start_afresh)", "", _EXECUTION),
     Mutation("engine/execution.py", "return threads.waiting > 0", "return False", (*_EXECUTION, "core/test_stall.py")),
+    Mutation(
+        "engine/silence.py",
+        "self._next_try = now + PAUSE_SECONDS  # meanwhile the others do not wait",
+        "pass",
+        _SILENCE,
+    ),
+    Mutation("engine/silence.py", "or now - began < IN_VAIN_SECONDS", "", _SILENCE),
+    Mutation("engine/silence.py", "elif self._answered <= began:", "else:", _SILENCE),
+    Mutation("engine/execution.py", "if not (failed and may_be_large):", "if True:", _SILENCE),
     Mutation("engine/cleanup.py", "if age > GRACE_SECONDS and is_past:", "if is_past:", _SWEEP),
     Mutation("engine/cleanup.py", "total -= entry.size", "total -= 0", _SWEEP),
     Mutation("engine/cleanup.py", "if not _count_older(listed, now):", "if True:", _SWEEP),

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
 
-    from coatcheck.engine.execution import Effect, Effects, StorageAccess
+    from coatcheck.engine.execution import Effects, StorageAccess
 
 __all__ = (
     "HASHED_ON_THREAD_BYTES",
@@ -179,7 +179,7 @@ class Contents:
         if self._storage.names_references:
             name = suggested_name(tool_name, scope, digest=full)
             named = {"file_name": file_name} if self._storage.takes_file_name else {}
-            answer = yield self._storage.call("save_named", name, data, content_type=content_type, **named)
+            answer = yield from self._storage.attempt("save_named", name, data, content_type=content_type, **named)
             answer = _require_reference(answer)
             return answer if isinstance(answer, CoatcheckError) else reference(id=answer)
         key, index, metadata = Key.of(scope, full), None, dict[str, str]()
@@ -193,11 +193,11 @@ class Contents:
             metadata[_TOOL] = quote(to_valid_unicode(tool_name[:LONGEST_TOOL_NAME]), safe="/:")
         if arguments is not None and (shown := _quoted(_as_json(arguments))):
             metadata[_ARGUMENTS] = shown
-        answer = yield self._storage.call("save", str(key), data, content_type=content_type, metadata=metadata)
+        answer = yield from self._storage.attempt("save", str(key), data, content_type=content_type, metadata=metadata)
         if index is not None and not isinstance(answer, CoatcheckError):
             lines = index.to_bytes()
             metadata = {"sha256": content_digest(_INDEX_TYPE, lines)}
-            answer = yield self._storage.call(
+            answer = yield from self._storage.attempt(
                 "save", str(key.line_index), lines, content_type=_INDEX_TYPE, metadata=metadata
             )
         if isinstance(answer, CoatcheckError):
@@ -216,7 +216,7 @@ class Contents:
         if is_one_entry:  # asking a remote storage would double the time of a save
             return False
         for reference in references:
-            found = yield self._look_up(self._key(reference.id, scope))
+            found = yield from self._look_up(self._key(reference.id, scope))
             if not isinstance(found, Stored):
                 return True
         return False
@@ -246,7 +246,7 @@ class Contents:
 
         """
         key = self._key(reference, scope)
-        stored = self._entry((yield self._look_up(key)), reference, scope)
+        stored = self._entry((yield from self._look_up(key)), reference, scope)
         if not self._storage.reads_ranges:
             stored = replace(stored, whole=stored.content)
         if stored.whole is not None:
@@ -254,16 +254,16 @@ class Contents:
         named = self._storage.names_references
         return Entry(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
-    def _look_up(self, key: str) -> Effect:
-        """Return the call that finds an entry: without its content, where the storage reads ranges."""
+    def _look_up(self, key: str) -> Effects[object]:
+        """Find an entry: without its content, where the storage reads ranges."""
         if self._storage.reads_ranges:
-            return self._storage.call("load_range", key, start=0, length=0)
-        return self._storage.call("load", key)
+            return self._storage.attempt("load_range", key, start=0, length=0)
+        return self._storage.attempt("load", key)
 
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""
         key = self._key(reference, scope)
-        stored = self._entry((yield self._storage.call("load", key)), reference, scope)
+        stored = self._entry((yield from self._storage.attempt("load", key)), reference, scope)
         self._verify(stored, key)
         return stored
 
@@ -276,7 +276,7 @@ class Contents:
         """
         if _ITEMS not in stored.metadata or self._storage.names_references:
             return None
-        answer = yield self._storage.call("load", str(Key.parse(self._key(reference, scope)).line_index))
+        answer = yield from self._storage.attempt("load", str(Key.parse(self._key(reference, scope)).line_index))
         if isinstance(answer, CoatcheckError):
             raise answer
         index = LineIndex.from_bytes(answer.content, size=stored.size) if isinstance(answer, Stored) else None
@@ -289,7 +289,7 @@ class Contents:
         """Return some bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
-        answer = yield self._storage.call("load_range", found.key, start=wanted.start, length=wanted.length)
+        answer = yield from self._storage.attempt("load_range", found.key, start=wanted.start, length=wanted.length)
         entry = self._entry(answer, found.reference, scope)
         if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
             msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
@@ -301,7 +301,7 @@ class Contents:
     def index(self, found: Entry) -> Effects[bytes | None]:
         """Return the stored line index of a content, or None if there is none."""
         try:
-            answer = yield self._storage.call("load", str(Key.parse(found.key).line_index))
+            answer = yield from self._storage.attempt("load", str(Key.parse(found.key).line_index))
             return require_stored(answer).content
         except CoatcheckError:  # without an index, reading only takes longer
             return None

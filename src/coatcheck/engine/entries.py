@@ -114,7 +114,9 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
     if not storage.lists_pages:
         page = newest_first((yield from entries(storage, prefix)), limit=limit, after=after)
     else:
-        answer = yield from ask(storage.call("page", prefix, limit=limit, after=after))
+        answer = yield from storage.attempt("page", prefix, limit=limit, after=after)
+        if isinstance(answer, CoatcheckError):
+            raise answer
         if not (
             isinstance(answer, Page) and isinstance(answer.after, str | None) and isinstance(answer.entries, tuple)
         ):

@@ -34,6 +34,7 @@ from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
 from coatcheck.engine.failures import log_failure, logger
 from coatcheck.engine.loops import BackendCancelled, BackgroundLoop, in_time, is_loop_running
+from coatcheck.engine.silence import Silence
 from coatcheck.engine.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
@@ -87,6 +88,9 @@ _METHODS = {
 }
 """The capability that each method of a storage belongs to, and the word for what it does in an error message."""
 
+
+_MANY_BYTES = 10_000_000
+"""A content of this size needs 3 Mbit/s to be sent within the time limit. Larger ones may need more than there is."""
 
 _LONGEST_WORDS = 1_000
 """How many characters of a storage's description of an error a message repeats."""
@@ -177,6 +181,30 @@ class StorageAccess:
         self.evicts = self._says("evicts")
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
+        self._silence = Silence()
+
+    def attempt(self, method: str, /, *arguments: object, **named: object) -> Effects[object]:
+        """Make a call that concerns one entry, or one page, and return the answer, or the error that it ended with.
+
+        While the storage does not answer, return such an error at once; see ``silence``. A content that is large, or
+        that may be, can take too long where others do not, so that proves nothing.
+
+        Raises:
+            InvalidRequest: the storage lacks the capability.
+
+        """
+        call = self.call(method, *arguments, **named)
+        began = time.monotonic()
+        if left := self._silence.seconds_left(began):
+            return StorageError(
+                f"{call.what} failed: not tried, because the storage did not answer; the next try is in {left:.0f} s"
+            )
+        answer = yield call
+        failed = isinstance(answer, CoatcheckError)
+        may_be_large = any(map(_is_large, arguments)) or (method == "load" and self.reads_ranges)
+        if not (failed and may_be_large):
+            self._silence.note(began, time.monotonic(), failed=failed)
+        return answer
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
         """Return a call of a storage method as an effect; ``coatcheck.storage.protocol`` documents the methods.
@@ -230,6 +258,10 @@ class StorageAccess:
 
 def _raise(error: Exception, *_: object, **__: object) -> NoReturn:
     raise error
+
+
+def _is_large(argument: object) -> bool:
+    return isinstance(argument, bytes) and len(argument) > _MANY_BYTES
 
 
 def _has(storage: object, *methods: str) -> bool:

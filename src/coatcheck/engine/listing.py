@@ -108,7 +108,7 @@ def list_contents(
         metadata, content_type = entry.metadata, entry.content_type
         if (metadata is None or content_type is None) and storage.reads_ranges and described > 0:
             described -= 1
-            answer = yield storage.call("load_range", entry.key, start=0, length=0)
+            answer = yield from storage.attempt("load_range", entry.key, start=0, length=0)
             if answer is None:
                 continue  # deleted since it was listed
             if isinstance(answer, CoatcheckError):
