@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import Always, CorruptContent, Listed, Offloader, StorageError, Stored, TextBlock
+from coatcheck import Always, CorruptContent, InMemoryStorage, Listed, Offloader, StorageError, Stored, TextBlock
+from coatcheck.engine.cleanup import GRACE_SECONDS
 from coatcheck.engine.entries import damage
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, RangeStorage
@@ -180,3 +181,49 @@ def test_a_wrong_answer_to_a_sweep_is_a_storage_error() -> None:
         StorageError, match="sweep must return the number of entries that it removed, an int, not NoneType"
     ):
         Offloader(Storage()).sweep(max_bytes=0)
+
+
+class OddlyListing(InMemoryStorage):
+    """Lists as it is told to; ``sweep`` is the engine's."""
+
+    sweep = None  # type: ignore[assignment]
+    listed: Callable[[list[Listed]], list[Listed]] = staticmethod(lambda entries: entries)
+    ignores_prefix = False
+
+    def entries(self, prefix: str) -> list[Listed]:
+        return self.listed(super().entries("" if self.ignores_prefix else prefix))
+
+
+def test_a_storage_that_ignores_the_prefix_loses_no_content_of_other_scopes() -> None:
+    storage = OddlyListing()
+    offloader = Offloader(storage, policies={"*": Always()})
+    references = {scope: _stored(offloader, scope, scope=scope) for scope in ("mine", "yours")}
+    storage.ignores_prefix = True
+
+    assert offloader.delete_scope("mine") == 1
+    assert offloader.load(references["yours"], scope="yours").text == "yours"
+
+
+def test_a_storage_that_lists_an_entry_twice_loses_nothing_within_the_limit() -> None:
+    storage = OddlyListing()
+    offloader = Offloader(storage, policies={"*": Always()})
+    references = [_stored(offloader, f"text {number}", scope="s") for number in range(4)]
+    storage.listed = lambda entries: [replace(each, modified=each.modified - 2 * GRACE_SECONDS) for each in entries * 2]
+
+    assert offloader.sweep(max_bytes=4 * len("text 0")) == 0
+    assert {offloader.load(each, scope="s").text for each in references} == {f"text {number}" for number in range(4)}
+    assert offloader.sweep(max_bytes=3 * len("text 0")) == 1
+
+
+def test_of_an_entry_listed_twice_the_later_save_counts() -> None:
+    storage = OddlyListing()
+    offloader = Offloader(storage, policies={"*": Always()})
+    reference = _stored(offloader, "text", scope="s")
+    storage.listed = lambda entries: [*entries, *(replace(each, modified=0.0) for each in entries)]
+
+    assert offloader.sweep(max_age_seconds=2 * GRACE_SECONDS) == 0
+    assert offloader.load(reference, scope="s").text == "text"
+
+
+def _stored(offloader: Offloader, text: str, *, scope: str) -> str:
+    return str(offloader.offload([TextBlock(text)], tool_name="t", scope=scope).references[0])

@@ -45,7 +45,7 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     listed = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
     if isinstance(listed, CoatcheckError):
         raise listed
-    return _require_listed(storage, cast("list[Listed]", listed))
+    return _require_listed(storage, cast("list[Listed]", listed), prefix)
 
 
 def ask(call: Effect) -> Effects[object]:
@@ -61,21 +61,25 @@ def wrong_answer(storage: StorageAccess, promise: str, found: str) -> StorageErr
     return StorageError(f"{type(storage.storage).__name__}{promise}, not {found}; fix the storage")
 
 
-def _require_listed(storage: StorageAccess, listed: Iterable[Listed]) -> list[Listed]:
-    """Return the listed entries that are ours.
+def _require_listed(storage: StorageAccess, listed: Iterable[Listed], prefix: str) -> list[Listed]:
+    """Return the listed entries that are ours and have a key with this prefix; each once, with its latest save.
+
+    What is listed is deleted: without the check, a storage that ignores the prefix would lose what other scopes hold.
 
     Raises:
         StorageError: the storage listed something other than entries.
 
     """
-    ours = []
+    ours: dict[str, Listed] = {}
     for entry in listed:
         if not _is_well_formed(entry):
             promise = " must list coatcheck.Listed with key: str, size: int and modified: float"
             raise wrong_answer(storage, promise, _described(entry))
-        if is_storage_key(entry.key):
-            ours.append(entry)
-    return ours
+        if entry.key.startswith(prefix) and is_storage_key(entry.key):
+            known = ours.setdefault(entry.key, entry)
+            if known.modified < entry.modified:
+                ours[entry.key] = entry
+    return list(ours.values())
 
 
 def _described(entry: object) -> str:
@@ -123,9 +127,7 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
             raise wrong_answer(storage, ".page must return a coatcheck.Page", type(answer).__name__)
         page = answer
     contents = (
-        entry
-        for entry in _require_listed(storage, page.entries[:limit])
-        if entry.key.startswith(prefix) and Key.parse(entry.key).is_content
+        entry for entry in _require_listed(storage, page.entries[:limit], prefix) if Key.parse(entry.key).is_content
     )
     return Page(entries=tuple(contents), after=page.after)
 
