@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import ByteCounter, Kept, Listed, Offloaded, Offloader, StorageError, TextBlock, ToolResult, Truncated
-from coatcheck.engine import execution, loops, silence
-from coatcheck.engine.execution import _MANY_BYTES
-from coatcheck.engine.silence import IN_VAIN_SECONDS, PAUSE_SECONDS
+from coatcheck.engine import execution, loops
+from coatcheck.engine.execution import _MANY_BYTES, IN_VAIN_SECONDS, PAUSE_SECONDS
 from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ async def test_a_call_that_is_given_up_at_the_time_limit_was_in_vain(
             await asyncio.Event().wait()
 
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
-    monkeypatch.setattr(silence, "IN_VAIN_SECONDS", 0.001)
+    monkeypatch.setattr(execution, "IN_VAIN_SECONDS", 0.001)
     offloader = _offloader(AsyncSilent() if is_async else Silent())
     for number in range(5):
         assert isinstance(await asyncio.wait_for(_aoffload(offloader, number), PATIENCE), Kept)
@@ -188,11 +187,17 @@ def test_the_log_says_for_each_result_that_it_was_not_tried(
     )
 
 
-def test_above_the_hard_limit_a_result_is_cut_at_once(storage: HangingStorage) -> None:
-    offloader = _offloader(storage, max_inline_tokens=3_000)
+def test_a_result_that_cannot_stay_whole_is_tried_each_time(storage: HangingStorage) -> None:
+    offloader = _offloader(storage, max_inline_tokens=5_000)
+    assert isinstance(_offload(offloader), Kept)
+    long = [TextBlock(BIG * 2)]
 
-    assert [type(_offload(offloader, number)) for number in range(3)] == [Truncated] * 3
-    assert storage.calls == 1
+    assert isinstance(offloader.offload(long, tool_name="t", scope="s"), Truncated)
+    assert isinstance(_offload(offloader), Kept)
+    assert storage.calls == 2
+    storage.is_down = False
+    assert isinstance(offloader.offload(long, tool_name="t", scope="s"), Offloaded)
+    assert isinstance(_offload(offloader), Offloaded)
 
 
 def test_after_a_minute_one_call_tries_and_the_others_go_on_without(storage: HangingStorage, clock: Clock) -> None:
@@ -236,7 +241,7 @@ async def test_a_try_that_is_cancelled_leaves_the_next_one_to_another(clock: Clo
 
     storage = Waiting()
     offloader = _offloader(storage)
-    offloader._storage._silence.note(clock.now - LIMIT, clock.now, failed=True)
+    offloader._storage._next_try = clock.now + PAUSE_SECONDS
     clock.now += PAUSE_SECONDS
     trying = asyncio.ensure_future(_aoffload(offloader, 0))
     await asyncio.wait_for(storage.begun.wait(), PATIENCE)

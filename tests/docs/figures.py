@@ -22,9 +22,8 @@ from coatcheck.core.reading.interpreter import MAX_UNITS
 from coatcheck.core.reading.scan import MAX_HITS
 from coatcheck.core.settings import DEFAULT_PREVIEW_TOKENS, MAX_QUERY_BYTES
 from coatcheck.engine.cleanup import GRACE_SECONDS
-from coatcheck.engine.execution import SHORT_BYTES
+from coatcheck.engine.execution import IN_VAIN_SECONDS, PAUSE_SECONDS, SHORT_BYTES
 from coatcheck.engine.loops import TIME_LIMIT_SECONDS
-from coatcheck.engine.silence import IN_VAIN_SECONDS, PAUSE_SECONDS
 from coatcheck.replay.measure import definition_tokens
 from coatcheck.storage.fsspec_bridge import HEAD_BYTES
 from coatcheck.storage.langgraph_bridge import MAX_ENTRY_BYTES

@@ -196,14 +196,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/execution.py", "in_forked_child(_start_afresh)", "", _EXECUTION),
     Mutation("engine/execution.py", "return threads.waiting > 0", "return False", (*_EXECUTION, "core/test_stall.py")),
     Mutation(
-        "engine/silence.py",
-        "self._next_try = now + PAUSE_SECONDS  # meanwhile the others do not wait",
+        "engine/execution.py",
+        "self._next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait",
         "pass",
         _SILENCE,
     ),
-    Mutation("engine/silence.py", "or now - began < IN_VAIN_SECONDS", "", _SILENCE),
-    Mutation("engine/silence.py", "elif self._answered <= began:", "else:", _SILENCE),
-    Mutation("engine/execution.py", "if not (failed and may_be_large):", "if True:", _SILENCE),
+    Mutation("engine/execution.py", "or ended - began < IN_VAIN_SECONDS", "", _SILENCE),
+    Mutation(
+        "engine/execution.py", "elif self._answered <= began and not may_be_large:", "elif not may_be_large:", _SILENCE
+    ),
+    Mutation("engine/execution.py", "<= began and not may_be_large", "<= began", _SILENCE),
+    Mutation("engine/execution.py", "and not (anyway is not None and anyway())", "", _SILENCE),
     Mutation("engine/cleanup.py", "if age > GRACE_SECONDS and is_past:", "if is_past:", _SWEEP),
     Mutation("engine/cleanup.py", "total -= entry.size", "total -= 0", _SWEEP),
     Mutation("engine/cleanup.py", "if not _count_older(listed, now):", "if True:", _SWEEP),

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import orjson
@@ -37,6 +37,7 @@ from coatcheck.core.references import (
     names_scope,
     resolve_reference,
     resolve_storage_reference,
+    scope_part,
     suggested_name,
 )
 from coatcheck.engine.threads import UnawaitedThreads
@@ -44,7 +45,7 @@ from coatcheck.storage.protocol import Stored
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
     from coatcheck.engine.execution import Effects, StorageAccess
@@ -156,6 +157,7 @@ class Contents:
         encoded: Encoded | None = None,
         starts: tuple[int, ...] | None = None,
         file_name: str | None = None,
+        anyway: Callable[[], bool] | None = None,
     ) -> Effects[Reference | CoatcheckError]:
         """Store bytes and, for a long text, the index of its lines; return the reference, or the error.
 
@@ -169,6 +171,7 @@ class Contents:
             encoded: the text with its lines, if they are known.
             starts: the byte at which each of many joined texts begins; kept if the storage has keys.
             file_name: the name that the tool gave the content, if it is a file with a name.
+            anyway: whether to try even while the storage does not answer; see ``StorageAccess.attempt``.
 
         """
         size, items = len(data), None if starts is None else len(starts)
@@ -178,11 +181,11 @@ class Contents:
         full = content_digest(content_type, data) if digest is None else digest.result()
         if self._storage.names_references:
             name = suggested_name(tool_name, scope, digest=full)
-            named = {"file_name": file_name} if self._storage.takes_file_name else {}
-            answer = yield from self._storage.attempt("save_named", name, data, content_type=content_type, **named)
-            answer = _require_reference(answer)
-            return answer if isinstance(answer, CoatcheckError) else reference(id=answer)
-        key, index, metadata = Key.of(scope, full), None, dict[str, str]()
+            named: dict[str, Any] = {"file_name": file_name} if self._storage.takes_file_name else {}
+            named |= {"content_type": content_type, "anyway": anyway}
+            chosen = _require_reference((yield from self._storage.attempt("save_named", name, data, **named)))
+            return chosen if isinstance(chosen, CoatcheckError) else reference(id=chosen)
+        key, index, metadata = Key(scope=scope_part(scope), digest=full[:DIGEST_LENGTH]), None, dict[str, str]()
         if encoded is not None:
             metadata = {"characters": str(encoded.characters), "lines": str(encoded.lines)}
             index = encoded.index if starts is None else encoded.with_items(starts).index
@@ -193,13 +196,12 @@ class Contents:
             metadata[_TOOL] = quote(to_valid_unicode(tool_name[:LONGEST_TOOL_NAME]), safe="/:")
         if arguments is not None and (shown := _quoted(_as_json(arguments))):
             metadata[_ARGUMENTS] = shown
-        answer = yield from self._storage.attempt("save", str(key), data, content_type=content_type, metadata=metadata)
+        about: dict[str, Any] = {"content_type": content_type, "metadata": metadata}
+        answer = yield from self._storage.attempt("save", str(key), data, anyway=anyway, **about)
         if index is not None and not isinstance(answer, CoatcheckError):
             lines = index.to_bytes()
-            metadata = {"sha256": content_digest(_INDEX_TYPE, lines)}
-            answer = yield from self._storage.attempt(
-                "save", str(key.line_index), lines, content_type=_INDEX_TYPE, metadata=metadata
-            )
+            about = {"content_type": _INDEX_TYPE, "metadata": {"sha256": content_digest(_INDEX_TYPE, lines)}}
+            answer = yield from self._storage.attempt("save", str(key.line_index), lines, **about)
         if isinstance(answer, CoatcheckError):
             return answer
         return reference(id=make_reference(tool_name, scope, digest=full))
@@ -215,10 +217,11 @@ class Contents:
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
         if is_one_entry:  # asking a remote storage would double the time of a save
             return False
-        for reference in references:
-            found = yield from self._look_up(self._key(reference.id, scope))
-            if not isinstance(found, Stored):
-                return True
+        try:
+            for reference in references:
+                yield from self.find(reference.id, scope)
+        except CoatcheckError:
+            return True
         return False
 
     # Finding.
@@ -245,20 +248,16 @@ class Contents:
             StorageError: the storage failed, or the bytes are not those that were saved.
 
         """
-        key = self._key(reference, scope)
-        stored = self._entry((yield from self._look_up(key)), reference, scope)
-        if not self._storage.reads_ranges:
+        key, by_range = self._key(reference, scope), self._storage.reads_ranges
+        nothing: dict[str, Any] = {"start": 0, "length": 0} if by_range else {}  # only what describes the content
+        answer = yield from self._storage.attempt("load_range" if by_range else "load", key, **nothing)
+        stored = self._entry(answer, reference, scope)
+        if not by_range:
             stored = replace(stored, whole=stored.content)
         if stored.whole is not None:
             self._verify(replace(stored, content=stored.whole), key)
         named = self._storage.names_references
         return Entry(reference=key if named else canonical_reference(reference), key=key, stored=stored)
-
-    def _look_up(self, key: str) -> Effects[object]:
-        """Find an entry: without its content, where the storage reads ranges."""
-        if self._storage.reads_ranges:
-            return self._storage.attempt("load_range", key, start=0, length=0)
-        return self._storage.attempt("load", key)
 
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
         """Return a content whole and checked; raises what ``find`` raises."""

@@ -34,7 +34,6 @@ from coatcheck.core.settings import NETWORK_THREADS, QUEUE_SECONDS
 from coatcheck.engine import loops
 from coatcheck.engine.failures import log_failure, logger
 from coatcheck.engine.loops import BackendCancelled, BackgroundLoop, in_time, is_loop_running
-from coatcheck.engine.silence import Silence
 from coatcheck.engine.threads import UnawaitedThreads
 
 if TYPE_CHECKING:
@@ -89,8 +88,16 @@ _METHODS = {
 """The capability that each method of a storage belongs to, and the word for what it does in an error message."""
 
 
+IN_VAIN_SECONDS = 5.0
+"""A call that failed after this long had waited for an answer, or had tried several times."""
+
+PAUSE_SECONDS = 60.0
+"""How long a storage that does not answer is asked nothing. Even an agent that does nothing but call waits only for a
+third of its time then: 30 s of each 90."""
+
 _MANY_BYTES = 10_000_000
-"""A content of this size needs 3 Mbit/s to be sent within the time limit. Larger ones may need more than there is."""
+"""A content of this size needs 3 Mbit/s to be sent within the time limit. A larger one, or one of unknown size, may
+take too long where others do not, so that proves nothing."""
 
 _LONGEST_WORDS = 1_000
 """How many characters of a storage's description of an error a message repeats."""
@@ -181,29 +188,36 @@ class StorageAccess:
         self.evicts = self._says("evicts")
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
-        self._silence = Silence()
+        self._answered = self._next_try = 0.0
+        """When it last answered, and when it is asked again if it does not, in seconds of ``time.monotonic``."""
 
-    def attempt(self, method: str, /, *arguments: object, **named: object) -> Effects[object]:
-        """Make a call that concerns one entry, or one page, and return the answer, or the error that it ended with.
+    def attempt(
+        self, method: str, /, *arguments: object, anyway: Callable[[], bool] | None = None, **named: object
+    ) -> Effects[object]:
+        """Make a call that an agent waits for, and return the answer, or the error that it ended with.
 
-        While the storage does not answer, return such an error at once; see ``silence``. A content that is large, or
-        that may be, can take too long where others do not, so that proves nothing.
+        A call that hangs takes its whole time limit, and an agent makes many. So after one has failed late, while no
+        other was answered, they fail at once for a while, unless ``anyway`` says that this one must be made. Then one
+        tries again. There is no lock, which a fork could leave locked: at worst, two calls try at the same moment.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
 
         """
-        call = self.call(method, *arguments, **named)
-        began = time.monotonic()
-        if left := self._silence.seconds_left(began):
-            return StorageError(
-                f"{call.what} failed: not tried, because the storage did not answer; the next try is in {left:.0f} s"
-            )
+        call, began = self.call(method, *arguments, **named), time.monotonic()
+        if began < self._next_try and not (anyway is not None and anyway()):
+            left = f"the next try is in {self._next_try - began:.0f} s"
+            return StorageError(f"{call.what} failed: not tried, because the storage did not answer; {left}")
+        if self._next_try > 0:
+            self._next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait
         answer = yield call
-        failed = isinstance(answer, CoatcheckError)
-        may_be_large = any(map(_is_large, arguments)) or (method == "load" and self.reads_ranges)
-        if not (failed and may_be_large):
-            self._silence.note(began, time.monotonic(), failed=failed)
+        ended = time.monotonic()
+        size = sum(len(argument) for argument in arguments if isinstance(argument, bytes))
+        may_be_large = size > _MANY_BYTES or (method == "load" and self.reads_ranges)
+        if not isinstance(answer, CoatcheckError) or ended - began < IN_VAIN_SECONDS:
+            self._answered, self._next_try = ended, 0.0
+        elif self._answered <= began and not may_be_large:
+            self._next_try = ended + PAUSE_SECONDS
         return answer
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
@@ -258,10 +272,6 @@ class StorageAccess:
 
 def _raise(error: Exception, *_: object, **__: object) -> NoReturn:
     raise error
-
-
-def _is_large(argument: object) -> bool:
-    return isinstance(argument, bytes) and len(argument) > _MANY_BYTES
 
 
 def _has(storage: object, *methods: str) -> bool:

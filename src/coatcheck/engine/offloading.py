@@ -203,6 +203,8 @@ class Offloading:
             encoded=encoded,
             starts=part.starts,
             file_name=block.name if isinstance(block, MediaBlock) else None,
+            # What cannot stay whole would be lost, so it is worth the wait.
+            anyway=partial(measure.exceeds, self._settings.max_inline_tokens),
         )
         if isinstance(reference, CoatcheckError):
             return reference
