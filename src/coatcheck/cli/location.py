@@ -2,7 +2,7 @@
 
     a path, file:///a/path    a folder: ``FileStorage``
     s3://bucket/prefix        ``S3Storage``
-    any other URL             that filesystem of fsspec: ``FsspecBridge``
+    any other URL             that filesystem of fsspec: ``FsspecBridge``; a chain of them is refused
 
 Addresses and credentials come from the environment, as for the other tools of each service.
 """
@@ -78,6 +78,9 @@ def storage_at(
 
     """
     scheme = _scheme(location)
+    if "::" in (chain := location.partition("://"))[0] and chain[1]:  # no folder, though it has no scheme either
+        msg = "a chain of filesystems cannot be named here: make an FsspecBridge of it, or name only the last URL"
+        raise CannotRun(msg)
     if scheme == "s3":
         return _bucket(location)
     if scheme == "memory":  # fsspec's, of this process
@@ -205,5 +208,7 @@ def _filesystem(url: str) -> Storage:
     try:
         return FsspecBridge(*url_to_fs(url))
     except Exception as error:  # each filesystem has its own for a missing package, a wrong address, a refused login
-        msg = f"{without_secret(url)}: {error}"
+        shown = without_secret(url)
+        # An error may quote a part of what is hidden.
+        msg = f"{shown}: {error if shown == url else type(error).__name__}"
         raise CannotRun(msg) from error

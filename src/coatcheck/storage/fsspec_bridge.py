@@ -46,6 +46,9 @@ _TIME_LENGTH = 8
 _CODE = re.compile(r"[1-9][0-9]{2}|[A-Z][A-Za-z]{1,63}")
 """A status of HTTP, or one name of a service, such as ``ContainerNotFound``."""
 
+_LOGIN = re.compile(r"(?<=://)[^/@]*:.*@")
+"""A user's name and a password in a URL."""
+
 _FOLDER_TRIES = 4
 """The first save makes three folders: the bridge's own, ``v1`` and that of the scope. Others may make each of them at
 the same moment, so there is a try for each, and one more."""
@@ -113,7 +116,8 @@ class FsspecBridge:
         return self
 
     def __repr__(self) -> str:
-        return f"FsspecBridge({type(self._given).__name__}, {self._folder.removesuffix('/v1')!r})"
+        folder = _LOGIN.sub("***@", self._folder.removesuffix("/v1"))  # some keep the whole URL
+        return f"FsspecBridge({type(self._given).__name__}, {folder!r})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         """Save an entry whole or not at all; one that is there already is written again, which refreshes its time.

@@ -53,3 +53,19 @@ def test_a_filesystem_that_cannot_be_made_is_reported_on_one_line(location: str)
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith(f"coatcheck: {location}: ")
     assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://bob:hunter2@127.0.0.1:1/x",
+        "ftp://bob:hunter2/x@127.0.0.1/x",
+        "github://bob:hunter2@repository/x",
+        "simplecache::ftp://bob:hunter2@127.0.0.1:1/x",
+    ],
+)
+def test_no_message_shows_a_password(location: str) -> None:
+    ran = run("ls", "--storage", location)
+
+    assert ran.exit_code == 2
+    assert "hunter2" not in ran.stdout + ran.stderr
