@@ -48,15 +48,14 @@ class Served:
     """Told under which scopes something was saved."""
 
     storage: EvictsFrom | None = None
-    """Deletes the entries that were not used for ``limit`` cycles, as ``cycles`` counts them."""
+    """Deletes the entries that were not used for ``limit`` cycles; None: nothing is ever deleted."""
 
-    cycles: Cycles | None = None
     limit: int | None = None
 
     async def evict(self, agent: Agent) -> None:
         """Delete what was not used for too long."""
-        if self.storage is not None and self.cycles is not None and self.limit is not None:
-            await evict(self.storage, self.cycles, agent=agent, limit=self.limit)
+        if self.storage is not None and self.limit is not None:
+            await evict(self.storage, agent=agent, limit=self.limit)
 
 
 class Offloaders:
@@ -121,7 +120,7 @@ class Offloaders:
         if isinstance(storage, StoresAndRetrieves):
             served = self._serving_ours(storage)
             if isinstance(storage, InMemoryStorage):
-                served = replace(served, storage=storage, cycles=storage.cycles, limit=storage.evict_after_turns)
+                served = replace(served, storage=storage, limit=storage.evict_after_turns)
             return served
         # Asked before the methods of coatcheck, which mean something else in a class that was written for Strands.
         if hasattr(storage, "store") and hasattr(storage, "retrieve"):
@@ -131,9 +130,7 @@ class Offloaders:
         if hasattr(storage, "write") and hasattr(storage, "read"):
             prefix = "" if getattr(storage, "_namespaced", None) else _NAMESPACE
             bridge = EvictingBridge(storage, prefix=prefix, cycles=self._cycles)
-            return Served(
-                offloader=Offloader(bridge, **self._options), storage=bridge, cycles=self._cycles, limit=self._limit
-            )
+            return Served(offloader=Offloader(bridge, **self._options), storage=bridge, limit=self._limit)
         msg = (
             "storage must be an Offloader, a storage of coatcheck (save, load), of strands.storage (write, read, list,"
             f" delete) or of Strands' own offloader (store, retrieve), not {storage!r}"

@@ -58,26 +58,30 @@ class EvictingBridge(StrandsStorageBridge):
 
 
 class EvictsFrom(Storage, Deletes, Protocol):
-    """A storage that can delete entries."""
+    """A storage that notes each use of an entry in its ``cycles``, and can delete entries."""
+
+    cycles: Cycles
 
 
-async def evict(storage: EvictsFrom, cycles: Cycles, *, agent: Agent, limit: int) -> None:
+async def evict(storage: EvictsFrom, *, agent: Agent, limit: int) -> None:
     """Delete what ``agent`` has not used for more than ``limit`` cycles and no other agent uses.
 
     An entry that cannot be deleted within 30 seconds is logged and forgotten: it stays.
     """
+    cycles = storage.cycles
     cycles.begin(agent)
     for key in cycles.stale(agent, limit):
         try:
             if not cycles.is_used_by_another(agent, key):
                 with used_by(agent):  # looking at an entry does not count as use by another agent
-                    await asyncio.wait_for(_let_go(storage, cycles, agent, key=key), LIMIT_SECONDS)
+                    await asyncio.wait_for(_let_go(storage, agent, key=key), LIMIT_SECONDS)
         except Exception as error:  # noqa: BLE001 - one failure must not keep the others
             log_failure(logger, f"coatcheck failed to evict {key}, which stays", error=error)
         cycles.forget(agent, key)
 
 
-async def _let_go(storage: EvictsFrom, cycles: Cycles, agent: Agent, *, key: str) -> None:
+async def _let_go(storage: EvictsFrom, agent: Agent, *, key: str) -> None:
+    cycles = storage.cycles
     family = {name: await _off_loop(partial(storage.load, name)) for name in (key, f"{key}{INDEX}")}
     content = family[key]
     if content is None or content.metadata.get(_OWNER, cycles.owner) != cycles.owner:
