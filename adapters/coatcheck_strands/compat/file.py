@@ -85,10 +85,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         """
         if self._inside is not None:
             return await self._inside.retrieve_named(reference)
-        try:
-            return await super().retrieve_named(reference)
-        except KeyError:
-            return await asyncio.to_thread(self._old, reference)
+        return await super().retrieve_named(reference)
 
     def _shown(self, name: str, *, content_type: str) -> str:
         return name + self.local_path(f"{FOLDER}/{FOLDER}", content_type=content_type).suffix
@@ -96,7 +93,10 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
     def _file_in(self, reference: str) -> str:
         return bare_name(reference, [*within(self._given), *within(self._artifact_dir)])
 
-    def _old(self, reference: str) -> tuple[bytes, str]:
+    async def _old(self, reference: str) -> tuple[bytes, str]:
+        return await asyncio.to_thread(self._old_file, reference)
+
+    def _old_file(self, reference: str) -> tuple[bytes, str]:
         sidecar = self._artifact_dir / SIDECAR
         types = types_in(sidecar.read_bytes()) if sidecar.is_file() else {}
         name = old_name(self._file_in(reference), types)

@@ -46,19 +46,6 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         )
         self.known_scopes = KnownScopes()
 
-    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, here or in Strands' own offloader.
-
-        Raises:
-            KeyError: there is no such content, or it is in another bucket or under another prefix.
-            botocore.exceptions.ClientError: S3 refused.
-
-        """
-        try:
-            return await super().retrieve_named(reference)
-        except KeyError:
-            return await asyncio.to_thread(self._old, reference)
-
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
         # The object's address, or the whole name if the core made it, because that has the scope in it.
@@ -69,7 +56,10 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         head = f"s3://{self._bucket}/{self._folder}{FOLDER}/"
         return reference.removeprefix(head) if reference.startswith(head) else ""
 
-    def _old(self, reference: str) -> tuple[bytes, str]:
+    async def _old(self, reference: str) -> tuple[bytes, str]:
+        return await asyncio.to_thread(self._old_object, reference)
+
+    def _old_object(self, reference: str) -> tuple[bytes, str]:
         prefix = f"{self._prefix}/".lstrip("/")
         key = reference.removeprefix(f"s3://{self._bucket}/")
         if not key.startswith(prefix) or not OLD_NAME.fullmatch(key.removeprefix(prefix)):

@@ -85,23 +85,13 @@ class SandboxFileStorage(StoresAndRetrieves):
             return None
         return Stored(content=content, content_type=content_type, metadata=described["metadata"], size=size)
 
-    async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, here or in Strands' own offloader.
-
-        Raises:
-            KeyError: there is no such content.
-            StorageError: the description is damaged.
-
-        """
-        try:
-            return await super().retrieve_named(reference)
-        except KeyError:
-            types = types_in(await self._read(str(self._folder / SIDECAR)) or b"")
-            name = old_name(self._file_in(reference), types)
-            content = None if name is None else await self._read(str(self._folder / name))
-            if name is None or content is None:
-                raise missing(reference) from None
-            return content, types.get(name, UNTYPED)
+    async def _old(self, reference: str) -> tuple[bytes, str]:
+        types = types_in(await self._read(str(self._folder / SIDECAR)) or b"")
+        name = old_name(self._file_in(reference), types)
+        content = None if name is None else await self._read(str(self._folder / name))
+        if name is None or content is None:
+            raise missing(reference)
+        return content, types.get(name, UNTYPED)
 
     def _running(self, key: str) -> Future[None] | None:
         """Return the save of this key that is running, or None and begin one."""

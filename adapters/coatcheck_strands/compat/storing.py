@@ -145,7 +145,7 @@ class StoresAndRetrieves:
         raise missing(reference)
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, whatever its scope, and nothing else.
+        """Return what ``store`` named, here or in Strands' own offloader, whatever its scope; and nothing else.
 
         Raises:
             KeyError: there is no such content.
@@ -153,19 +153,20 @@ class StoresAndRetrieves:
                 other bytes of the same size are returned as they are.
 
         """
-        named = _REFERENCE.fullmatch(self._file_in(reference))
-        if named is None:
-            raise missing(reference)
-        found: Stored | None = await asyncio.to_thread(self.load, f"{FOLDER}/{named[1]}")
-        if inspect.isawaitable(found):
-            found = await found
-        if found is None:
-            raise missing(reference)
-        return found.content, found.content_type
+        found: Stored | None = None
+        if (named := _REFERENCE.fullmatch(self._file_in(reference))) is not None:
+            found = await asyncio.to_thread(self.load, f"{FOLDER}/{named[1]}")
+            if inspect.isawaitable(found):
+                found = await found
+        return await self._old(reference) if found is None else (found.content, found.content_type)
 
     def is_overridden(self) -> bool:
         """Return whether a subclass, or the host on this object, put its own ``store`` or ``retrieve`` in place."""
         return any(getattr(method, "__func__", None) not in _shipped for method in (self.store, self.retrieve))
+
+    async def _old(self, reference: str) -> tuple[bytes, str]:
+        """Return what Strands' own offloader stored in the same place, where that lasts; raise ``KeyError`` else."""
+        raise missing(reference)
 
     def _shown(self, name: str, *, content_type: str) -> str:
         """Return the reference for a name: the name itself, unless a class shows more."""
