@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from pathlib import Path
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from strands.sandbox.not_a_sandbox_local_environment import NotASandboxLocalEnvironment
@@ -46,8 +46,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
 
         """
         super().__init__(artifact_dir)
-        self._given = Path(artifact_dir)
-        self._artifact_dir = self._given.expanduser().absolute()
+        self._artifact_dir = self.root  # by the name that Strands' own class has for it, which a subclass may use
         self._is_bound = sandbox is not None
         self._inside = SandboxFileStorage(artifact_dir, sandbox=sandbox) if _is_sandbox(sandbox) else None
         self.known_scopes = KnownScopes()
@@ -56,7 +55,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         """Return the storage for an agent with this sandbox: itself where it is this machine, or was bound before."""
         if self._is_bound or not _is_sandbox(sandbox):
             return self
-        inside = SandboxFileStorage(str(self._given), sandbox=sandbox)
+        inside = SandboxFileStorage(self.given_root, sandbox=sandbox)
         if not self.is_overridden():
             return inside
         bound = copy.copy(self)  # with whatever the subclass keeps, such as a key
@@ -91,7 +90,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         return name + self.local_path(f"{FOLDER}/{FOLDER}", content_type=content_type).suffix
 
     def _file_in(self, reference: str) -> str:
-        return bare_name(reference, [*within(self._given), *within(self._artifact_dir)])
+        return bare_name(reference, [*within(PurePath(self.given_root)), *within(self._artifact_dir)])
 
     async def _old(self, reference: str) -> tuple[bytes, str]:
         return await asyncio.to_thread(self._old_file, reference)
