@@ -108,7 +108,7 @@ class ContextOffloader(StorageHooks):
 
         """
         check_cycles("evict_after_cycles", evict_after_cycles)
-        is_whole = options.get("max_retrieval_tokens", 0) is None
+        is_whole = options.get("max_retrieval_tokens", 0) is None  # searches keep the core's default
         completed = complete_options(
             storage,
             max_result_tokens=max_result_tokens,

@@ -70,17 +70,8 @@ def complete_options(
         refuse_options([*options, *(name for name, number in numbers.items() if number != DEFAULTS[name])])
         make_offloader(storage, {}, no_steps=_NO_STEPS)  # for the warning
         return {}
-    if (
-        options.get("max_retrieval_tokens", 0) is None
-    ):  # the tool then returns the whole content; its searches stay bounded
-        del options["max_retrieval_tokens"]
     # Without our tool the agent reads with one of its own, such as a shell, which needs a path.
-    options = {
-        "offload_errors": True,
-        "show_path": not has_tool,
-        **options,
-        **numbers,
-    }
+    options = {"offload_errors": True, "show_path": not has_tool, **options, **numbers}
     if isinstance(max_result_tokens, int):
         # A higher threshold raises it, because Strands' own offloader knows no such limit.
         options.setdefault("max_inline_tokens", max(Settings().max_inline_tokens, max_result_tokens))
