@@ -1,4 +1,4 @@
-"""What is kept for each agent while it lives: by identity, since agents of a subclass may compare equal."""
+"""What is kept for each agent while it lives. Agents go by identity, since those of a subclass may compare equal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kept = TypeVar("Kept")
 
 
 class ByAgent(Generic[Kept]):
-    """Values by agent, forgotten with it. By identity: a subclass may compare by value."""
+    """Values by agent, forgotten with it."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[ReferenceType[Agent], Kept]] = {}

@@ -82,8 +82,7 @@ class StorageHooks(Plugin):
     def note_scope(self, event: AfterToolCallEvent) -> None:
         """Let the storage know under which scope something was stored; call it while ``storing``."""
         known_scopes = self.offloaders.of(event.agent).known_scopes
-        scope = None if known_scopes is None else scope_at_hand()
-        if known_scopes is not None and scope is not None:
+        if known_scopes is not None and (scope := scope_at_hand()) is not None:
             known_scopes.note(scope)
 
     @contextmanager
