@@ -19,7 +19,7 @@ except ImportError as exc:
 
 # Before they are imported, so that a failing assertion of the contract shows its values in other projects too.
 pytest.register_assert_rewrite(
-    *(f"{__name__}.{module}" for module in ("adapter", "capabilities", "scripting", "storage", "suite", "trial"))
+    *(f"{__name__}.{module}" for module in ("adapter", "capabilities", "storage", "suite", "trial"))
 )
 
 from coatcheck.testing.adapter import AdapterContract  # noqa: E402 - see above

@@ -177,8 +177,7 @@ class DeletesContract(Contract):
         If this fails, check for a prefix or wildcard match where the whole key is meant.
         """
         deleted = make_entry(b"deleted")
-        others = [make_entry(b"neighbour"), make_entry(b"deleted", scope="elsewhere")]
-        others.append(Entry(str(Key.parse(deleted.key).line_index), b"index", "application/json", {"sha256": "1" * 64}))
+        others = [make_entry(b"neighbour"), make_entry(b"deleted", scope="elsewhere"), _index_of(deleted)]
         for entry in (deleted, *others):
             save(storage, entry)
         wait_for(storage.delete(deleted.key))
@@ -257,10 +256,7 @@ class DeletesManyContract(Contract):
         If this fails, check for a prefix or wildcard match where whole keys are meant.
         """
         deleted = [make_entry(b"one"), make_entry(b"two")]
-        others = [make_entry(b"neighbour"), make_entry(b"one", scope="elsewhere")]
-        others.append(
-            Entry(str(Key.parse(deleted[0].key).line_index), b"index", "application/json", {"sha256": "1" * 64})
-        )
+        others = [make_entry(b"neighbour"), make_entry(b"one", scope="elsewhere"), _index_of(deleted[0])]
         for entry in (*deleted, *others):
             save(storage, entry)
         _delete_many(storage, [entry.key for entry in deleted])
@@ -565,6 +561,11 @@ class LocalPathContract(Contract):
         except (StorageError, ValueError):
             return
         assert os.path.commonpath([inside, named]) == inside, f"the key {key!r} names a file outside {inside}"
+
+
+def _index_of(entry: Entry) -> Entry:
+    """Return the line index of an entry, as the engine would save it."""
+    return Entry(str(Key.parse(entry.key).line_index), b"index", "application/json", {"sha256": "1" * 64})
 
 
 def _miss(ask: Callable[..., object], reference: str, scope: str) -> type[Exception] | None:

@@ -398,6 +398,4 @@ class _Driver:
 
 
 def _tests(suite: type, capability: type) -> bool:
-    return any(
-        getattr(owner, "capability", None) is capability for owner in suite.__mro__ if "capability" in vars(owner)
-    )
+    return any(vars(owner).get("capability") is capability for owner in suite.__mro__)
