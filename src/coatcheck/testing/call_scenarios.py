@@ -12,16 +12,12 @@ from coatcheck.core.policy import Always, Never, OverChars, OverTokens
 from coatcheck.offloader import Offloader
 from coatcheck.storage.memory import InMemoryStorage
 from coatcheck.testing.samples import HOSTILE_TEXT, numbered_lines, stored
-from coatcheck.testing.scenario import KNOBS, SCOPE, Call, Scenario
+from coatcheck.testing.scenario import BIG, KNOBS, MIDDLE, SCOPE, SMALL, Call, Scenario
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import ToolResult
 
 __all__ = ("CALL_SCENARIOS",)
-
-SMALL = TextBlock("small")
-BIG = TextBlock(numbered_lines(400))
-MIDDLE = "line 200 of 400"
 
 
 def over_1_000_characters(result: ToolResult) -> OverChars:

@@ -10,13 +10,10 @@ from dataclasses import replace
 from coatcheck.core.blocks import TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.testing.samples import numbered_lines, stored
-from coatcheck.testing.scenario import IDENTITY, SCOPE_NAMES, Call, Read, Scenario, ScopeFrom
+from coatcheck.testing.scenario import BIG, IDENTITY, MIDDLE, SCOPE_NAMES, SMALL, Call, Read, Scenario, ScopeFrom
 
 __all__ = ("GUARD_SCENARIOS",)
 
-SMALL = TextBlock("small")
-BIG = TextBlock(numbered_lines(400))
-MIDDLE = "line 200 of 400"
 HUGE = TextBlock(numbered_lines(3_000))
 """More than 4 bytes for each token of ``LIMIT``."""
 

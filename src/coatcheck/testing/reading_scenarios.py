@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 
 from coatcheck.core.blocks import JsonBlock, MediaBlock, TextBlock
-from coatcheck.testing.samples import ODD_TEXT, long_line, noise, numbered_lines, orders
-from coatcheck.testing.scenario import SCOPE, SCOPE_NAMES, Call, Read, Scenario
+from coatcheck.testing.samples import ODD_TEXT, long_line, noise, orders
+from coatcheck.testing.scenario import BIG, SCOPE, SCOPE_NAMES, Call, Read, Scenario
 
 __all__ = ("READING_SCENARIOS",)
 
-LINES = TextBlock(numbered_lines(400))
-OFFLOADED = ((Call(returns=(LINES,)),),)
+OFFLOADED = ((Call(returns=(BIG,)),),)
 UNKNOWN = "fetch-0123456789abcdef-0123"
 TO_THE_END = (Read(to_the_end=True),)
 
@@ -132,7 +131,7 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
             Read(arguments={"pattern": "fox", "context_lines": 100}, sees=("[More: ",)),
             Read(sees=("line 1 of 400", "[More: ")),
         ),
-        holds=(LINES.text.encode(),),
+        holds=(BIG.text.encode(),),
     ),
     Scenario(
         name="read media",

@@ -11,12 +11,10 @@ from coatcheck.core.blocks import JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.core.policy import Always
 from coatcheck.core.tokens import TiktokenCounter
 from coatcheck.testing.samples import ODD_TEXT, long_line, noise, numbered_lines, orders, stored
-from coatcheck.testing.scenario import Call, Scenario
+from coatcheck.testing.scenario import BIG, MIDDLE, Call, Scenario
 
 __all__ = ("RESULT_SCENARIOS",)
 
-BIG = TextBlock(numbered_lines(400))
-MIDDLE = "line 200 of 400"
 IMAGE = MediaBlock(noise(1_000), "image/png")
 TYPES = ("image/png", "image/jpeg")
 DOCUMENT = MediaBlock(noise(2_000, seed=1), "application/pdf", name="report.pdf")

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from coatcheck.core.blocks import Block, JsonBlock, MediaBlock, OpaqueBlock, TextBlock
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.core.tokens import ByteCounter
+from coatcheck.testing.samples import numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 __all__ = (
+    "BIG",
     "CAPABILITIES",
     "IDENTITY",
     "KNOBS",
+    "MIDDLE",
     "PARTS",
     "SCOPE",
     "SCOPE_NAMES",
+    "SMALL",
     "Becomes",
     "Between",
     "Call",
@@ -49,6 +53,15 @@ SCOPE_NAMES = ("scope", "identity", "conversation_id", "session_id", "thread_id"
 KNOBS: Mapping[str, Any] = {"max_result_tokens": 600, "preview_tokens": 200, "token_counter": ByteCounter()}
 """How every offloader of a scenario is set, unless the scenario says otherwise. One counter for all frameworks: four
 UTF-8 bytes per token, so that a scenario can make text of exactly as many tokens as it needs."""
+
+SMALL = TextBlock("small")
+"""A result that stays."""
+
+BIG = TextBlock(numbered_lines(400))
+"""A result that is offloaded."""
+
+MIDDLE = "line 200 of 400"
+"""What no preview of ``BIG`` shows."""
 
 Becomes: TypeAlias = Literal["kept", "offloaded", "truncated"]
 Between: TypeAlias = Literal["nothing", "restart", "deletion", "another scope"]
