@@ -30,13 +30,13 @@ from coatcheck_haystack.convert import MARK, blocks_of, plain_blocks_of, rewrite
 from coatcheck_haystack.options import HookOptions, StoreOrOffloader, context_of, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from haystack.components.agents.state import State
     from haystack.dataclasses import ChatMessage, ToolCallResult
     from typing_extensions import Unpack
 
-    from coatcheck import Offloaded, Policy, Scope, Truncated
+    from coatcheck import Offloaded, Policy, Truncated
 
 __all__ = ("ToolResultOffloadHook",)
 
@@ -206,19 +206,15 @@ class StepResults(Delivery[None]):
             policy, stays = self.hook.policy_of(result, self.state)
             if not stays:
                 arrivals.append(_arrival(position, message, result, policy=policy))
-        if not arrivals:
-            return ()
-        source = self.hook.source
-        return self._batch(arrivals, source.offloader_of(self.state), partial(source.scope_of, self.state))
+        return self._batch(arrivals) if arrivals else ()
 
     def look_again(self) -> Sequence[Batch]:
         """Return all new results; where no storage can be found, nothing is stored."""
         arrivals = [_arrival(*new, policy=None) for new in self._new_results()]
-        source = self.hook.source
         try:
-            return self._batch(arrivals, source.offloader_of(self.state), partial(source.scope_of, self.state))
+            return self._batch(arrivals)
         except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time
-            return self._batch(arrivals, source.offloader, error)
+            return self._batch(arrivals, error)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> None:
         """Write the conversation back, with copies of the messages that changed."""
@@ -244,19 +240,19 @@ class StepResults(Delivery[None]):
             if not by_code and not message.meta.get(MARK):
                 yield position, message, result
 
-    def _batch(
-        self, arrivals: Sequence[Arrival], offloader: Offloader, scope: Callable[[], Scope | None] | Exception
-    ) -> Sequence[Batch]:
-        tools = tools_of(self.state)
-        readers = retrieval_tools(tools, self.hook.source)
+    def _batch(self, arrivals: Sequence[Arrival], error: Exception | None = None) -> Sequence[Batch]:
+        """Return the results with their storage and scope, or, if ``error`` kept these from being found, without."""
+        source, tools = self.hook.source, tools_of(self.state)
+        offloader = source.offloader_of(self.state) if error is None else source.offloader
+        readers = retrieval_tools(tools, source)
         if is_name_taken(tools):
             self.hook.warn(TAKEN, RETRIEVAL_TOOL)
         stay = {*readers, *final_tools()}
         batch = Batch(
             arrivals=[arrival for arrival in arrivals if arrival.tool_name not in stay],
             offloader=offloader,
-            scope=scope,
-            identity=partial(self.hook.source.identity_of, self.state),
+            scope=partial(source.scope_of, self.state) if error is None else error,
+            identity=partial(source.identity_of, self.state),
             retrieval_tool=readers[0] if readers else None,
             together=True,
         )

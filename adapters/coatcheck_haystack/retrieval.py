@@ -122,10 +122,10 @@ class RetrievalTool(Tool):
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(answer(partial(self._source_of, state), arguments, convert_media=_media, **self._options()))
+        return _said(answer(partial(self._source_of, state), arguments, **self._options()))
 
     async def _aretrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
-        return _said(await aanswer(partial(self._source_of, state), arguments, convert_media=_media, **self._options()))
+        return _said(await aanswer(partial(self._source_of, state), arguments, **self._options()))
 
     def _source_of(self, state: object) -> tuple[Offloader, dict[str, Any]]:
         run = state if isinstance(state, State) else None  # a direct caller may pass anything
@@ -133,7 +133,7 @@ class RetrievalTool(Tool):
         return self.source.offloader_of(run), owner
 
     def _options(self) -> dict[str, Any]:
-        return {"native_media": self.native_media, "retrieval_tool": self.name}
+        return {"convert_media": _media, "native_media": self.native_media, "retrieval_tool": self.name}
 
 
 def _media(blocks: Sequence[Block]) -> Content:
