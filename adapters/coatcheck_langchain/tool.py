@@ -6,10 +6,9 @@ arguments by it; the user's own tool is never touched.
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from langchain_core.messages import ToolMessage
@@ -117,10 +116,10 @@ class _Results:
         self._with_artifact = tool.response_format == "content_and_artifact"
 
     def around(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(func, functools.partial):  # LangChain looks through a partial for its annotations
-            return functools.partial(self.around(func.func), *func.args, **func.keywords)
+        if isinstance(func, partial):  # LangChain looks through a partial for its annotations
+            return partial(self.around(func.func), *func.args, **func.keywords)
 
-        @functools.wraps(func)
+        @wraps(func)
         def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as func
             value = func(*args, **kwargs)
             messages = self._messages_of(value)
@@ -130,12 +129,12 @@ class _Results:
         return offloading
 
     def around_async(self, coroutine: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-        if isinstance(coroutine, functools.partial):
-            return functools.partial(self.around_async(coroutine.func), *coroutine.args, **coroutine.keywords)
+        if isinstance(coroutine, partial):
+            return partial(self.around_async(coroutine.func), *coroutine.args, **coroutine.keywords)
 
         own = _config_parameter(coroutine)
 
-        @functools.wraps(coroutine)
+        @wraps(coroutine)
         async def offloading(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as coroutine
             config = kwargs.pop(_CONFIG, None) if own is None else kwargs.get(own)
             value = await coroutine(*args, **kwargs)
