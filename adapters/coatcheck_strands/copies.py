@@ -56,19 +56,17 @@ class Copies(Delivery[ToolResult]):
     @property
     def is_heavy(self) -> bool:
         """Whether there is much to write as JSON."""
-        held = cast("dict[str, Any]", self.raw)
-        return not is_light([held.get(key) for key in NEXT_TO_CONTENT])
+        return not is_light(_values_in(self.raw))
 
     def look(self) -> Sequence[Batch]:
         """Return each as a result of its own, measured by the core: the model gets none of them."""
-        held = cast("dict[str, Any]", self.raw)
-        copies = {key: value for key, value in held.items() if key in NEXT_TO_CONTENT and _is_stored(value)}
         arrivals = [
             replace(
                 self.plugin.arrival_of(self.event, [{"json": value}], native=key, policy=self._policy),
                 measured_tokens=None,
             )
-            for key, value in copies.items()
+            for key, value in _values_in(self.raw).items()
+            if _is_stored(value)
         ]
         return (self.plugin.batch_of(self.event, arrivals, scope=self.scope),) if arrivals else ()
 
@@ -92,7 +90,7 @@ class Copies(Delivery[ToolResult]):
 
 def disown_marks(result: ToolResult) -> ToolResult:
     """Return a tool's result with a note that nothing was taken out, where a value of its own looks like our mark."""
-    is_noted = MARK in result or not _marks_in(result)  # an offloaded result may be an earlier version's
+    is_noted = MARK in result or not read_marks(_values_in(result))  # an offloaded result may be an earlier version's
     return result if is_noted else cast("ToolResult", {**result, MARK: {TAKEN_OUT: []}})
 
 
@@ -101,15 +99,15 @@ def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolR
 
     Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes foreign marks.
     """
-    note, marks = mark_in(result), _marks_in(result)
+    note, marks = mark_in(result), read_marks(_values_in(result))
     if TAKEN_OUT in note:
         marks = {key: marked for key, marked in marks.items() if key in note[TAKEN_OUT]}
     return cast("ToolResult", {**result, **{key: json.loads(load(marked).data) for key, marked in marks.items()}})
 
 
-def _marks_in(result: ToolResult) -> dict[str, str]:
-    held = cast("dict[str, Any]", result)
-    return read_marks({key: held.get(key) for key in NEXT_TO_CONTENT})
+def _values_in(result: ToolResult) -> dict[str, Any]:
+    """Return what a tool result has next to its content, by its keys."""
+    return {key: value for key, value in result.items() if key in NEXT_TO_CONTENT}
 
 
 def _is_stored(value: object) -> bool:
