@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 from langchain.agents import create_agent
@@ -58,10 +58,6 @@ MAX_STEPS = 2_000
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
 """Blocks that LangChain accepts in the list that a tool returns; any other turns the list into one JSON text."""
-
-
-class Builder(Protocol):
-    def __call__(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]: ...
 
 
 class LangChainHarness:

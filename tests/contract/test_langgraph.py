@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from coatcheck.testing import Scenario
     from coatcheck.testing.server import Conversation, ScriptedServer
 
-FAILS = "offloading fails"
 STREAMED = [scenario for scenario in SCENARIOS if scenario.name in {"parallel calls", "read by pattern"}]
 
 

@@ -10,11 +10,9 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import FileStorage, InMemoryStorage, Offloader
+from coatcheck import InMemoryStorage, Offloader
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from langchain_core.messages import BaseMessage
 
 LONG = "\n".join(f"row {number}: the quick brown fox jumps over the lazy dog" for number in range(1, 2_001))
@@ -38,10 +36,6 @@ SURROGATE = "\ud83d"
 
 def make_offloader(**knobs: Any) -> Offloader:
     return Offloader(InMemoryStorage(), **knobs)
-
-
-def make_file_offloader(folder: Path, **knobs: Any) -> Offloader:
-    return Offloader(FileStorage(folder), **knobs)
 
 
 def text_of(message: BaseMessage) -> str:
