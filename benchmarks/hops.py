@@ -114,7 +114,8 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _our_file(path: str) -> str | None:
+def our_file(path: str) -> str | None:
+    """Return the path of one of our files below the checkout; None for any other."""
     try:
         inside = Path(path).relative_to(ROOT).as_posix()
     except ValueError:
@@ -143,13 +144,13 @@ def our_ways(folder: Path) -> dict[str, Way]:
     """Return the ways through coatcheck: LangChain's middleware over files."""
     from coatcheck import FileStorage, Offloader  # noqa: PLC0415 - what is measured is loaded late
 
-    if _our_file(str(sys.modules["coatcheck"].__file__)) is None:
+    if our_file(str(sys.modules["coatcheck"].__file__)) is None:
         sys.exit("the coatcheck that runs is not that of this checkout: install it with pip install -e .")
     system = _system("CoatcheckInLangChain", folder)
     system.offloading(log(1))()  # everything is loaded now
     ways = {
-        "small result": walk(system.passing("a small result"), _our_file),
-        "offload": walk(system.offloading(log()), _our_file),
+        "small result": walk(system.passing("a small result"), our_file),
+        "offload": walk(system.offloading(log()), our_file),
     }
     offloader = Offloader(FileStorage(folder))
     reference = re.findall(r"[a-z]+-[0-9a-f]{16}-[0-9a-f]{4}", system.offloading(log())())[0]
@@ -159,7 +160,7 @@ def our_ways(folder: Path) -> dict[str, Way]:
             return offloader.retrieve(reference, identity=THREAD, **selectors)  # type: ignore[arg-type]  # selectors are strings
 
         read()
-        ways[name] = walk(read, _our_file)
+        ways[name] = walk(read, our_file)
     return ways
 
 

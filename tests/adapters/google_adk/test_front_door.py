@@ -2,47 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-import coatcheck_adk
-
-BLOCK = """
-import importlib.abc, sys
-
-class Blocker(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.startswith("google.adk"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Blocker())
-"""
+from tests.adapters.front_doors import FrontDoor
 
 
-def test_without_adk_the_error_names_the_extra() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{BLOCK}import coatcheck_adk"], capture_output=True, text=True, check=False
-    )
-
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("ImportError:")
-    assert 'pip install "/path/to/checkout[google-adk]"' in last
-    assert "The above exception was the direct cause" in done.stderr
-
-
-def test_every_name_is_there() -> None:
-    assert set(coatcheck_adk.__all__) <= set(dir(coatcheck_adk))
-    assert all(getattr(coatcheck_adk, name) for name in coatcheck_adk.__all__)
-
-
-def test_another_name_is_an_attribute_error() -> None:
-    assert not hasattr(coatcheck_adk, "OffloadMiddleware")
-
-
-def test_importing_it_loads_no_other_framework() -> None:
-    script = "import coatcheck_adk as c, sys; [getattr(c, n) for n in c.__all__]; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-
-    loaded = {name.partition(".")[0] for name in done.stdout.split()}
-    assert "google" in loaded
-    assert not loaded & {"agents", "langchain", "langchain_core", "langgraph", "haystack", "strands"}
+class TestAdk(FrontDoor):
+    package = "coatcheck_adk"
+    framework = "google.adk"
+    extra = "google-adk"

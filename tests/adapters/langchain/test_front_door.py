@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 import coatcheck_langchain
+from tests.adapters.front_doors import python
 
 NEEDS_LANGGRAPH = ("ClearToolUsesEdit", "OffloadMiddleware", "offload_tool_calls")
 NEEDS_CORE_ONLY = (
@@ -18,23 +16,6 @@ NEEDS_CORE_ONLY = (
     "restore_artifact",
     "retrieval_tool",
 )
-
-BLOCK = """
-import importlib.abc, sys
-
-class Blocker(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {blocked!r}:
-            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-
-sys.meta_path.insert(0, Blocker())
-"""
-
-
-def python(code: str, *, without: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", BLOCK.format(blocked=without) + code], capture_output=True, text=True, check=False
-    )
 
 
 def test_without_langchain_core_the_error_names_the_extra_that_brings_it_and_langgraph() -> None:
