@@ -13,10 +13,11 @@ from coatcheck import InMemoryStorage, Offloader
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ERRORS", "HUGE", "LARGE", "FailingOffloader", "FullStorage")
+__all__ = ("CUT", "ERRORS", "HUGE", "LARGE", "FailingOffloader", "FullStorage", "is_cut")
 
 LIMIT = 4 * 5_000
 LARGE = "large, and not too large " * 700
+CUT = "Tool result cut."
 HUGE = f"BEGIN {'huge ' * 10_000} END"
 assert len(LARGE) <= LIMIT < len(HUGE)
 
@@ -51,3 +52,8 @@ class FullStorage:
 
     def load(self, key: str) -> None:
         return None
+
+
+def is_cut(text: str) -> bool:
+    """Return whether a model gets the two ends of ``HUGE``, and no more than the limit."""
+    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= LIMIT

@@ -14,14 +14,12 @@ from coatcheck.testing.scripting import shown_references
 from coatcheck_agent_framework import ToolOffloader
 from coatcheck_agent_framework import convert as module
 from tests.adapters.agent_framework.agents import returning, run
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import CUT, ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
     from coatcheck.testing import ScriptedServer
-
-CUT = "Tool result cut."
 
 
 @ERRORS

@@ -15,19 +15,13 @@ from coatcheck import InMemoryStorage, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_adk import OffloadPlugin
 from coatcheck_adk import convert as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import CUT, ERRORS, HUGE, LARGE, FailingOffloader, FullStorage, is_cut
 from tests.adapters.google_adk.agents import returning, run
 from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
     from tests.contract.gemini import GeminiServer
-
-CUT = "Tool result cut."
-
-
-def is_cut(text: str) -> bool:
-    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
 
 
 @ERRORS

@@ -16,7 +16,7 @@ from haystack.tools import tool
 from coatcheck import InMemoryStorage, Never, Offloader, TextBlock
 from coatcheck_haystack import ToolResultOffloadHook, offloaded_references
 from coatcheck_haystack import hook as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import CUT, ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.haystack.agents import (
     IMAGE,
     LONG,
@@ -33,7 +33,6 @@ from tests.adapters.haystack.agents import (
 from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
-CUT = "Tool result cut."
 VERY_HUGE = LONG * 3
 """Above 50,000 tokens."""
 

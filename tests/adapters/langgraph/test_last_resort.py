@@ -16,12 +16,11 @@ from langgraph.types import Command
 from coatcheck import Offloader
 from coatcheck_langchain import OffloadMiddleware, offload_tool, offload_tool_node, offloaded_references, retrieval_tool
 from coatcheck_langchain import hook as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage, is_cut
 from tests.adapters.langgraph.agents import agent_of, answers, call, read, say
 from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
-CUT = "Tool result cut."
 
 
 @tool
@@ -42,10 +41,6 @@ async def run(agent: Any, mode: str, config: Any = None) -> list[BaseMessage]:
 def text_of(message: BaseMessage) -> str:
     assert isinstance(message.content, str)
     return message.content
-
-
-def is_cut(text: str) -> bool:
-    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
 
 
 @RUNS

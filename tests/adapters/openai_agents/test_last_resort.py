@@ -13,19 +13,13 @@ from coatcheck import InMemoryStorage, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_openai import ToolOffloader
 from coatcheck_openai import convert as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import CUT, ERRORS, HUGE, LARGE, FailingOffloader, FullStorage, is_cut
 from tests.adapters.odd import ENCODED, LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.openai_agents.agents import call, reading, returning, run
 from tests.adapters.openai_agents.servers import Serving
 
 if TYPE_CHECKING:
     from coatcheck.testing import ScriptedServer
-
-CUT = "Tool result cut."
-
-
-def is_cut(text: str) -> bool:
-    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
 
 
 @ERRORS

@@ -13,15 +13,13 @@ from coatcheck import InMemoryStorage, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_pydantic_ai import ToolOffloader
 from coatcheck_pydantic_ai import convert as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import CUT, ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
 from tests.adapters.odd import LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import call, reading
 
 if TYPE_CHECKING:
     from coatcheck.testing import ScriptedServer
-
-CUT = "Tool result cut."
 
 
 class Row(BaseModel):

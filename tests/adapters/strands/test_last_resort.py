@@ -10,15 +10,9 @@ import pytest
 from coatcheck import InMemoryStorage, Offloader
 from coatcheck_strands import ContextOffloader, offloaded_references
 from coatcheck_strands import hook as module
-from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage
+from tests.adapters.failing import ERRORS, HUGE, LARGE, FailingOffloader, FullStorage, is_cut
 from tests.adapters.odd import LIMIT, MAX_TOKENS, odd_forms
 from tests.adapters.strands.agents import agent, reading, results, returning, run, text_of
-
-CUT = "Tool result cut."
-
-
-def is_cut(text: str) -> bool:
-    return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= 20_000
 
 
 @ERRORS
