@@ -197,14 +197,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/execution.py", "return threads.waiting > 0", "return False", (*_EXECUTION, "core/test_stall.py")),
     Mutation(
         "engine/execution.py",
-        "self._next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait",
+        "alike.next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait",
         "pass",
         _SILENCE,
     ),
     Mutation("engine/execution.py", "or ended - began < IN_VAIN_SECONDS", "", _SILENCE),
-    Mutation(
-        "engine/execution.py", "elif self._answered <= began and not may_be_large:", "elif not may_be_large:", _SILENCE
-    ),
+    Mutation("engine/execution.py", "elif alike.last <= began and", "elif", _SILENCE),
+    Mutation("engine/execution.py", 'if method.startswith("save") else self._reads', "", _SILENCE),
+    Mutation("engine/execution.py", "in (alike, self._reads):", "in (alike,):", _SILENCE),
     Mutation("engine/execution.py", "<= began and not may_be_large", "<= began", _SILENCE),
     Mutation("engine/execution.py", "and not (anyway is not None and anyway())", "", _SILENCE),
     Mutation("engine/cleanup.py", "if age > GRACE_SECONDS and is_past:", "if is_past:", _SWEEP),
