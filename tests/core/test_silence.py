@@ -323,6 +323,16 @@ def test_a_large_content_that_takes_too_long_says_nothing_about_the_storage(stor
     assert isinstance(_offload(offloader), Offloaded)
 
 
+def test_a_large_content_that_is_tried_in_a_pause_makes_it_no_longer(storage: HangingStorage, clock: Clock) -> None:
+    offloader = _asleep(storage)
+    clock.now += PAUSE_SECONDS - LIMIT
+    large = offloader.offload([TextBlock("x" * (_MANY_BYTES + 1))], tool_name="t", scope="s")
+    assert (type(large), storage.calls) == (Truncated, 2)
+    storage.is_down = False
+
+    assert isinstance(_offload(offloader), Offloaded)
+
+
 def test_a_whole_load_says_nothing_where_parts_are_what_agents_read(clock: Clock) -> None:
     class Ranging(HangingStorage):
         def load_range(self, key: str, *, start: int, length: int) -> Stored | None:

@@ -204,6 +204,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/execution.py", "or ended - began < IN_VAIN_SECONDS", "", _SILENCE),
     Mutation("engine/execution.py", "elif alike.last <= began and", "elif", _SILENCE),
     Mutation("engine/execution.py", 'if method.startswith("save") else self._reads', "", _SILENCE),
+    Mutation("engine/execution.py", "if 0 < next_try <= began:", "if 0 < next_try:", _SILENCE),
     Mutation("engine/execution.py", "in (alike, self._reads):", "in (alike,):", _SILENCE),
     Mutation("engine/execution.py", "<= began and not may_be_large", "<= began", _SILENCE),
     Mutation("engine/execution.py", "and not (anyway is not None and anyway())", "", _SILENCE),

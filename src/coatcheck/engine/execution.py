@@ -221,7 +221,7 @@ class StorageAccess:
         if began < next_try and not (anyway is not None and anyway()):
             left = f"the next try is in {next_try - began:.0f} s"
             return StorageError(f"{call.what} failed: not tried, because the storage did not answer; {left}")
-        if next_try > 0:
+        if 0 < next_try <= began:
             alike.next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait
         answer = yield call
         ended = time.monotonic()
