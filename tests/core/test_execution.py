@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -629,6 +630,20 @@ async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> Non
         await agent
 
     assert ended.is_set()
+
+
+async def test_an_answer_counts_that_came_while_the_host_blocked_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.02)
+    monkeypatch.setattr(loops, "LAST_LOOK_SECONDS", PATIENCE)
+
+    class Answering(AsyncDictStorage):
+        async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+            asyncio.get_running_loop().call_soon(time.sleep, 2 * loops.TIME_LIMIT_SECONDS)
+            for _ in range(3):
+                await asyncio.sleep(0.001)
+            await super().save(key, content, content_type=content_type, metadata=metadata)
+
+    assert isinstance(await _offloader(Answering()).aoffload([BIG], tool_name="t"), Offloaded)
 
 
 def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a_new_one(

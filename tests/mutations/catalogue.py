@@ -201,6 +201,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         _SILENCE,
     ),
+    Mutation("engine/loops.py", "await asyncio.wait({task}, timeout=LAST_LOOK_SECONDS)", "pass", _EXECUTION),
     Mutation("engine/execution.py", "or ended - began < IN_VAIN_SECONDS", "", _SILENCE),
     Mutation("engine/execution.py", "elif alike.last <= began and", "elif", _SILENCE),
     Mutation("engine/execution.py", 'if method.startswith("save") else self._reads', "", _SILENCE),

@@ -31,6 +31,11 @@ CLEAN_UP_SECONDS = 1.0
 latest."""
 
 
+LAST_LOOK_SECONDS = 0.1
+"""How much longer a call may take that seems late. If the host blocked its loop meanwhile, the answer may be there, and
+only the loop has not seen it."""
+
+
 class BackendCancelled(Exception):
     """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
 
@@ -53,6 +58,8 @@ async def in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float]
     try:
         while not task.done() and (left := (deadline() if deadline else limit) - time.monotonic()) > 0:
             await asyncio.wait({task}, timeout=left)
+        if not task.done():
+            await asyncio.wait({task}, timeout=LAST_LOOK_SECONDS)
         is_late = not task.done()
     finally:
         if not task.done():
