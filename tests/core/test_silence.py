@@ -173,41 +173,16 @@ def test_reads_do_not_wait_either_and_say_why(storage: HangingStorage) -> None:
     assert storage.calls == calls
 
 
-class LockedStorage(HangingStorage):
-    """Answers reads while saves hang, as a folder does while another process keeps it locked."""
+def test_a_storage_on_this_machine_is_always_asked(clock: Clock) -> None:
+    class Folder(HangingStorage):
+        is_local = True
 
-    def load(self, key: str) -> Stored | None:
-        return DictStorage.load(self, key)
-
-
-def test_what_is_stored_can_be_read_while_saves_hang(clock: Clock) -> None:
-    storage = LockedStorage(clock)
-    storage.is_down = False
+    storage = Folder(clock)
     offloader = _offloader(storage)
-    stored = _offload(offloader)
-    assert isinstance(stored, Offloaded)
-    storage.is_down, storage.calls = True, 0
-
-    for number in range(1, 5):
+    for number in range(3):
         assert isinstance(_offload(offloader, number), Kept)
-        assert offloader.load(stored.references[0], scope="s").text == f"0\n{BIG}"
-    assert storage.calls == 1
 
-
-def test_an_answer_to_a_save_ends_the_pause_of_reads(storage: HangingStorage) -> None:
-    storage.is_down = False
-    offloader = _offloader(storage)
-    stored = _offload(offloader)
-    assert isinstance(stored, Offloaded)
-    storage.is_down = True
-    with pytest.raises(StorageError, match="ConnectionError"):
-        offloader.load(stored.references[0], scope="s")
-    storage.is_down = False
-    with pytest.raises(StorageError, match="not tried"):
-        offloader.load(stored.references[0], scope="s")
-    assert isinstance(_offload(offloader, 1), Offloaded)
-
-    assert offloader.load(stored.references[0], scope="s").text == f"0\n{BIG}"
+    assert storage.calls == 3
 
 
 def test_the_log_says_for_each_result_that_it_was_not_tried(
@@ -278,7 +253,7 @@ async def test_a_try_that_is_cancelled_leaves_the_next_one_to_another(clock: Clo
 
     storage = Waiting()
     offloader = _offloader(storage)
-    offloader._storage._saves.next_try = clock.now + PAUSE_SECONDS
+    offloader._storage._next_try = clock.now + PAUSE_SECONDS
     clock.now += PAUSE_SECONDS
     trying = asyncio.ensure_future(_aoffload(offloader, 0))
     await asyncio.wait_for(storage.begun.wait(), PATIENCE)

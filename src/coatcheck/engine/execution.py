@@ -152,17 +152,6 @@ Effects: TypeAlias = Generator[Effect | None, object, Result]
 ``CoatcheckError`` that it ended with. It returns a ``Result``."""
 
 
-@dataclass(slots=True)
-class _Answers:
-    """When the saves of a storage, or its reads, are answered, in seconds of ``time.monotonic``."""
-
-    last: float = 0.0
-    """When one was last answered."""
-
-    next_try: float = 0.0
-    """When one is made again, if they are not answered; otherwise 0."""
-
-
 class StorageAccess:
     """Turns the methods of a storage into effects, whichever of them it has, sync or async."""
 
@@ -199,7 +188,8 @@ class StorageAccess:
         self.evicts = self._says("evicts")
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
-        self._saves, self._reads = _Answers(), _Answers()
+        self._answered = self._next_try = 0.0
+        """When it last answered, and when it is asked again if it does not, in seconds of ``time.monotonic``."""
 
     def attempt(
         self, method: str, /, *arguments: object, anyway: Callable[[], bool] | None = None, **named: object
@@ -208,30 +198,29 @@ class StorageAccess:
 
         A call that hangs takes its whole time limit, and an agent makes many. So after one has failed late, while no
         other was answered, they fail at once for a while, unless ``anyway`` says that this one must be made. Then one
-        tries again. A read does not suffer from a save that failed: it may need no lock, and no room. There is no lock
-        here, which a fork could leave locked: at worst, two calls try at the same moment.
+        tries again. There is no lock, which a fork could leave locked: at worst, two calls try at the same moment.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
 
         """
-        call, began = self.call(method, *arguments, **named), time.monotonic()
-        alike = self._saves if method.startswith("save") else self._reads
-        next_try = alike.next_try  # another thread may set it
+        call = self.call(method, *arguments, **named)
+        if call.local:  # what it waits for is the lock of one scope, which says nothing about the others
+            return (yield call)
+        began, next_try = time.monotonic(), self._next_try  # which another thread may set
         if began < next_try and not (anyway is not None and anyway()):
             left = f"the next try is in {next_try - began:.0f} s"
             return StorageError(f"{call.what} failed: not tried, because the storage did not answer; {left}")
         if 0 < next_try <= began:
-            alike.next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait
+            self._next_try = began + PAUSE_SECONDS  # meanwhile the others do not wait
         answer = yield call
         ended = time.monotonic()
         size = sum(len(argument) for argument in arguments if isinstance(argument, bytes))
         may_be_large = size > _MANY_BYTES or (method == "load" and self.reads_ranges)
         if not isinstance(answer, CoatcheckError) or ended - began < IN_VAIN_SECONDS:
-            for answered in (alike, self._reads):  # what can be written can be read
-                answered.last, answered.next_try = ended, 0.0
-        elif alike.last <= began and not may_be_large:
-            alike.next_try = ended + PAUSE_SECONDS
+            self._answered, self._next_try = ended, 0.0
+        elif self._answered <= began and not may_be_large:
+            self._next_try = ended + PAUSE_SECONDS
         return answer
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
