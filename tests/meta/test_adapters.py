@@ -132,7 +132,7 @@ def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str)
         list_: [f"{folder}/{page}" for folder in folders if f"{folder}/{page}" not in (ROOT / list_).read_text("utf-8")]
         for list_, folders in {
             "README.md": ("docs/quickstart", "docs/frameworks"),
-            "docs/index.md": ("quickstart",),
+            "docs/index.md": ("quickstart", "frameworks"),
             "mkdocs.yml": ("quickstart", "frameworks"),
         }.items()
     }

@@ -67,7 +67,8 @@ def test_links_into_the_repository_lead_to_files_and_headings() -> None:
 
 def test_the_list_of_all_pages_has_every_page() -> None:
     listed = (ROOT / "docs/index.md").read_text(encoding="utf-8")
-    pages = sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name != "index.md")
+    pages = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+    pages.remove("index.md")
 
     assert [page for page in pages if f"({page})" not in listed] == []
 
