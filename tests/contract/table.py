@@ -54,21 +54,21 @@ CANNOT: Mapping[str, Mapping[str, str]] = {"OpenAI Agents": OPENAI_AGENTS_CANNOT
 HEAD = """\
 # What is the same in every framework
 
-A real agent of each framework runs every scenario below against a scripted model behind HTTP. It uses the framework's
-own client, once sync and once async: one of the two runs stores in memory, the other in files. Google ADK's client
-speaks the Gemini API, all others speak OpenAI's. What the model receives and what the storage holds must equal, to the
-character, what the core makes of the same result. So all frameworks behave alike. LangChain is tested in the three ways
-in which people build agents with it, and the OpenAI Agents SDK and the Microsoft Agent Framework with both of OpenAI's
-APIs. `nox -s thorough` runs every scenario with both storages. MCP has no agents of its own: there the protocol's own
-client does what the scripted model says, and the proxy sits between it and a server. The same scenarios also run on a
-FastMCP server with `OffloadMiddleware`; the column `MCP` shows the proxy.
+A real agent of each framework runs every scenario below against a scripted model behind HTTP, through the framework's
+own client, once sync and once async. What the model receives and what the storage holds must equal, to the character,
+what the core makes of the same result. So all frameworks behave alike. A result *leaves* the conversation if it is
+offloaded; otherwise it *stays*.
 
-The frameworks cannot all be installed together. So one conversation is played in every session and compared with the
-same committed file, `tests/contract/golden.json`: what the model saw in place of seven results, and what it read back.
+- **Storages**: one of the two runs stores in memory, the other in files; `nox -s thorough` runs both with each.
+- **Ways to build an agent**: LangChain is tested in its three ways, the OpenAI Agents SDK and the Microsoft Agent
+  Framework with both of OpenAI's APIs. Google ADK's client speaks the Gemini API, all others speak OpenAI's.
+- **MCP** has no agents of its own: the protocol's own client does what the scripted model says, and the proxy sits
+  between it and a server. The column `MCP` shows that. The same scenarios also run on a FastMCP server with
+  `OffloadMiddleware`.
+- **Across frameworks**, which cannot all be installed together: one conversation is played in every session and
+  compared with the same committed file, `tests/contract/golden.json`.
 
 `nox -s "adapter(langgraph)" "adapter(strands)"`, and so on for each name that `nox -l` lists, runs the scenarios.
-`python -m tests.docs.rewrite` generates this page from the scenarios in `coatcheck.testing`. A result *leaves* the
-conversation if it is offloaded; otherwise it *stays*.
 """
 
 
