@@ -153,7 +153,7 @@ async def test_a_call_that_is_given_up_at_the_time_limit_was_in_vain(
         assert isinstance(await asyncio.wait_for(_aoffload(offloader, number), PATIENCE), Kept)
     released.set()
 
-    assert len(calls) == 1
+    assert len(calls) <= 1  # none where the machine is so busy that no thread took it in time
 
 
 def test_reads_do_not_wait_either_and_say_why(storage: HangingStorage) -> None:
