@@ -25,7 +25,8 @@ def with_commands(markdown: str) -> str:
     """Return the page with everything below its mark written anew; needs the extra ``cli``."""
     above, mark, _ = markdown.partition(_MARK)
     made = subprocess.run(_DESCRIBE, check=True, capture_output=True, encoding="utf-8").stdout
-    _, first, commands = made.replace("\b", "").partition("## ")  # a \b keeps lines apart in a terminal
+    # A \b keeps lines apart in a terminal; some versions of Typer leave the line that it was on.
+    _, first, commands = re.sub(r"\n{3,}", "\n\n", made.replace("\b", "")).partition("## ")
     # Usage as inline code: a code block would count as a command that readers can type.
     shown = _USAGE.sub(r"Usage: `\1`", f"{first}{commands}").replace("\n## ", "\n### ")
     return f"{above}{mark}\n#{re.sub(r' +$', '', shown, flags=re.MULTILINE).rstrip()}\n"
