@@ -12,12 +12,13 @@ import pytest
 from coatcheck import ByteCounter, Kept, Listed, Offloaded, Offloader, StorageError, TextBlock, ToolResult, Truncated
 from coatcheck.engine import execution, loops
 from coatcheck.engine.execution import _MANY_BYTES, IN_VAIN_SECONDS, PAUSE_SECONDS
+from coatcheck.storage.protocol import newest_first
 from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from coatcheck import Outcome, Stored
+    from coatcheck import Outcome, Page, Stored
 
 BIG = "".join(f"row {number}\n" for number in range(2_000))
 LIMIT = loops.TIME_LIMIT_SECONDS
@@ -324,6 +325,20 @@ def test_a_whole_load_says_nothing_where_parts_are_what_agents_read(clock: Clock
     storage.is_down = False
 
     assert isinstance(_offload(offloader, 1), Offloaded)
+
+
+def test_a_page_of_what_is_stored_does_not_wait_either(clock: Clock) -> None:
+    class Paging(HangingStorage):
+        def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
+            self._call()
+            return newest_first(super().entries(prefix), limit=limit, after=after)
+
+    storage = Paging(clock)
+    offloader = _asleep(storage)
+
+    with pytest.raises(StorageError, match="not tried"):
+        offloader.list(scope="s")
+    assert storage.calls == 1
 
 
 def test_what_the_host_deletes_is_tried_and_tells_nothing(storage: HangingStorage) -> None:
