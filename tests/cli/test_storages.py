@@ -95,7 +95,7 @@ def test_ls_of_a_tool_gives_its_results(folder: Path) -> None:
     assert (row["tool"], row["content_type"]) == ("get_issue", "text/plain")
     assert run("ls", "--tool", "get_issue").stdout.splitlines()[1].endswith("  text/plain")
     assert "Nothing of the tool 'grep' is stored" in run("ls", "--tool", "grep").stderr
-    assert run("ls", "--tool", "grep", "--all-scopes").exit_code == 2
+    assert [run("ls", *more, "--all-scopes").exit_code for more in (("--tool", "grep"), ("--look-up-all",))] == [2, 2]
 
 
 def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:

@@ -50,24 +50,32 @@ def list_contents(
     *,
     all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only results of this tool.")] = None,
+    look_up_all: Annotated[
+        bool, typer.Option("--look-up-all", help="Ask for the tool and type of every content.")
+    ] = False,
     storage: StorageOption = DEFAULT_STORAGE,
     scope: ScopeOption = None,
     as_json: AsJson = False,
 ) -> None:
     """List the contents of a scope with their references.
 
-    The last used come first. On S3, tool and type are looked up for the first 1,000
-    contents only; with --tool, for all. Keys name a scope by its digest.
+    The last used come first. A storage such as S3 is asked for tool and type one by
+    one, so for the first 1,000 only. Keys name a scope by its digest.
     """
     access = _open(storage)
     chosen = require_scope(scope_of(scope))
-    if all_scopes and tool is not None:
-        msg = "--tool lists results of one scope: leave out --all-scopes"
+    if all_scopes and (tool is not None or look_up_all):
+        msg = f"{'--look-up-all' if tool is None else '--tool'} is for one scope: leave out --all-scopes"
         raise CannotRun(msg)
     if all_scopes:
         rows = [_row_of_key(entry) for entry in _contents(_entries(access, ""))]
     else:
-        rows = list(_rows_of(access, chosen, tool=tool))
+        rows = list(_rows_of(access, chosen, look_up_all=look_up_all))
+    unknown = 0 if all_scopes else sum(row["content_type"] is None for row in rows)
+    if tool is not None:
+        from coatcheck.engine.contents import LONGEST_TOOL_NAME
+
+        rows = [row for row in rows if row["tool"] == tool[:LONGEST_TOOL_NAME]]
     if as_json:
         show_json([{**row, "modified": iso_time(row["modified"])} for row in rows])
     elif rows:
@@ -80,6 +88,8 @@ def list_contents(
         complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
     else:
         complain(_nothing(access, None if all_scopes else f"scope {chosen!r}") + _elsewhere(storage))
+    if unknown:
+        complain(f"The tool and type of {unknown:,} contents are unknown: --look-up-all asks for each.")
 
 
 def _row_of_key(entry: Listed) -> dict[str, Any]:
@@ -87,14 +97,14 @@ def _row_of_key(entry: Listed) -> dict[str, Any]:
     return {**known, "key": entry.key, "bytes": entry.size, "modified": entry.modified}
 
 
-def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterator[dict[str, Any]]:
+def _rows_of(access: StorageAccess, scope: Scope, *, look_up_all: bool) -> Iterator[dict[str, Any]]:
     from coatcheck.engine.execution import run
     from coatcheck.engine.listing import LONGEST_PAGE
     from coatcheck.engine.listing import list_contents as list_page
 
     described, after = LONGEST_PAGE, None
     while True:
-        page = run(list_page(access, scope, limit=LONGEST_PAGE, after=after, tool_name=tool, described=described))
+        page = run(list_page(access, scope, limit=LONGEST_PAGE, after=after, described=described))
         for each in page.contents:
             yield {
                 "reference": each.reference,
@@ -106,7 +116,7 @@ def _rows_of(access: StorageAccess, scope: Scope, *, tool: str | None) -> Iterat
             }
         if page.after is None:
             return
-        described, after = (0 if tool is None else LONGEST_PAGE), page.after
+        described, after = (LONGEST_PAGE if look_up_all else 0), page.after
 
 
 @reported

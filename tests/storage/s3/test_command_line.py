@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import Offloader, TextBlock
+from coatcheck import Always, Offloader, S3Storage, TextBlock
 from tests.cli.running import answered, run
 from tests.storage.seaweed import BUCKET, KEYS
 
 if TYPE_CHECKING:
-    from coatcheck import S3Storage
+    from coatcheck.storage.protocol import Stored
     from tests.storage.seaweed import Server
 
 pytestmark = pytest.mark.no_cover  # other tests run every line of the storage that commands run
@@ -68,6 +68,32 @@ def test_listing_counting_and_deleting(url: str) -> None:
     assert answered("rm", "--scope", "default", "--yes")["deleted"] == 1
     assert run("get", reference).exit_code == 1
     assert answered("stats")["contents"] == 1
+
+
+def test_ls_asks_about_the_contents_of_one_page_only(
+    url: str, storage: S3Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        block = TextBlock(f"words {number}")
+        Offloader(storage).offload([block], tool_name="search", policy=Always(), scope="default")
+    monkeypatch.setattr("coatcheck.engine.listing.LONGEST_PAGE", 2)
+    asked: list[str] = []
+    load_range = S3Storage.load_range
+
+    def counted(storage: S3Storage, key: str, **range_: int) -> Stored | None:
+        asked.append(key)
+        return load_range(storage, key, **range_)
+
+    monkeypatch.setattr(S3Storage, "load_range", counted)
+    without, of_tool = run("ls"), run("ls", "--tool", "search")
+
+    assert [len(ran.stdout.splitlines()) - 1 for ran in (without, of_tool)] == [5, 2]
+    assert "The tool and type of 3 contents are unknown: --look-up-all asks for each." in without.stderr
+    assert without.stderr == of_tool.stderr
+    assert len(asked) == 2 + 2
+    assert [len(answered("ls", "--look-up-all", *more)) for more in ((), ("--tool", "search"))] == [5, 5]
+    assert len(asked) == 2 + 2 + 5 + 5
+    assert run("ls", "--look-up-all").stderr == ""
 
 
 def test_verify_reads_every_object(url: str, server: Server, prefix: str) -> None:
