@@ -148,6 +148,7 @@ def test_uninstall_changes_no_file_without_settings(settings: Path, text: str) -
     ("tool", "is_for"),
     [
         ("Bash", True),
+        ("PowerShell", True),
         ("LSP", True),
         ("mcp__github__list_issues", True),
         ("ListMcpResourcesTool", True),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 __all__ = ("hook",)
 
 MATCHER = (
-    "^(Agent|Bash|BashOutput|Glob|Grep|LSP|ListMcpResourcesTool|Read|ReadMcpResource.*|Task|TaskOutput|WebFetch"
-    "|WebSearch|mcp__.*)$"
+    "^(Agent|Bash|BashOutput|Glob|Grep|LSP|ListMcpResourcesTool|PowerShell|Read|ReadMcpResource.*|Task|TaskOutput"
+    "|WebFetch|WebSearch|mcp__.*)$"
 )
 """The tools with results that the model reads whole. Claude Code starts no process for the others."""
 

@@ -103,6 +103,31 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
     assert OPENING not in back
 
 
+def test_the_command_replaces_what_powershell_returned(tmp_path: Path, files: Path) -> None:
+    """The shell is a stand-in that prints numbers; whether Claude Code takes the answer does not depend on it."""
+
+    def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
+        return None if results else ("PowerShell", {"command": "1..5000", "description": "count"})
+
+    shell = tmp_path / "bin/pwsh"
+    shell.parent.mkdir()
+    shell.write_text("#!/bin/sh\nexec seq 1 5000\n")
+    shell.chmod(0o755)
+    command = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
+    settings = tmp_path / "settings.json"
+    entry = {"matcher": MATCHER, "hooks": [{"type": "command", "command": command}]}
+    settings.write_text(json.dumps({"hooks": {"PostToolUse": [entry]}}))
+    with scripted_api(script) as (url, seen):
+        around = environment(tmp_path, url)
+        around |= {"PATH": f"{shell.parent}{os.pathsep}{around['PATH']}", "CLAUDE_CODE_USE_POWERSHELL_TOOL": "1"}
+        words = ["-p", "go", "--settings", str(settings), "--allowedTools", "PowerShell"]
+        ended = run_client([CLIENT, *words], files, around)
+
+    assert (ended.returncode, ended.stdout.strip()) == (0, "done")
+    assert seen[-1][0].startswith(OPENING)
+    assert reference_in(seen[-1][0]).startswith("powershell-")
+
+
 def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: Path, files: Path) -> None:
     """The summary of the scripted model is just ``done``, so only the hook can name the references."""
 
