@@ -170,7 +170,8 @@ def proxy_stats(
     stats(storage=where, scope=None, as_json=as_json)
     if not as_json:
         everything = list_command(without_secret(where), all_scopes=True)
-        show(f"To list a scope, add the --scope that --json shows. All{_hidden(where)}: {everything}")
+        one = "To list what a server stored in a folder, use the --scope that --json shows."
+        show(f"{one} All{_hidden(where)}: {everything}")
 
 
 def _load_vocabulary() -> None:

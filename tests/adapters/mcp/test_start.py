@@ -305,7 +305,7 @@ class TestWords:
 
         said = run("mcp", "stats", f"--storage={tmp_path}").stdout.splitlines()[-1]
 
-        assert said.startswith("To list a scope, add the --scope that --json shows. All: ")
+        assert said.startswith("To list what a server stored in a folder, use the --scope that --json shows. All: ")
         listed = subprocess.check_output(shlex.split(said.partition(" All: ")[2]), text=True)
         assert "LAST SAVED OR USED" in listed
 
