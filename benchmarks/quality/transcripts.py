@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.quality.kinds import kind_of
 from coatcheck import InvalidRequest
+from coatcheck.core.preview.names import SENTENCE_WORDS
 from coatcheck.replay.conversation import Turn, Words
 from coatcheck.replay.files import read_conversations
-from coatcheck.replay.needs import COMMON, find_needs, text_of
+from coatcheck.replay.needs import find_needs, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -86,5 +87,5 @@ def _known(parts: Sequence[Part], position: int, *, needed: tuple[str, ...]) -> 
     asked = [text_of(part) for part in parts[:position] if isinstance(part, Words)]
     told = " ".join(needed).lower()
     words = dict.fromkeys(_WORD.findall("\n".join((following, *reversed(asked)))))
-    found = [word for word in words if word.lower() not in COMMON and word.lower() not in told]
+    found = [word for word in words if word.lower() not in SENTENCE_WORDS and word.lower() not in told]
     return tuple(found[:_MAX_WORDS])

@@ -45,7 +45,7 @@ def test_what_a_later_turn_repeats_of_a_result_is_needed_by_the_first_turn_that_
         [called({"id": "A-1001"}), returned("A-1001"), said("A-1001")],
         [returned("A-10012"), said("A-1001")],
         [said("A-1001"), returned("A-1001")],
-        [returned("42 and so there"), said("42 and so There")],
+        [returned("42 and so there. The Its"), said("42 and so There. The Its")],
         [returned("A-1001"), Words((TextBlock("A-1001"),)), said("fine")],
     ],
     ids=["the user's", "the model's own", "in an own call", "part of a word", "said before", "too common", "not said"],

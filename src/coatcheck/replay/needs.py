@@ -3,7 +3,7 @@
 A span is an identifier, a number, a name or a quoted string. A result supplied it if the result contains it and nothing
 before the result does, and an agent needed it if a later turn wrote it, in its words or in the arguments of a call.
 Numbers of one or two digits do not count, because they agree by chance; neither do words that any sentence may begin
-with.
+with, which previews do not take for names either.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import JsonBlock, TextBlock, json_text
+from coatcheck.core.preview.names import SENTENCE_WORDS
 from coatcheck.replay.conversation import Result, Turn
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
     from coatcheck.replay.conversation import Call, Part
 
-__all__ = ("COMMON", "Need", "find_needs", "holds", "text_of")
+__all__ = ("Need", "find_needs", "holds", "text_of")
 
 _MIN_CHARACTERS = 3
 _MAX_CHARACTERS = 80
@@ -43,18 +44,6 @@ _WORD = re.compile(r"\w+")
 each span would take quadratic time."""
 
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
-
-COMMON = frozenset(
-    re.findall(
-        r"\w+",
-        """
-        about after again also been before both could does each first from have here into just last like make more
-        most much need only other over please show some sure than thank thanks that their them then there these they
-        this those want well were what when where which will with would your
-        """,
-    )
-)
-"""Words that any sentence may contain, in lower case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +114,7 @@ def _values(call: Call) -> list[str]:
 def _spans(text: str) -> Iterator[str]:
     for found in _SPAN.finditer(_TOO_LONG.sub(" ", text)):
         span = next(group for group in found.groups() if group).rstrip(".:,-")
-        if _MIN_CHARACTERS <= len(span) <= _MAX_CHARACTERS and span.lower() not in COMMON:
+        if _MIN_CHARACTERS <= len(span) <= _MAX_CHARACTERS and span.lower() not in SENTENCE_WORDS:
             yield span
             if "," in span and span.replace(",", "").isdigit():
                 yield span.replace(",", "")

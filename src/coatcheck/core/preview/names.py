@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
     from coatcheck.core.tokens import TokenCounter
 
-__all__ = ("CLOSING_TAG", "ENOUGH", "ESCAPE", "names_in", "next_to_names", "with_names", "without", "without_notation")
+__all__ = (
+    "CLOSING_TAG",
+    "ENOUGH",
+    "ESCAPE",
+    "SENTENCE_WORDS",
+    "names_in",
+    "next_to_names",
+    "with_names",
+    "without",
+    "without_notation",
+)
 
 ENOUGH = 0.93
 """Share of the budget. A preview that takes this much is not made again to use the rest."""
@@ -89,12 +99,20 @@ _ROW = 3
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d{1,9})(?=[:|\t])", re.ASCII)
-_BEGINNINGS = (
-    "All Also And Any Are Been But Can Did Does Each For From Had Has Have Here How Into Its May More Most Not Now One"
-    " Our She Some Such Than That The Their Then There These They This Those Was Were What When Where Which While Who"
-    " Why Will With You Your"
+
+_WORDS = (
+    "about after again against all also although among and another any are because been before being between both"
+    " but can cannot could did does doing down during each either every few first for from had has have having her"
+    " here him his how however into its just last like let make may might more most much must need nor not now off"
+    " one only onto other our ours out over own per please same shall she should show since some still such sure"
+    " than thank thanks that the their them then there these they this those through too under unless until upon"
+    " very via want was well were what when where whether which while who whom whose why will with would yes yet"
+    " you your yours"
 )
-_BEGINS_A_SENTENCE = frozenset(_BEGINNINGS.split())
+SENTENCE_WORDS = frozenset(_WORDS.split())
+"""Words of three letters or more that any sentence may contain or begin with: a capital does not make them names."""
+
+_BEGINS_A_SENTENCE = frozenset(map(str.capitalize, SENTENCE_WORDS))
 
 
 def next_to_names(
