@@ -73,6 +73,29 @@ def test_a_number_is_found_with_and_without_its_separators() -> None:
     assert find_needs([returned("sum: 12345"), said("It is 12,345.")]) == {0: (Need("12345", 1),)}
 
 
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "7adae958f8",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "2026-11-28T02:00:00Z",
+        "10.0.0.1",
+        "1.5.2-rc1",
+        "12_ab",
+    ],
+)
+def test_an_identifier_that_begins_with_a_digit_is_needed_whole(identifier: str) -> None:
+    parts: list[Part] = [returned(f"a row {identifier} of many"), said(f"It is {identifier}.")]
+
+    assert find_needs(parts) == {0: (Need(identifier, 1),)}
+
+
+def test_a_number_with_a_unit_or_decimals_is_a_number_and_a_time_of_day_is_nothing() -> None:
+    parts: list[Part] = [returned("took 100 ms of 3.14 at 9:30"), said("100ms, 3.14s, 9:30, 24/7")]
+
+    assert find_needs(parts) == {0: (Need("100", 1), Need("3.14", 1))}
+
+
 def test_blocks_of_all_kinds_are_looked_at_and_odd_ones_do_no_harm() -> None:
     odd = ToolResult(blocks=(OpaqueBlock(object()), JsonBlock({"id": "A-1001"})), tool_name="t")
     parts: list[Part] = [Result(odd), Turn((), (Call("t", "A-1001 no JSON"), Call("t", "[" * 100_000)))]
@@ -96,6 +119,15 @@ def test_a_ruler_is_read_in_linear_time_and_hides_nothing_next_to_it() -> None:
 def test_a_table_of_contents_is_read_in_linear_time() -> None:
     started = time.process_time()
     needs = find_needs([returned("order A-1001"), said(f"{'.' * 190} 3\n" * 500 + "A-1001")])
+
+    assert needs == {0: (Need("A-1001", 1),)}
+    assert time.process_time() - started < 2
+
+
+@pytest.mark.parametrize("run", ["1a" * 95, "1." * 90, "1-" * 90, "1.1." * 45, f"1{'a' * 190}", "1," * 95 + "a"])
+def test_long_runs_that_begin_with_a_digit_are_read_in_linear_time(run: str) -> None:
+    started = time.process_time()
+    needs = find_needs([returned("order A-1001"), said(f"{run} \n" * 200 + "A-1001")])
 
     assert needs == {0: (Need("A-1001", 1),)}
     assert time.process_time() - started < 2

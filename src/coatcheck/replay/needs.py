@@ -32,6 +32,10 @@ _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _IDENTIFIER = r"[A-Za-z_./~](?:[^\W\d_]|[~+])*[\d_./@:-][\w./~@:+-]*\w"
 """There is only one way to reach the first sign that words do not have; else this would take cubic time."""
 
+_DIGIT_FIRST = r"(?=[\w./~@:+-]{5})\d+(?:[^\W\d_]+[\d./@:-]|[_/@:-]\w|\.\d+\.\w)[\w./~@:+-]*\w"
+"""An identifier that begins with a digit: a UUID, the hash of a commit, an address, a date. A number with a unit is a
+number, and what has four characters or less, such as ``9:30``, agrees by chance like short numbers."""
+
 _NAME = r"[A-Z]\w*[^\W\d_]"
 _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
 """Begins and ends with a letter or digit: what is between two quoted strings does not."""
@@ -43,7 +47,7 @@ _WORD = re.compile(r"\w+")
 """What a span has at least one of. Only a text that has it too may hold the span, and few do: to search all of them for
 each span would take quadratic time."""
 
-_SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_NAME})|({_NUMBER})")
+_SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_DIGIT_FIRST})|({_NAME})|({_NUMBER})")
 
 
 @dataclass(frozen=True, slots=True)
