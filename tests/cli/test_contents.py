@@ -364,6 +364,19 @@ def test_another_scopes_reference_is_refused_like_one_that_never_was(command: st
     assert run(command, reference, env={"COATCHECK_SCOPE": "mine"}).exit_code == 0
 
 
+@pytest.mark.parametrize("reference", ["", " "])
+@pytest.mark.parametrize("command", ["get", "cat", "show"])
+def test_an_empty_reference_is_refused_and_nothing_is_listed_in_its_place(
+    command: str, reference: str, folder: Path
+) -> None:
+    stored(b"words", "--scope", "mine")
+
+    ran = run(command, reference, "--scope", "mine")
+
+    assert (ran.exit_code, ran.stdout) == (2, "")
+    assert "reference is " in ran.stderr
+
+
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
 def test_content_that_is_gone_is_reported_differently_from_content_that_never_was(command: str, folder: Path) -> None:
     reference = stored(b"words")

@@ -138,6 +138,9 @@ def get(
     """Read back matches, lines, fields or characters, as a model does."""
     from coatcheck.offloader import Offloader
 
+    if not reference.strip():  # the core answers a model with a list, which a script would take for the content
+        msg = "the reference is empty: copy one from a placeholder, or from the list that coatcheck ls prints"
+        raise CannotRun(msg)
     if context_lines is not None and not pattern:  # the core lets a model give it anywhere
         msg = f"{_FLAGS['context_lines']} is for {_FLAGS['pattern']}: give a pattern, or leave it out"
         raise CannotRun(msg)
