@@ -442,6 +442,7 @@ def test_without_the_command_that_reads_back_only_what_is_above_the_hard_limit_l
     assert answered(said({"text": LARGE[: HARD // 2]}), options) is None
     assert "a model reads back with `coatcheck get`, which needs its extra: " in capfd.readouterr().err
     assert answered(said({"text": LARGE}), options)["text"].startswith(OPENING)
+    assert "a model reads back with `coatcheck get`, which needs its extra: " in capfd.readouterr().err
     named = replace(options, retrieval_tool="mcp__a__retrieve_offloaded_content")
     assert answered(said({"text": LARGE[: HARD // 2]}), named)["text"].startswith(OPENING)
 

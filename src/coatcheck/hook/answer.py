@@ -225,7 +225,7 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
         _say(f"storage is {options.storage!r}, but the hook stores only in a folder: it uses {options.folder}")
     if not options.has_home:
         _say("the home that its folder is in is not known: set HOME, or name another folder with --storage")
-    if _size(texts) <= options.hard_limit and not (session and _can_read_back(options)):
+    if not (session and _can_read_back(options)) and _size(texts) <= options.hard_limit:
         return {}
     try:
         with loading:
