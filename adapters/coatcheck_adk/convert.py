@@ -37,6 +37,7 @@ __all__ = (
     "is_error",
     "may_be_of_mcp",
     "media_tokens",
+    "named",
     "offloaded_references",
     "plain_blocks_of",
     "result_of",
@@ -122,6 +123,11 @@ def media_tokens(result: object) -> int | None:
     said = ({**content, "content": None}, *((item.text, item.said) for item in items))
     texts = sum(len(json.dumps(each, default=str, ensure_ascii=False)) for each in said)
     return text_tokens(texts, encoded=encoded)
+
+
+def named(content: object) -> dict[str, Any]:
+    """Return content as the model gets it: a dictionary as it is, anything else under the name that ADK gives it."""
+    return content if isinstance(content, dict) else {_RESULT: content}
 
 
 def offloaded_references(event: Event) -> tuple[str, ...]:

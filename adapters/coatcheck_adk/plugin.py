@@ -17,8 +17,9 @@ from coatcheck.adapting import (
     check_scope,
     make_offloader,
     needs_retrieval_tool,
+    without_iterators,
 )
-from coatcheck_adk.convert import small_text_of
+from coatcheck_adk.convert import named, small_text_of
 from coatcheck_adk.hook import Result, begin_call, end_call, logger
 from coatcheck_adk.retrieval import RetrievalTool
 
@@ -139,8 +140,9 @@ class OffloadPlugin(BasePlugin):
         text = small_text_of(result)
         if text is not None and self.offloader.keep_if_small((text,), tool_name=tool.name):
             return None
+        lasting = await without_iterators(result)  # ADK writes an iterator as a list, and only once
         delivery = Result(
-            raw=result,
+            raw=lasting,
             tool=tool,
             arguments=tool_args,
             context=tool_context,
@@ -149,7 +151,9 @@ class OffloadPlugin(BasePlugin):
             retrieval_tool=self._name_for(tool_context),
         )
         settled = await asettle(delivery, logger=logger)
-        return None if settled is result else settled
+        if settled is result:
+            return None
+        return named(lasting) if settled is lasting else settled
 
     def _name_for(self, context: ToolContext) -> str | None:
         """Return the name that an agent has for the retrieval tool, even if ADK never showed us its requests.

@@ -14,12 +14,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
-from pydantic_ai import ModelRetry
+from pydantic_ai import ModelRetry, ToolReturn
 from pydantic_ai.exceptions import ToolFailed, ToolFailedError, ToolRetryError
 from pydantic_ai.messages import ModelResponse, ToolCallPart
 
 from coatcheck import Never, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, resolve_scope
+from coatcheck.adapting import (
+    Arrival,
+    Batch,
+    OneResult,
+    RetrievalName,
+    ScopeOption,
+    resolve_scope,
+    without_iterators,
+)
 from coatcheck_pydantic_ai.convert import blocks_of, plain_blocks_of, result_of, text_of
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Offloader
 
-__all__ = ("FAILURES", "Hook", "Output", "identity_of", "logger", "running")
+__all__ = ("FAILURES", "Hook", "Output", "identity_of", "lasting", "logger", "running")
 
 logger = logging.getLogger("coatcheck_pydantic_ai")
 
@@ -114,6 +122,14 @@ def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: Tool
         return False
     is_answered = isinstance(context.messages[-1], ModelResponse) if context.messages else False
     return is_answered or running.get() == context.run_id
+
+
+async def lasting(result: Any) -> Any:  # noqa: ANN401 - a tool may return anything
+    """Return a result that can be read more than once: Pydantic AI writes an iterator as a list, and only once."""
+    if not isinstance(result, ToolReturn):
+        return await without_iterators(result)
+    value = await without_iterators(result.return_value)
+    return result if value is result.return_value else replace(result, return_value=value)
 
 
 def identity_of(context: RunContext[Any]) -> str | None:

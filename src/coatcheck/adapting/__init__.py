@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         is_called_by_code,
         is_for_code_only,
         settle,
+        without_iterators,
     )
     from coatcheck.adapting.items import McpItem, blocks_of_items, items_of_blocks
     from coatcheck.adapting.offering import OFFERED, OfferTool, is_offered_late, needs_retrieval_tool
@@ -119,6 +120,7 @@ __all__ = (
     "settle",
     "text_tokens",
     "texts_in",
+    "without_iterators",
 )
 
 __getattr__, __dir__ = lazily(
@@ -171,6 +173,7 @@ __getattr__, __dir__ = lazily(
             "is_called_by_code",
             "is_for_code_only",
             "settle",
+            "without_iterators",
         ),
         "items": ("McpItem", "blocks_of_items", "items_of_blocks"),
         "offering": ("OFFERED", "OfferTool", "is_offered_late", "needs_retrieval_tool"),

@@ -27,6 +27,7 @@ __all__ = (
     "decode_data_url",
     "encode_base64",
     "find_copy",
+    "holds_iterator",
     "is_light",
     "json_value",
     "mark_reference",
@@ -35,6 +36,7 @@ __all__ = (
     "references_in",
     "text_tokens",
     "texts_in",
+    "with_lists",
 )
 
 MARK = "coatcheck"
@@ -46,6 +48,7 @@ MARK = "coatcheck"
 
 _MAX_LIGHT_VALUES, _MAX_LIGHT_CHARACTERS = 500, 100_000
 _ROWS = 1_000
+_CONTAINERS = frozenset({dict, list, tuple})
 
 
 def is_light(value: object) -> bool:
@@ -64,6 +67,35 @@ def is_light(value: object) -> bool:
         elif isinstance(one, list):
             left += one[:_MAX_LIGHT_VALUES]
     return not left and characters < _MAX_LIGHT_CHARACTERS
+
+
+def holds_iterator(value: object) -> bool:
+    """Return whether a value is an iterator, or dicts, lists and tuples that hold one. May take a while."""
+    left, seen = [value], set[int]()
+    while left:
+        one: Any = left.pop()
+        if hasattr(type(one), "__next__"):
+            return True
+        if type(one) in _CONTAINERS and id(one) not in seen:
+            seen.add(id(one))  # it may contain itself
+            left += one.values() if type(one) is dict else one
+    return False
+
+
+def with_lists(value: Any) -> Any:  # noqa: ANN401 - any value
+    """Return a value with a list in place of each iterator that ``holds_iterator`` finds.
+
+    Raises:
+        Exception: whatever an iterator raises.
+
+    """
+    if hasattr(type(value), "__next__"):
+        return [with_lists(each) for each in value]
+    if type(value) is dict:
+        return {key: with_lists(each) for key, each in value.items()}
+    if type(value) in _CONTAINERS:
+        return type(value)(map(with_lists, value))
+    return value
 
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value

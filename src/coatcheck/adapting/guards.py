@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from coatcheck.adapting.content import MARK, plain_blocks
+from coatcheck.adapting.content import MARK, holds_iterator, is_light, plain_blocks, with_lists
 from coatcheck.core.blocks import Kept, OpaqueBlock, TextBlock, ToolResult, require_result
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
@@ -48,6 +48,7 @@ __all__ = (
     "is_called_by_code",
     "is_for_code_only",
     "settle",
+    "without_iterators",
 )
 
 FAILED = "coatcheck could not offload a tool result; it is kept, or stored or cut if it is above max_inline_tokens"
@@ -369,6 +370,17 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
         from coatcheck.engine.execution import on_thread  # noqa: PLC0415 - loaded with the offloader
 
     return await on_thread(partial(function, *arguments))
+
+
+async def without_iterators(result: Any) -> Any:  # noqa: ANN401 - any result
+    """Return a result with lists in place of iterators, such as generators; the same object if it holds none.
+
+    For frameworks that write an iterator as a list. Converting one uses it up, so a result that then stays would reach
+    the model empty. Call it outside of the guard: what an iterator raises is the tool's own error.
+    """
+    if isinstance(result, str) or not await call_off_loop(not is_light(result), holds_iterator, result):
+        return result
+    return with_lists(result)
 
 
 def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

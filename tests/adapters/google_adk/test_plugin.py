@@ -76,6 +76,18 @@ async def test_a_result_that_stays_is_the_very_same_object(server: GeminiServer)
     assert seen[0] is few
 
 
+@pytest.mark.parametrize("wrap", [iter, lambda rows: {"rows": iter(rows)}], ids=["alone", "in a dictionary"])
+async def test_a_small_result_that_can_be_read_only_once_reaches_the_model(wrap: Any, server: GeminiServer) -> None:
+    def fetch() -> Any:
+        """Fetch rows."""
+        return wrap(["row 1", "row 2"])
+
+    script = await run(server, OffloadPlugin(), [FunctionTool(fetch)], call())
+
+    assert "row 1" in script.shown[-1][0]
+    assert "row 2" in script.shown[-1][0]
+
+
 async def test_what_media_cost_is_not_counted_on_the_event_loop(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic_ai import Agent, ImageUrl, RunContext, Tool, ToolReturn
+from pydantic_ai import Agent, ImageUrl, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
@@ -98,6 +98,37 @@ async def test_a_small_result_is_the_very_same_object(output: object) -> None:
     )
 
     assert result is output
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: (row for row in rows),
+        lambda rows: {"rows": iter(rows)},
+        lambda rows: [("rows", map(str, rows))],
+        lambda rows: ToolReturn(return_value=iter(rows), metadata={"rows": 7}),
+    ],
+    ids=["generator", "in a dictionary", "deeper", "in a ToolReturn"],
+)
+async def test_a_small_result_that_can_be_read_only_once_reaches_the_model(make: Any, server: ScriptedServer) -> None:
+    tool = Tool(lambda: make(["row 1", "row 2"]), name="fetch", description="Gives a result.")
+
+    script, _ = await run(server, ToolOffloader(), call(), tools=[tool])
+
+    assert "row 1" in script.shown[-1][0]
+    assert "row 2" in script.shown[-1][0]
+
+
+async def test_what_a_generator_raises_is_the_tools_own_error(server: ScriptedServer) -> None:
+    def rows() -> Any:  # Pydantic AI looks the annotation up
+        yield "row 1"
+        msg = "the table is locked"
+        raise ModelRetry(msg)
+
+    tool = Tool(rows, name="fetch", description="Gives a result.")
+    script, _ = await run(server, ToolOffloader(), call(), tools=[tool])
+
+    assert "the table is locked" in script.shown[-1][0]
 
 
 async def test_a_tool_may_ask_to_keep_its_results(server: ScriptedServer) -> None:
