@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Offloader
 
-__all__ = ("Result", "begin_call", "end_call", "identity_of", "logger")
+__all__ = ("Result", "begin_call", "end_call", "identity_of", "is_for_others", "logger")
 
 logger = logging.getLogger("coatcheck_adk")
 
@@ -68,7 +68,7 @@ class Result(OneResult[Any]):
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless no model reads it, or ADK takes an image out of it."""
-        if self.context.actions.skip_summarization or _is_of_no_agent(self.context) or _is_of_a_computer(self.tool):
+        if is_for_others(self.context) or _is_of_a_computer(self.tool):
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
         arrival = Arrival(
@@ -104,6 +104,11 @@ def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
     """
     found = _conversation_of(context)
     return found if all(found) and found[1:] != _UNKNOWN else None
+
+
+def is_for_others(context: ToolContext) -> bool:
+    """Return whether no model reads the result of a call: it is for the user, or no agent made the call."""
+    return bool(context.actions.skip_summarization) or _is_of_no_agent(context)
 
 
 def _is_of_no_agent(context: ToolContext) -> bool:

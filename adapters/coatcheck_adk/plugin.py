@@ -20,7 +20,7 @@ from coatcheck.adapting import (
     without_iterators,
 )
 from coatcheck_adk.convert import named, small_text_of
-from coatcheck_adk.hook import Result, begin_call, end_call, logger
+from coatcheck_adk.hook import Result, begin_call, end_call, is_for_others, logger
 from coatcheck_adk.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class OffloadPlugin(BasePlugin):
         text = small_text_of(result)
         if text is not None and self.offloader.keep_if_small((text,), tool_name=tool.name):
             return None
-        lasting = await without_iterators(result)  # ADK writes an iterator as a list, and only once
+        # ADK writes an iterator as a list, and only once.
+        lasting = result if is_for_others(tool_context) else await without_iterators(result)
         delivery = Result(
             raw=lasting,
             tool=tool,

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from coatcheck import Block, Offloader
 
-__all__ = ("FAILURES", "Hook", "Output", "identity_of", "lasting", "logger", "running")
+__all__ = ("FAILURES", "Hook", "Output", "identity_of", "is_for_others", "lasting", "logger", "running")
 
 logger = logging.getLogger("coatcheck_pydantic_ai")
 

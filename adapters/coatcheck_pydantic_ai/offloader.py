@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_ai.capabilities import AbstractCapability
 
 from coatcheck.adapting import ScopeOption, asettle, check_scope, make_offloader
-from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, lasting, logger, running
+from coatcheck_pydantic_ai.hook import FAILURES, Hook, Output, is_for_others, lasting, logger, running
 from coatcheck_pydantic_ai.retrieval import find_tool, is_retrieval, retrieval_toolset
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ class ToolOffloader(AbstractCapability[Any]):
         try:
             try:
                 result = await handler(args)
-                if not isinstance(result, str):
-                    result = await lasting(result)
             finally:
                 running.reset(token)
+            if not isinstance(result, str) and not is_for_others(ctx, call, tool_def):
+                result = await lasting(result)
         except FAILURES as error:
             output = Output(raw=error, call=call, definition=tool_def, context=ctx, hook=self._hook, is_error=True)
             shown = await asettle(output, logger=logger)

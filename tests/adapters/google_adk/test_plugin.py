@@ -88,6 +88,19 @@ async def test_a_small_result_that_can_be_read_only_once_reaches_the_model(wrap:
     assert "row 2" in script.shown[-1][0]
 
 
+async def test_an_iterator_for_the_user_is_left_alone(server: GeminiServer) -> None:
+    class Last(BasePlugin):
+        async def after_tool_callback(self, *, result: Any, **_: Any) -> None:
+            seen.append(result)
+
+    rows, seen = iter(["row 1"]), list[object]()
+    with playing(server, Script(call()), [returning(rows, skip=True)]) as agent:
+        await Talk(agent=agent, plugins=[OffloadPlugin(), Last("last")]).ask()
+
+    assert len(seen) == 1
+    assert seen[0] is rows
+
+
 async def test_what_media_cost_is_not_counted_on_the_event_loop(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

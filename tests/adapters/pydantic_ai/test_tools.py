@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic_ai import Agent, ImageUrl, ModelRetry, RunContext, Tool, ToolReturn
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ToolCallPart, ToolReturnPart, UserPromptPart
+from pydantic_ai.messages import ModelResponse, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import DeltaToolCall, FunctionModel
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Offloader
@@ -117,6 +117,23 @@ async def test_a_small_result_that_can_be_read_only_once_reaches_the_model(make:
 
     assert "row 1" in script.shown[-1][0]
     assert "row 2" in script.shown[-1][0]
+
+
+async def test_code_gets_the_very_iterator_that_a_tool_returns() -> None:
+    output = iter(["row 1"])
+
+    async def give(_: object) -> object:
+        return output
+
+    context: Any = RunContext(deps=None, model=None, usage=None)  # type: ignore[arg-type]
+    context.messages = [ModelResponse(parts=[])]
+
+    result = await ToolOffloader().wrap_tool_execute(
+        context, call=ToolCallPart("fetch"), tool_def=returning(output).tool_def, args={}, handler=give
+    )
+
+    assert result is output
+    assert list(output) == ["row 1"]
 
 
 async def test_what_a_generator_raises_is_the_tools_own_error(server: ScriptedServer) -> None:
