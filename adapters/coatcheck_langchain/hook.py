@@ -98,11 +98,12 @@ class ToolMessages(Delivery[Any]):
             call = calls.by_id.get(message.tool_call_id, {})
             name = str(call.get("name") or message.name or "")
             tool = calls.tools.get(name)
-            is_new = message.tool_call_id not in settled and not isinstance(message.additional_kwargs.get(MARK), dict)
-            if not is_new or is_for_others(tool, message):
+            if message.tool_call_id in settled or is_for_others(tool, message):
                 continue
             holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
-            stays = name in self.hook.exempt or any(map(asks_to_keep, holders))
+            # A tool can write our mark too, or add to a message that has it, so it only keeps what may stay.
+            is_marked = isinstance(message.additional_kwargs.get(MARK), dict)
+            stays = is_marked or name in self.hook.exempt or any(map(asks_to_keep, holders))
             arrival = Arrival(
                 native=(native, message),
                 content=message.content,

@@ -284,6 +284,22 @@ def test_what_a_tool_keeps_leaves_above_max_inline_tokens() -> None:
     assert text_of(message).startswith(OPENING)
 
 
+@pytest.mark.parametrize("mark", [{}, {"references": ["fetch-0123456789abcdef-0123"]}], ids=["empty", "full"])
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_message_with_our_mark_stays_only_up_to_max_inline_tokens(mark: dict[str, Any], size: int) -> None:
+    @tool
+    def fetch() -> Any:
+        """Add to the answer of a sub-agent, which was offloaded."""
+        return ToolMessage(LONG * size, tool_call_id="call-1", name="fetch", additional_kwargs={"coatcheck": mark})
+
+    agent, _ = agent_of([fetch], call(("fetch", {})), say())
+
+    (message,) = answers(agent.invoke(question())["messages"])
+
+    assert (message.content == LONG) is (size == 1)
+    assert text_of(message).startswith(OPENING) is (size == 4)
+
+
 @RUNS
 async def test_a_run_keeps_its_results_by_its_metadata_and_the_next_run_does_not(mode: str) -> None:
     @tool
