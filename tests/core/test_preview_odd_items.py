@@ -223,6 +223,16 @@ def test_as_many_odd_kinds_are_counted_as_half_of_the_budget_holds() -> None:
     assert shown.startswith('[list of 600 objects, 1 with "a long name of a field", 1 with "b')
 
 
+def test_the_path_to_odd_records_that_have_no_room_is_one_that_a_query_takes() -> None:
+    fields = [{"name": f"field {n} of the table", "type": "int" if n == 30 else "str", "is": [n]} for n in range(60)]
+    tables = [{"name": name, "rows": fields[:size], "a: b": {"of": fields}} for name, size in (("a", 3), ("b", 60))]
+    of_a_list, of_an_object = _shown(json.dumps(tables), 150), _shown(json.dumps({"data": {"tables": tables}}), 150)
+
+    assert "[[1].rows: list of 60 objects, 1 with type: int]\n" in of_a_list
+    assert '[[0]."a: b".of: list of 60 objects, 1 with type: int]\n' in of_a_list
+    assert "[data.tables[1].rows: list of 60 objects, 1 with type: int]\n" in of_an_object
+
+
 def test_odd_records_of_more_fields_than_a_table_has_columns_are_counted_and_shown() -> None:
     records = [{"id": n, "status": "ok", **{f"field {c}": c for c in range(100)}} for n in range(300)]
     records[150]["status"] = "lost"

@@ -143,12 +143,17 @@ class Container(Part):
             part.of = self
 
     def odd(self, path: str = "") -> Iterator[tuple[str, Odd]]:
-        """Yield what this is and what is odd in it, and the same for each container in it that was opened."""
+        """Yield what this is and what is odd in it, and the same for each container in it that was opened.
+
+        ``path`` leads to it, as a query writes it.
+        """
         if self._odd.kinds:
-            yield f"{path}{_what_is(self._value)}", self._odd
-        for part in self._parts.values():
+            yield f"{path}{': ' if path else ''}{_what_is(self._value)}", self._odd
+        parting = "." if path else ""
+        for position, part in self._parts.items():
             if isinstance(part, Container):
-                yield from part.odd(f"{path.replace(': ', '.')}{part.name}")
+                name = part.name.removesuffix(": ")
+                yield from part.odd(f"{path}{parting}{name}" if name else f"{path}[{position}]")
 
     def cost(self, level: int) -> int:
         """Return about how many characters its own line takes; what is in it costs extra."""
