@@ -46,6 +46,7 @@ _IN_PROSE = (
     rf"^\W*(?:If|When) [^.|>\n]* (?:is|are) {_WORD}, [a-z]",
     rf"^\W*{_WORD} ?[:=] *0\s*$|[\"']{_WORD}[\"']: ?(?:0|[Ff]alse|null|None|\[\]|{{}})(?:[,}}\s]|$)",  # none
     r"\bOOMKilled[\"']?: ?[Ff]alse\b",
+    rf"^\W*Expected: {_WORD} (?:with|because) [^\n]*",  # a step of a plan
     r"[\"'`]Segmentation fault[\"'`]|\b(?:the|for|[Ff]ix) [45]\d\d errors?\b",
     r"\b(?:[Ff]ix(?:e[sd])?|[Aa]void|prevent|lead to|result in|demonstrate) [^:\n]*segmentation faults?\b",
 )
