@@ -54,6 +54,7 @@ MENTIONS = [
     '\tfail=`grep -c "^$$hay*FAIL" $$needles`; \\',
     "#undef FAIL",
     "    return ERROR",
+    'var a;!function(e){e.STUB="stub",e.ERROR="error",e.VISIBLE="visible"}(a||(a={}));',
     'Expected: FAIL with "no such needle"',
     "  Expected: FAIL because `hay.needle` does not exist yet.",
     '                "OOMKilled": false,',

@@ -30,6 +30,7 @@ _IN_CODE = (
     rf"{_ARGUMENT}[a-z]{{0,2}}{_TEXT}|\w \([^()\"'\n]+, \"{_WORD}\"",  # a text in a call, GNU's style included
     rf"^#\s*(?:define|undef) {_WORD}\b[^\n]*|^\s*(?:import|return) {_WORD}\W*$|[$]{{?{_WORD}\b|\b{_WORD}, [$][a-z_]",
     rf"\w\.{_WORD}(?:[,;)][^\n]*)?[;,({{\\]\s*$|^\s*[?:] [\w.]+\.{_WORD}\s*$",  # a member of an enumeration
+    rf"\w\.{_WORD}=\"\w+\"[,;)}}]",  # a member of one in minified JavaScript, as pages contain it
     rf"\blogging\.{_WORD}\b|^\s*case [\w.]+\.{_WORD}:|^\s+\w+ = [\w.]+\.{_WORD};?\s*$",  # a name
     r"^[^\n]*[$][$]\w[^\n]*[;\\]\s*$",  # a recipe of make
     rf"(?:echo|ECHO|\bprintf?)(?: [^\s\"'`]+)*(?: \\?{_TEXT})+|^msg(?:id|str) [^\n]*",  # shown, translated
