@@ -17,7 +17,7 @@ from tests.core.previewing import TIKTOKEN, checked_preview
 
 BLOCKS = (
     "p,div,section,article,header,footer,main,nav,aside,li,dt,dd,tr,h1,h2,h3,h4,h5,h6,pre,blockquote,table,ul,ol,dl"
-    ",figure,form,br,hr"
+    ",figure,form,br,hr,address,caption,center,details,dialog,fieldset,figcaption,legend,summary"
 )
 
 PAGE = """<!DOCTYPE html>
@@ -89,7 +89,9 @@ def _element(chance: random.Random, words: list[str], *, depth: int) -> str:
     if depth == 0 or chance.random() < 0.3:
         return chance.choice(words)
     held = "".join(_element(chance, words, depth=depth - 1) for _ in range(chance.randint(0, 3)))
-    name = chance.choice(["div", "section", "b", "span", "ul", "li", "h2", "blockquote", "article", "em", "label"])
+    name = chance.choice(
+        ["div", "section", "b", "span", "ul", "li", "h2", "blockquote", "article", "em", "label", "summary"]
+    )
     attributes = chance.choice(["", ' id="a>b"', " class='x'", " hidden", ' title="<p>"', "\n data-x=1"])
     element = f"<{name}{attributes}>{held}</{name}>"
     return chance.choice([element, f"{held}<!-- <{name}> --><br/>", f"{held}<script>'<{name}>'</script>"])
@@ -104,6 +106,17 @@ def test_a_row_of_a_table_is_one_line_on_however_many_it_is_written() -> None:
 
     assert lines[1:4] == ["two", "lines", "0 | Ada | 0"]
     assert lines[32:38] == ["29 | Ada | 203", "1", "if x:", "y()", "after", "it"]
+
+
+def test_choices_and_captions_are_apart_from_what_is_next_to_them() -> None:
+    form = "<select><option>Alfa Romeo</option><option value=2>Audi<optgroup label=x><option>BMW</optgroup></select>"
+    rest = (
+        "<details><summary>More</summary>held</details><fieldset><legend>Years</legend><label>from</label></fieldset>"
+    )
+    lines = _text(f"<html><body>Make {form}{rest}<table><caption>Cars</caption><tr><td>1</table></body></html>")
+
+    assert lines[1] == "Make | Alfa Romeo | Audi | BMW"
+    assert lines[2:8] == ["More", "held", "Years", "from", "Cars", "1"]
 
 
 def test_what_a_preview_leaves_out_of_a_page_is_named() -> None:

@@ -54,9 +54,9 @@ _END_OF = {name: re.compile(b"</" + name + rb"[\s/>]", re.IGNORECASE) for name i
 _UNSEEN = frozenset({b"script", b"style", b"iframe", b"noembed", b"noframes", b"noscript", b"template", b"svg"})
 _BLOCKS = frozenset(
     b"p div section article header footer main nav aside li dt dd tr h1 h2 h3 h4 h5 h6 pre blockquote table ul ol dl"
-    b" figure form br hr body".split()
+    b" figure form br hr body address caption center details dialog fieldset figcaption legend summary".split()
 )
-_CELLS = frozenset({b"td", b"th"})
+_CELLS = frozenset({b"td", b"th", b"option"})
 _ENDS_A_ROW = frozenset({b"tr", b"table", b"pre"})
 """What is written in lines, such as a listing of code in a cell, stays in lines."""
 
@@ -76,7 +76,7 @@ class _Page:
 
     title: bytes = b""
     parts: list[bytes] = field(default_factory=list)
-    """Text as it is written, line ends around blocks, and bars between cells."""
+    """Text as it is written, line ends around blocks, and bars between cells and between choices."""
 
     unseen: bytes = b""
     """The element that is open and not shown, if there is one."""
