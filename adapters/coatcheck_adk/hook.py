@@ -108,11 +108,8 @@ def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
 
 def is_for_others(context: ToolContext) -> bool:
     """Return whether no model reads the result of a call: it is for the user, or no agent made the call."""
-    return bool(context.actions.skip_summarization) or _is_of_no_agent(context)
-
-
-def _is_of_no_agent(context: ToolContext) -> bool:
-    return context.agent_name == _NO_AGENT and context.get_invocation_context().agent is None
+    is_of_no_agent = context.agent_name == _NO_AGENT and context.get_invocation_context().agent is None
+    return bool(context.actions.skip_summarization) or is_of_no_agent
 
 
 def _is_of_a_computer(tool: BaseTool) -> bool:
