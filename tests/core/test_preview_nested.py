@@ -144,3 +144,17 @@ def test_lines_of_a_long_text_are_not_shown_as_members(lines: int, budget: int) 
 
     assert shown.startswith((r'out: "total: 7\nowner: Ada\n', "object with 4 keys\n" + r'out: "total: 7\nowner: Ada\n'))
     assert "\nowner: Ada" not in shown
+
+
+def test_records_with_all_in_one_wide_object_have_its_members_as_columns() -> None:
+    """As Reddit lists posts: with what is in their media there are too many columns, without it there are not."""
+    media = {f"size_{number}": {"width": number, "height": number} for number in range(30)}
+    posts = [
+        {"kind": "post", "data": {**{f"field_{c}": n * c for c in range(40)}, "title": f"Post {n}", "media": media}}
+        for n in range(1, 26)
+    ]
+    shown = _shown({"kind": "list", "data": {"children": posts, "after": None}}, 1_000)
+
+    assert "Post 1|" in shown
+    assert "Post 25|" in shown
+    assert "{42 keys}" not in shown

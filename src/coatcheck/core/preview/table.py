@@ -40,7 +40,9 @@ _TRIES = 4
 
 _ENOUGH_ROWS = 3
 _MIN_ROWS = 2
-_DEEPEST = 3
+_DEPTHS = (3, 1, 0)
+"""Levels of nested objects that become columns: the first depth at which there are not too many is taken."""
+
 _MAX_COLUMNS = 80
 _MIN_FILLED = 0.4
 """The share of the cells that must be filled, not counting one in each column, which always is. Records that have less
@@ -208,7 +210,7 @@ class Rows:
         if objects is None:
             return None
         names_of = _Names()
-        for deepest in (_DEEPEST, 0):
+        for deepest in _DEPTHS:
             cells: dict[int, list[Record]] = {}
             seen: set[str] = set()
             for position, rows_of in objects.items():
