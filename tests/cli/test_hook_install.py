@@ -529,6 +529,23 @@ def test_install_refuses_a_file_that_has_the_hook_twice(settings: Path, event: s
 
 
 @pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
+def test_install_says_which_other_settings_have_the_hook(
+    home: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], asked: list[str]
+) -> None:
+    project = home / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    other = (project if there else home) / ".claude/settings.json"
+    assert " has the hook too" not in call("install", *there).stderr
+
+    ran = call("install", *asked)
+
+    assert ran.exit_code == 0
+    assert f"{other} has the hook too." in ran.stderr
+    assert ran.stderr.endswith(f" coatcheck hook uninstall{' --project' if there else ''}\n")
+
+
+@pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
 def test_uninstall_names_the_other_file_if_that_has_the_hook(
     home: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], asked: list[str]
 ) -> None:

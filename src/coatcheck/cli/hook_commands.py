@@ -101,6 +101,9 @@ def install(
         show(note)
     if changed and project:
         complain(f"Do not share {path}: other people do not have {sys.executable}.")
+    if file is None and (other := _other_with_hook(path, project=project)) is not None:
+        remove = f"coatcheck hook uninstall{'' if project else ' --project'}"
+        complain(f"{other} has the hook too. If its options differ, either may answer; to remove it: {remove}")
 
 
 def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
@@ -173,7 +176,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
     Only its entries are removed; the rest of the file does not change. Stored content
     is not deleted: uninstall says where it stays.
     """
-    path, other = _path(file, project=project), _path(None, project=not project)
+    path = _path(file, project=project)
     notes: list[str] = []
 
     def without(text: str) -> str:
@@ -185,7 +188,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
         return new
 
     changed = _edit(path, without, dry_run=dry_run, done="does not have the hook")
-    if not changed and file is None and other != path and _has_hook(other):
+    if not changed and file is None and (other := _other_with_hook(path, project=project)) is not None:
         show(f"{other} has it: coatcheck hook uninstall{'' if project else ' --project'}")
     for note in notes:
         show(note)
@@ -211,16 +214,20 @@ def _leftovers(text: str) -> Iterator[str]:
         yield left
 
 
-def _has_hook(path: Path) -> bool:
-    """Return whether a settings file that nobody asked about has the hook; one that cannot be read does not."""
+def _other_with_hook(path: Path, *, project: bool) -> Path | None:
+    """Return the settings file that nobody asked about, one's own or this folder's, if it has the hook.
+
+    It is None if that file cannot be read, or where no home is known.
+    """
     from coatcheck_mcp.install.claude_hook import without_hook
     from coatcheck_mcp.install.files import read
 
     try:
-        source = read(path)
-        return source is not None and without_hook(source.text) != source.text
-    except InvalidRequest:
-        return False
+        other = _path(None, project=not project)
+        source = None if other == path else read(other)
+        return other if source is not None and without_hook(source.text) != source.text else None
+    except (InvalidRequest, RuntimeError):
+        return None
 
 
 def _path(file: Path | None, *, project: bool) -> Path:
