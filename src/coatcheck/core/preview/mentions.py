@@ -45,8 +45,8 @@ _IN_PROSE = (
     rf"\b{_LEVEL}, (?:and|or) {_LEVEL}\b",
     rf"\bneither [\"'`]?{_WORD}\b|\bnor [\"'`]?{_WORD}\b|\b{_WORD}[\"'`]? nor |\bas `{_WORD}`",
     rf"^\W*(?:If|When) [^.|>\n]* (?:is|are) {_WORD}, [a-z]",
-    rf"^\W*{_WORD} ?[:=] *0\s*$|[\"']{_WORD}[\"']: ?(?:0|[Ff]alse|null|None|\[\]|{{}})(?:[,}}\s]|$)",  # none
-    r"\bOOMKilled[\"']?: ?[Ff]alse\b",
+    rf"^\W*{_WORD} ?[:=] *0\s*$|[\"']{_WORD}[\"']: ?(?:0|false|False|null|None|\[\]|{{}})(?:[,}}\s]|$)",  # none
+    r"\bOOMKilled[\"']?: ?(?:false|False)\b",
     rf"^\W*Expected: {_WORD} (?:with|because) [^\n]*",  # a step of a plan
     r"[\"'`]Segmentation fault[\"'`]|\b(?:the|for|[Ff]ix) [45]\d\d errors?\b",
     r"\b(?:[Ff]ix(?:e[sd])?|[Aa]void|prevent|lead to|result in|demonstrate) [^:\n]*segmentation faults?\b",
