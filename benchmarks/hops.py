@@ -11,6 +11,7 @@ those of deepagents where that is measured: what a library does inside does not.
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import importlib.util
 import re
@@ -98,6 +99,8 @@ def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Wa
         way.depth = max(way.depth, sum(name_of(each) is not None for each in _stack(frame)))
 
     held: list[FrameType] = []  # as long as a frame is held, no other has its id
+    gc.collect()
+    gc.disable()  # what others left behind may end here, with functions of its own
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -105,6 +108,7 @@ def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Wa
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
+        gc.enable()
     return way
 
 
