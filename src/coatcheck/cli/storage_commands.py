@@ -85,7 +85,8 @@ def list_contents(
             used, kind = local_time(row["modified"]), one_name(row["content_type"] or "")
             show(f"{row[name]:<{_NAME_COLUMNS}} {row['bytes']:>13,}  {used:<18}  {kind}".rstrip())
     elif tool is not None:
-        complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}.")
+        known = ", as far as it is known" if unknown else ""
+        complain(f"Nothing of the tool {tool!r} is stored in scope {chosen!r} of {access.storage!r}{known}.")
     else:
         complain(_nothing(access, None if all_scopes else f"scope {chosen!r}") + _elsewhere(storage))
     if unknown:

@@ -90,9 +90,10 @@ def test_ls_asks_about_the_contents_of_one_page_only(
     assert [len(ran.stdout.splitlines()) - 1 for ran in (without, of_tool)] == [5, 2]
     assert "The tool and type of 3 contents are unknown: --look-up-all asks for each." in without.stderr
     assert without.stderr == of_tool.stderr
-    assert len(asked) == 2 + 2
+    assert ", as far as it is known.\nThe tool and type of 3 contents" in run("ls", "--tool", "grep").stderr
+    assert len(asked) == 2 + 2 + 2
     assert [len(answered("ls", "--look-up-all", *more)) for more in ((), ("--tool", "search"))] == [5, 5]
-    assert len(asked) == 2 + 2 + 5 + 5
+    assert len(asked) == 2 + 2 + 2 + 5 + 5
     assert run("ls", "--look-up-all").stderr == ""
 
 
