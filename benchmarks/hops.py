@@ -100,7 +100,7 @@ def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Wa
 
     held: list[FrameType] = []  # as long as a frame is held, no other has its id
     gc.collect()
-    gc.disable()  # what others left behind may end here, with functions of its own
+    gc.disable()  # the end of an object from another test, with functions of ours, would count too
     threading.setprofile(note)
     sys.setprofile(note)
     try:

@@ -101,7 +101,7 @@ class ToolMessages(Delivery[Any]):
             if message.tool_call_id in settled or is_for_others(tool, message):
                 continue
             holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
-            # A tool can write our mark too, or add to a message that has it, so it only keeps what may stay.
+            # A tool can write our mark too, or add to a message that has it, so the mark does not lift the hard limit.
             is_marked = isinstance(message.additional_kwargs.get(MARK), dict)
             stays = is_marked or name in self.hook.exempt or any(map(asks_to_keep, holders))
             arrival = Arrival(

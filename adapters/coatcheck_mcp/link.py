@@ -116,7 +116,7 @@ class Link:
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._listing = anyio.Lock(fast_acquire=True)
-        """Nobody waits for it while it is free: a call that is cancelled at once would never reach the server."""
+        """Taken without a pause where it is free; else a call that is cancelled at once never reaches the server."""
         wanted = client.subscribed.setdefault(label, set())
         self._subscriptions = Subscriptions(self, wanted, listened=client.listened, tell=self._relay)
         self._questions = Questions(client, latest=self._latest, notify=self.notify)

@@ -60,6 +60,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Be in a folder with settings of its own."""
+    folder = home / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
 def settings(home: Path) -> Path:
     (home / ".claude").mkdir()
     return home / ".claude/settings.json"
@@ -175,12 +184,7 @@ def test_install_creates_the_settings_file_where_there_is_none(home: Path) -> No
     assert [each.name for each in path.parent.iterdir()] == ["settings.json"]
 
 
-def test_the_settings_of_a_project_are_those_of_its_folder(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
+def test_the_settings_of_a_project_are_those_of_its_folder(home: Path, project: Path) -> None:
 
     shown = call("install", "--project", "--dry-run")
     ran = call("install", "--project")
@@ -530,11 +534,8 @@ def test_install_refuses_a_file_that_has_the_hook_twice(settings: Path, event: s
 
 @pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
 def test_install_says_which_other_settings_have_the_hook(
-    home: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], asked: list[str]
+    home: Path, project: Path, there: list[str], asked: list[str]
 ) -> None:
-    project = home / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
     other = (project if there else home) / ".claude/settings.json"
     assert " has the hook too" not in call("install", *there).stderr
 
@@ -547,11 +548,8 @@ def test_install_says_which_other_settings_have_the_hook(
 
 @pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
 def test_uninstall_names_the_other_file_if_that_has_the_hook(
-    home: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], asked: list[str]
+    home: Path, project: Path, there: list[str], asked: list[str]
 ) -> None:
-    project = home / "project"
-    project.mkdir()
-    monkeypatch.chdir(project)
     call("install", *there)
     other = (project if there else home) / ".claude/settings.json"
 
