@@ -45,6 +45,9 @@ def require_strategies(strategies: object, *, policies: object) -> None:
         if not (isinstance(key, str) or (isinstance(key, tuple) and all(isinstance(name, str) for name in key))):
             msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
             raise InvalidRequest(msg)
+        if key != "*" and any("*" in name for name in ((key,) if isinstance(key, str) else key)):  # matches no tool
+            msg = f"no tool has the name {key!r}: '*' is only for all others, so name each tool, or several in a tuple"
+            raise InvalidRequest(msg)
         if isinstance(strategy, type) or not (
             hasattr(strategy, "should_offload") or isinstance(strategy, RULES) or callable(strategy)
         ):

@@ -308,6 +308,8 @@ def test_a_preview_larger_than_the_default_threshold_is_possible() -> None:
         ({"offload_strategies": [AlwaysOffload()]}, "offload_strategies must map"),
         ({"offload_strategies": {3: AlwaysOffload()}}, "a key of offload_strategies"),
         ({"offload_strategies": {("a", 3): AlwaysOffload()}}, "a key of offload_strategies"),
+        ({"offload_strategies": {"github_*": AlwaysOffload()}}, "no tool has the name 'github_"),
+        ({"offload_strategies": {("a", "*"): AlwaysOffload()}}, "name each tool"),
         ({"offload_strategies": {"*": AlwaysOffload}}, "the strategy of"),
         ({"offload_strategies": {"*": 4_000}}, "the strategy of"),
         ({"offload_strategies": {"*": AlwaysOffload()}, "policies": {"a": Never()}}, "two ways to say one thing"),
