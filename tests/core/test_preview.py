@@ -186,7 +186,7 @@ def test_the_tail_is_there_because_errors_come_at_the_end() -> None:
 
 def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
     code = "".join(
-        f"    if value == {number}:\n        return convert_to_{number}(value, 'x')\n" for number in range(400)
+        f"    if value == {number}:\n        return convert_to_{7 * number}(value, 'x')\n" for number in range(400)
     )
     shown = _preview(code, 300)
     gap = re.search(r"\n\[… lines ([\d,]+)-([\d,]+) of 800 not shown, in them: (.+) …\]\n", shown)
@@ -199,7 +199,7 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
 
 
 def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numbers() -> None:
-    lines = [f"{number}:    value_{number} = compute(value_{number - 1})" for number in range(41, 400)]
+    lines = [f"{number}:    value_{7 * number} = compute(value_{7 * number - 7})" for number in range(41, 400)]
     head, gap = _preview("\n".join(lines), 300).rsplit("\n", 2)[:2]
     held = re.fullmatch(r"\[… lines [\d,]+-359 of 359 not shown, in them: (.+) …\]", gap)
 
@@ -209,7 +209,7 @@ def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numb
     numbers = [int(term) for term in named if term.isdecimal()]
     assert [later - number for number, later in pairwise(numbers)] == [4] * (len(numbers) - 1)
     for number, following in pairwise([*(named.index(str(number)) for number in numbers), len(named)]):
-        lines_named = [int(name.removeprefix("value_")) for name in named[number + 1 : following]]
+        lines_named = [int(name.removeprefix("value_")) // 7 for name in named[number + 1 : following]]
         assert lines_named == list(range(int(named[number]), int(named[number]) + len(lines_named)))
 
 
@@ -250,6 +250,18 @@ def test_figures_that_only_count_rows_are_hardly_among_the_names() -> None:
 
     assert len(names) > 20
     assert sum(int(name) < 1000 for name in names[:-1]) < len(names) / 5  # half of the figures are ids
+
+
+def test_ids_that_only_count_elements_are_hardly_among_the_names() -> None:
+    page = "".join(
+        f'- link "The section about Topic{chr(65 + number % 26)}{chr(65 + number // 26)}x of it" [ref=f1e{number}]:\n'
+        for number in range(3, 600)
+    )
+
+    listed = _preview(page, 400).partition("in them:")[2]
+
+    assert len(re.findall(r"f1e\d+", listed.partition("…]")[0])) <= 4
+    assert len(re.findall(r"Topic\w+", listed)) > 30
 
 
 def test_records_that_fit_are_all_shown_without_names() -> None:

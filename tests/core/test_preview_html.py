@@ -121,7 +121,7 @@ def test_choices_and_captions_are_apart_from_what_is_next_to_them() -> None:
 
 def test_what_a_preview_leaves_out_of_a_page_is_named() -> None:
     rows = "".join(
-        f"<tr><td>Name{number}</td><td>role</td><td>a few words of no interest</td></tr>" for number in range(99)
+        f"<tr><td>Name{3 * number}</td><td>role</td><td>a few words of no interest</td></tr>" for number in range(99)
     )
     shown = _shown(f"<html><body><table>{rows}</table></body></html>", 1_000)
 

@@ -118,7 +118,7 @@ def test_figures_behind_what_is_no_file_are_all_named(name: str) -> None:
 
 
 def test_what_a_line_that_does_not_fit_leaves_goes_to_the_rest() -> None:
-    lines = [f"{'All of it, and more of it ' * (5 + at % 7)}of Order{at}." for at in range(300)]
+    lines = [f"{'All of it, and more of it ' * (5 + at % 7)}of Order{3 * at} in Lot{7 * at}." for at in range(300)]
     shown = checked_preview(Previewed.of("\n".join(lines)), 500)
 
     assert all(line in lines for line in shown.split("\n") if not line.startswith("[…"))

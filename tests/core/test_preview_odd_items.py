@@ -178,7 +178,7 @@ def test_the_other_records_are_named_where_an_item_is_not_an_object() -> None:
     shown = _shown(json.dumps(items))
 
     assert shown.startswith("list of 60 items, 1 null, one a line: id|text\n")
-    assert "|r-29 …]\nnot an object: null\n[… items 31-40, only id: r-31|" in shown
+    assert "|r-29 …]\nnot an object: null\n[… items 31-56, only id: r-31|" in shown
 
 
 def test_a_line_that_is_not_json_does_not_end_the_search() -> None:
