@@ -367,6 +367,45 @@ class ListsEverything(CapableStorage):
         return super().entries("")
 
 
+class HidesIndexes(CapableStorage):
+    """Lists contents only."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [listed for listed in super().entries(prefix) if not listed.key.endswith("-lines")]
+
+
+class CountsCharacters(CapableStorage):
+    """Says how many characters an entry has."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [
+            replace(each, size=len(self.held[each.key].content.decode(errors="ignore")))
+            for each in super().entries(prefix)
+        ]
+
+
+class ListsOthersMetadata(CapableStorage):
+    """Returns what the backend's listing knows about an entry as its metadata."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [replace(each, metadata={"etag": "1"}) for each in super().entries(prefix)]
+
+
+class CountsMilliseconds(CapableStorage):
+    """Gives times as JavaScript does."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return [replace(each, modified=(1.7e9 + each.modified) * 1_000) for each in super().entries(prefix)]
+
+
+class TellsTheTime(CapableStorage):
+    """Gives the time of the listing as that of each entry."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        self.now += 1
+        return [replace(each, modified=self.now) for each in super().entries(prefix)]
+
+
 class ListsWholeScopes(CapableStorage):
     """Looks a scope up by its whole name."""
 
@@ -498,6 +537,11 @@ BROKEN: dict[type, tuple[str, str]] = {
     RaisesOnASecondDelete: ("test_deleting_twice_is_no_error", "KeyError"),
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
+    HidesIndexes: ("test_lists_what_was_saved", "missing from the listing"),
+    CountsCharacters: ("test_lists_what_was_saved", "the size in the listing is wrong"),
+    ListsOthersMetadata: ("test_lists_what_was_saved", "the metadata are wrong"),
+    CountsMilliseconds: ("test_saving_again_refreshes_the_time", "not in seconds since 1970"),
+    TellsTheTime: ("test_saving_again_refreshes_the_time", "changes without one"),
     ListsWholeScopes: ("test_lists_what_is_below_the_first_parts_of_a_scope", "below the first part of a tuple"),
     CutsTheScope: ("test_keeps_the_scopes_of_tuples_apart", "of another scope"),
     PagesOldestFirst: ("test_the_newest_come_first", "not in order"),

@@ -54,6 +54,9 @@ __all__ = (
 )
 
 
+MAX_SECONDS = 1e11
+"""The year 5138 in seconds, but 1973 in milliseconds: a time above it is not in seconds."""
+
 MAX_PAGES = 20
 """More than five entries can need, with an empty page for each."""
 
@@ -287,17 +290,20 @@ class ListsContract(Contract):
         return False
 
     def test_lists_what_was_saved(self, storage: ListingStorage) -> None:
-        """Every entry is listed under its own key, with its size in bytes.
+        """Every entry is listed under its own key, an index too, with its size in bytes and its metadata or None.
 
-        If this fails, check that keys are given back whole, and that helper files are not listed.
+        If this fails, check that keys are given back whole, that those with ``-lines`` are listed like others, and that
+        the size counts bytes and not characters.
         """
-        saved = [make_entry(b"one"), make_entry(b"three"), make_entry(b"", scope="elsewhere")]
-        for entry in saved:
+        saved = [make_entry(b"one"), make_entry(EVERY_BYTE), make_entry(b"", scope="elsewhere")]
+        for entry in (*saved, _index_of(saved[0])):
             save(storage, entry)
         found = listing(storage, "")
-        for entry in saved:
+        for entry in (*saved, _index_of(saved[0])):
             assert entry.key in found, "an entry is missing from the listing"
-            assert found[entry.key].size == len(entry.content), "the size in the listing is wrong"
+            listed = found[entry.key]
+            assert listed.size == len(entry.content), "the size in the listing is wrong"
+            assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
 
     def test_lists_only_what_has_the_prefix(self, storage: ListingStorage) -> None:
         """A prefix names a scope: other scopes' entries are not listed, or ``delete_scope`` would delete them.
@@ -343,14 +349,17 @@ class ListsContract(Contract):
         """The time is that of the last save: ``sweep`` spares what a conversation has just got again.
 
         If this fails, check that a save of what is there sets its time, and that time is in seconds since the epoch.
+        With a time that is always ahead, or in milliseconds, nothing would ever be old enough for a sweep.
         """
         entry = make_entry(b"saved twice")
         save(storage, entry)
         aged = self.make_older(storage, entry.key)
-        before = listing(storage, entry.key)[entry.key].modified
+        before, still = (listing(storage, entry.key)[entry.key].modified for _ in range(2))
         save(storage, entry)
         after = listing(storage, entry.key)[entry.key].modified
         assert math.isfinite(before), "the time of an entry is not a number of seconds"
+        assert before < MAX_SECONDS, "the time of an entry is not in seconds since 1970"
+        assert still == before, "the time of an entry is not that of its last save: it changes without one"
         assert after > before if aged else after >= before, "a second save did not refresh the entry's time"
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
