@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 MIN_BLOCKS = 40
 """Fewer than this means that the parser went wrong."""
 
+CAPABILITIES = {
+    "DeletesContract",
+    "DeletesManyContract",
+    "ListsContract",
+    "ListsPagesContract",
+    "ReadsRangesContract",
+    "SweepsContract",
+}
+
 STEP_BY_STEP = {"model"}
 """Pages that are read from top to bottom, where a block may build on any block above it."""
 
@@ -104,6 +113,20 @@ def test_a_copied_block_needs_no_other_block_except_the_first_of_its_page(page: 
 def test_what_code_needs_and_leaves_is_known(code: str, needed: set[str], left: set[str]) -> None:
     assert needed_by(code) == needed
     assert left_by(code) >= left  # from Python 3.12 on, plus the variables of comprehensions
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_shown_test_of_a_storage_has_the_whole_contract(page: Path) -> None:
+    """Readers copy it, and the contracts of capabilities alone would pass a storage that loses content."""
+    shown = [ast.parse(block.text) for block in blocks_of(page) if block.kind == "python" and not block.is_hidden]
+    tests = [
+        {ast.unparse(base) for base in node.bases}
+        for tree in shown
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    ]
+
+    assert [bases for bases in tests if bases & CAPABILITIES and "StorageContract" not in bases] == []
 
 
 def left_by(code: str) -> set[str]:
