@@ -453,7 +453,10 @@ def test_limits_are_taken_with_their_units(option: str, amount: str, deleted: in
         ((), "sweep needs a limit: --max-age, --max-bytes or --max-scope-bytes"),
         (("--max-age", "30"), "--max-age must be a number with one of the units s, m, h, d, w, not '30'"),
         (("--max-age", "-1d"), "--max-age must be a number with one of the units s, m, h, d, w, not '-1d'"),
-        (("--max-bytes", "5XB"), "--max-bytes must be a number with one of the units KB, MB, GB, TB, not '5XB'"),
+        (
+            ("--max-bytes", "5XB"),
+            "--max-bytes must be a number alone or with one of the units KB, MB, GB, TB, not '5XB'",
+        ),
         (("--max-scope-bytes", "much"), "--max-scope-bytes must be a number"),
     ],
 )

@@ -40,7 +40,8 @@ def _parse(name: str, text: str, units: dict[str, int]) -> float:
     known = {unit.lower(): factor for unit, factor in units.items()}
     found = _AMOUNT.fullmatch(text.strip())
     if found is None or found[2].lower() not in known:
+        alone = "alone or " if "" in units else ""
         named = ", ".join(unit for unit in units if unit)
-        msg = f"{name} must be a number with one of the units {named}, not {text!r}"
+        msg = f"{name} must be a number {alone}with one of the units {named}, not {text!r}"
         raise InvalidRequest(msg)
     return float(found[1]) * known[found[2].lower()]
