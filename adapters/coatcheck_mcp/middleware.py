@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import mcp_types
 from fastmcp.exceptions import ToolError
-from fastmcp.server.dependencies import fastmcp_request_ctx, get_access_token, get_server
+from fastmcp.server.dependencies import fastmcp_request_ctx, get_access_token, get_http_request, get_server
 from fastmcp.server.middleware.tool_injection import ToolInjectionMiddleware
 from fastmcp.server.providers import Provider
 from fastmcp.tools import Tool
@@ -219,10 +219,22 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
             return error, None
         token = get_access_token()
-        if token is None and ctx.transport in {None, "stdio"}:
+        if token is None and ctx.transport in {None, "stdio"} and not _is_over_http():
             return given, folder_scope(ctx.fastmcp.name, self._folder)
         subject = None if token is None else subject_scope(token)
         return (no_scope() if given is None and subject is None else given), subject
+
+
+def _is_over_http() -> bool:
+    """Return whether the client speaks HTTP.
+
+    FastMCP knows the transport from its own ASGI app only: not where a host takes over the app's routes.
+    """
+    try:
+        get_http_request()
+    except RuntimeError:  # there is none
+        return False
+    return True
 
 
 def _namespace(ctx: Context, name: str) -> str:

@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp.client.extension import advertise
 from mcp_types import CreateTaskResult, Request, Task, TextContent
 from pydantic import TypeAdapter
+from starlette.applications import Starlette
 
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Never, Offloader
 from coatcheck_mcp import OffloadMiddleware, offloaded_references
@@ -322,6 +323,20 @@ async def test_over_http_nothing_is_stored_for_unauthenticated_clients(caplog: p
     assert read.is_error
     assert not list(storage.entries(""))
     assert "add authentication to the server" in caplog.text
+
+
+@pytest.mark.parametrize("stateless", [False, True])
+async def test_nothing_is_stored_for_unauthenticated_clients_of_a_host_that_took_over_the_routes(
+    stateless: bool,
+) -> None:
+    storage = InMemoryStorage()
+    inner = server_with(OffloadMiddleware(storage)).http_app(stateless_http=stateless)
+    host = Starlette(routes=inner.routes, lifespan=inner.lifespan)  # FastMCP does not say which transport this is
+    async with at_url(host) as url, Client(url) as ann, Client(url) as bob:
+        assert (await ann.call_tool("log")).content[0].text == LOG
+        listed = await bob.call_tool(RETRIEVAL_TOOL, {}, raise_on_error=False)
+    assert listed.is_error
+    assert not list(storage.entries(""))
 
 
 async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
