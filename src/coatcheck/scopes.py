@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from coatcheck.core.errors import InvalidRequest, describe_value
@@ -57,7 +58,17 @@ _NOT_HELD = (
 _unwarned = [True]
 """Empty once the warning about the default scope has been logged."""
 
-_ambient: ContextVar[Scope | None] = ContextVar("coatcheck_scope", default=None)
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """The scope of an adapter's block. Tasks that a tool leaves behind inherit it, and must not act in it."""
+
+    scope: Scope
+    outer: Scope | _Held | None
+    ended: bool = False
+
+
+_ambient: ContextVar[Scope | _Held | None] = ContextVar("coatcheck_scope", default=None)
 
 
 @contextmanager
@@ -87,7 +98,7 @@ def scope(name: Scope) -> Iterator[None]:
         raise InvalidRequest(_NOT_HELD, for_host=True)
 
 
-def _end_block(given: Scope, token: Token[Scope | None]) -> bool:
+def _end_block(given: Scope, token: Token[Scope | _Held | None]) -> bool:
     """End a block; return whether its scope was the ambient one until then."""
     has_held = _ambient.get() == given
     try:
@@ -101,12 +112,27 @@ def _end_block(given: Scope, token: Token[Scope | None]) -> bool:
 
 @contextmanager
 def hold_scope(name: Scope) -> Iterator[None]:
-    """Do what ``scope`` does, for an adapter, which must not raise for what a tool has left open."""
-    token = _ambient.set(require_scope(name))
+    """Do what ``scope`` does, for an adapter, which must not raise for what a tool has left open.
+
+    The scope ends with the block, even in tasks that began there: a tool may start a worker that later serves others.
+    """
+    held = _Held(require_scope(name), outer=_ambient.get())
+    token = _ambient.set(held)
     try:
         yield
     finally:
+        held.ended = True
         _ambient.reset(token)
+
+
+def _ambient_scope() -> Scope | None:
+    """Return the scope of the innermost block that counts here."""
+    found = _ambient.get()
+    while isinstance(found, _Held):
+        if not found.ended:
+            return found.scope
+        found = found.outer
+    return found
 
 
 def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool) -> Scope:
@@ -116,7 +142,7 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
         InvalidRequest: the chosen scope is unusable, or none was given and ``required`` is true.
 
     """
-    for candidate in (argument, _ambient.get(), identity):
+    for candidate in (argument, _ambient_scope(), identity):
         if candidate is not None:
             return require_scope(candidate)
     if required:
@@ -133,7 +159,7 @@ def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
         InvalidRequest: no scope was given, or it is unusable.
 
     """
-    if all(candidate is None for candidate in (argument, identity, _ambient.get())):
+    if all(candidate is None for candidate in (argument, identity, _ambient_scope())):
         msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
         raise InvalidRequest(msg, for_host=True)
     return choose_scope(argument, identity, required=True)

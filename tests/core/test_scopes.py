@@ -122,6 +122,27 @@ def test_a_block_of_an_adapter_does_not_mind_what_a_tool_left_open() -> None:
         left_open.close()
 
 
+async def test_what_a_tool_leaves_running_has_the_scope_of_an_adapters_block_only_until_it_ends() -> None:
+    seen: list[Scope] = []
+    go, looked = asyncio.Event(), asyncio.Event()
+
+    async def worker() -> None:
+        for _ in range(2):
+            await go.wait()
+            go.clear()
+            seen.append(choose_scope(None, "of whom it serves now", required=True))
+            looked.set()
+
+    with scope("of the host"):
+        with enter_scope("outer"), enter_scope("inner"):
+            task = asyncio.create_task(worker())
+            go.set()
+            await looked.wait()
+        go.set()
+        await task
+    assert seen == ["inner", "of the host"]
+
+
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
 def test_an_invalid_scope_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="scope"), scope(name):
