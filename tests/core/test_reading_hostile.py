@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -57,3 +58,18 @@ def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
 
     with pytest.raises(InvalidRequest, match=r"too much work|too deep"):
         offloader.retrieve(str(outcome.references[0]), scope="s", query="[@,@]" + "|[@,@]" * 120)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"reference": "a." * 10_000_000}, {"reference": "a-0123456789abcdef-0123", "line_range": "9" * 20_000_000}],
+    ids=["reference", "line_range"],
+)
+def test_an_argument_of_many_megabytes_is_refused_unread(arguments: dict[str, str]) -> None:
+    offloader = Offloader(token_counter=ByteCounter())
+    started = time.process_time()
+
+    with pytest.raises(InvalidRequest):
+        offloader.retrieve(scope="s", **arguments)
+
+    assert time.process_time() - started < 1  # each took several seconds, in which no other thread could run

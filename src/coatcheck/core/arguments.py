@@ -170,7 +170,7 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
 
 def _range_ends(name: str, value: object) -> tuple[object, object] | None:
     """Return both ends of a range in any of its shapes, not yet checked; None if no range was given."""
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= MAX_SELECTOR_CHARACTERS:
         value = value.strip()
         if not value:
             return None

@@ -267,9 +267,9 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
 def canonical_reference(reference: object) -> str:
     """Return the reference in what a model gave, without what the model put around it.
 
-    For anything but a ``str``, which may be huge, it returns the name of its type.
+    For what is no reference and may be huge, it returns the name of its type.
     """
-    if not isinstance(reference, str):
+    if not isinstance(reference, str) or len(reference) > MAX_STORAGE_REFERENCE_LENGTH:
         return type(reference).__name__
     found = _REFERENCE.search(reference)
     return reference.strip() if found is None else found.group().lower()
