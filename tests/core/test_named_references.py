@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+import unicodedata
+from urllib.parse import unquote
 
 import pytest
 
@@ -112,6 +114,25 @@ def test_the_name_of_a_scope_next_to_that_of_another_opens_neither(around: str) 
 
     with pytest.raises(ReferenceNotFound):
         offloader(storage).load(crafted, scope=BOB)
+
+
+class Folding(Shelves):
+    """Finds names as servers do, and as file systems do that ignore case, and characters that nobody sees."""
+
+    def load(self, key: str) -> Stored | None:
+        return super().load(unicodedata.normalize("NFD", unquote(unquote(key))).casefold().replace("\u200d", ""))
+
+
+@pytest.mark.parametrize(
+    "respelled", ["_SCOPE_", "_\u017fcope_", "_sco\u200dpe_", "_%73cope_", "%255Fscope_", "_%C5%BFcope_"]
+)
+def test_no_other_spelling_of_a_name_opens_another_scope(respelled: str) -> None:
+    storage = Folding()
+    reference = str(offloaded(storage, BIG).references[0]).replace("_scope_", respelled)
+
+    with pytest.raises(ReferenceNotFound):
+        offloader(storage).load(reference, scope=BOB)
+    assert offloader(storage).load(reference, scope=ALICE).text == BIG.text
 
 
 def test_a_storage_may_add_to_the_name() -> None:

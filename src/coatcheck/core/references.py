@@ -19,6 +19,7 @@ call id or scope reaches a key.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -114,6 +115,9 @@ _PART = re.compile(r"[0-9A-Fa-f]{12}")
 
 _SCOPE_IN_NAME = re.compile(rf"{_HEX}_scope_({_HEX})", re.ASCII | re.IGNORECASE)
 """Finds the tag of a scope in what ``suggested_name`` makes. No tool's slug matches: the digest is too long for one."""
+
+_MOST_DECODERS = 4
+"""How many servers in a row may decode a reference; each decoding takes time that whoever wrote it chooses."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 
@@ -321,7 +325,23 @@ def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
 
 
 def _tags_in(reference: str) -> set[str]:
-    return {tag.lower() for tag in _SCOPE_IN_NAME.findall(reference)}
+    """Return the tags of scopes in a reference that a storage chose, however its backend may spell names.
+
+    A file system that ignores case takes a long s for an s and a ligature for two letters, and some skip characters
+    that nobody sees. A server decodes what is percent-encoded, and another behind it may do so again.
+    """
+    readings = [reference]
+    while "%" in readings[-1] and len(readings) <= _MOST_DECODERS:
+        readings.append(_percent_decoded(readings[-1]))
+    folded = [unicodedata.normalize("NFKD", each).casefold() for each in readings if not each.isascii()]
+    readings += [each.encode("ascii", "ignore").decode() for each in folded]
+    return {tag.lower() for each in readings for tag in _SCOPE_IN_NAME.findall(each)}
+
+
+def _percent_decoded(text: str) -> str:
+    encoded = text.encode("utf-8", "surrogatepass")
+    decoded = re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), encoded)
+    return decoded.decode("utf-8", "replace")
 
 
 def _require_reference(reference: object, *, longest: int) -> str:
