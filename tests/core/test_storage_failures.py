@@ -11,7 +11,17 @@ from unittest import mock
 
 import pytest
 
-from coatcheck import CorruptContent, Kept, Offloaded, Offloader, StorageError, TextBlock, Truncated
+from coatcheck import (
+    ByteCounter,
+    CorruptContent,
+    Kept,
+    MediaBlock,
+    Offloaded,
+    Offloader,
+    StorageError,
+    TextBlock,
+    Truncated,
+)
 from tests.core.storages import AsyncDictStorage, DictStorage
 
 if TYPE_CHECKING:
@@ -299,3 +309,22 @@ def test_a_program_without_an_event_loop_goes_on_where_no_file_descriptor_is_lef
     *outcomes, failure = done.stdout.splitlines() or [done.stderr]
     assert outcomes == ["Offloaded", "Kept", "Truncated"], done.stderr
     assert failure.startswith("listing (FileStorage) failed: OSError: [Errno 24] Too many open files")
+
+
+class _Full(DictStorage):
+    """Takes nothing."""
+
+    def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("texts", [[], [BIG]], ids=["media alone", "media and text"])
+def test_of_more_media_than_their_marks_can_stay_only_the_notice_is_left(texts: list[TextBlock]) -> None:
+    media = [MediaBlock(b"%d" % number, "image/png") for number in range(600)]
+    offloader = Offloader(_Full(), max_inline_tokens=3_000, token_counter=ByteCounter())
+
+    cut = offloader.offload([*media, *texts], tool_name="gallery", scope="s")
+
+    assert isinstance(cut, Truncated)
+    assert ByteCounter().count(cut.text) <= 3_000
+    assert "No space left on device" in cut.text

@@ -156,6 +156,9 @@ def cut_to(
     lost = [replace(slot, reference=None) for slot in slots]
     rest = _rest(lost, marks=True)
     budget = limit - _assemble(head, "", rest, counter).tokens
+    if budget < 0:  # of thousands of images, even the marks are too much
+        rest = _rest(lost, marks=False)
+        budget = limit - _assemble(head, "", rest, counter).tokens
     while True:
         previews = _previews(lost, counter, budget=budget)
         made = _assemble(head, previews, rest, counter)
@@ -230,4 +233,4 @@ def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> st
             left -= counter.count(made[number]) + 1
     joined = "\n\n".join(made[number] for number in sorted(made))
     more = counter.count(joined) - budget  # where previews meet, their ends may take more tokens than alone
-    return joined if more <= 0 else _previews(slots, counter, budget=budget - more)
+    return joined if more <= 0 or not joined else _previews(slots, counter, budget=budget - more)
