@@ -189,6 +189,24 @@ def test_a_tool_that_the_provider_ran_itself_is_a_call_with_its_whole_item() -> 
     )
 
 
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "tool_search_output", "call_id": "c9", "execution": "client", "tools": [{"name": "get_weather"}]},
+        {"type": "additional_tools", "role": "developer", "tools": [{"name": "get_time"}]},
+        {"type": "configuration_update", "reasoning": {"effort": "high"}},
+    ],
+)
+def test_an_item_that_adds_tools_or_settings_is_told_to_the_model(item: dict[str, object]) -> None:
+    sought = {"type": "tool_search_call", "call_id": "c9", "execution": "client", "arguments": {"goal": "weather"}}
+
+    name, parts = read_messages([{"role": "user", "content": QUESTION}, sought, item, *responses("x")[1:]])
+
+    assert name == "OpenAI Responses items"
+    assert parts[2] == Words((OpaqueBlock(item),))
+    assert result_in(responses("x")) in parts
+
+
 def test_a_result_whose_call_was_cut_off_has_no_name() -> None:
     assert result_in(openai("x")[2:]).result.tool_name == "(unnamed tool)"
 

@@ -28,8 +28,11 @@ _LONGEST_QUOTED = 60
 _ITEMS = "OpenAI Responses items"
 """The format in which one turn of the model is several items."""
 
-_OF_SERVERS = ("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference", "compaction")
-"""Items of the Responses API that are neither said, called nor returned."""
+_OF_SERVERS = (
+    *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference", "compaction"),
+    *("tool_search_output", "additional_tools", "configuration_update"),
+)
+"""Items of the Responses API that are neither said, called nor returned. Of tools they hold only definitions."""
 
 _ITEM_PARTS = ("input_", "output_", "reasoning_", "refusal", "text")
 """How the types of their content parts begin."""
@@ -215,6 +218,9 @@ def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001
 def _responses(item: Message, names: Names) -> Iterator[Part]:
     """Responses API: calls and results are items of their own next to messages; also in sessions of OpenAI's SDK."""
     kind = item.get("type", "message")
+    if kind in _OF_SERVERS:  # with a role or without
+        yield Words(blocks_of([item]))
+        return
     if not isinstance(kind, str) or ("role" in item) is not (kind == "message"):
         _reject("is neither a message nor an item with a type")
     for block in _objects_in(item.get("content")):
@@ -246,7 +252,7 @@ def _of_item(item: Message, kind: str, names: Names) -> Part:
     if kind.endswith("_call") and isinstance(call_id or item.get("id"), str):
         # Of a tool that the provider runs; what it returned is in the same item.
         return _turn(None, [(_named(names, call_id, kind.removesuffix("_call")), {**item})])
-    return Words(blocks_of([item])) if kind in _OF_SERVERS else _reject(f"is an item of type {_quoted(kind)}")
+    return _reject(f"is an item of type {_quoted(kind)}")
 
 
 _READERS: dict[str, Callable[[Message, Names], Iterator[Part]]] = {
