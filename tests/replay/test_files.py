@@ -13,7 +13,7 @@ from coatcheck.core.blocks import JsonBlock, TextBlock
 from coatcheck.replay.conversation import Words
 from coatcheck.replay.files import ACCEPTED, read_conversations
 from coatcheck.replay.formats import FORMATS
-from tests.replay.samples import RECORDERS, anthropic, openai, saved, session, strands
+from tests.replay.samples import RECORDERS, anthropic, openai, responses, saved, session, strands
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,6 +207,24 @@ def test_a_line_that_holds_no_conversation_is_named_and_the_others_are_read(
 
     assert [each.name for each in found] == ["a.jsonl, line 1", "a.jsonl, line 3"]
     assert [one.startswith(f"{path}: {said}") for one in left_out] == [True]
+
+
+@pytest.mark.parametrize(
+    "link", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}]
+)
+def test_a_request_that_holds_only_what_is_new_is_named_and_left_out(link: dict[str, object], tmp_path: Path) -> None:
+    whole = {"model": "m", "input": responses("whole"), "previous_response_id": None, "conversation": None}
+    path = lines(tmp_path / "a", whole, {"model": "m", "input": responses("new"), **link})
+    left_out: list[str] = []
+
+    (conversation,) = read_conversations(path, left_out)
+
+    assert conversation.name == "a, line 1"
+    assert re.search(f"line 2: .*{next(iter(link))}.*only what is new", left_out[0])
+
+
+def test_a_conversation_of_messages_may_name_where_it_is_from(tmp_path: Path) -> None:
+    assert names(saved(tmp_path / "a.txt", {"conversation": "c", "messages": ONE})) == ["a.txt"]
 
 
 def test_the_other_agents_of_a_session_are_read_where_one_cannot_be(tmp_path: Path) -> None:

@@ -246,6 +246,9 @@ def _conversation(
     if not messages:
         msg = f"{place}there is no message. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
+    if link := _link(request):
+        msg = f"{place}with {link}, this request holds only what is new: write down the whole conversation instead"
+        raise InvalidRequest(msg)
     try:
         recorded_as, parts = read_messages(messages, in_pieces=in_pieces)
     except Misfit as error:
@@ -272,6 +275,15 @@ def _conversation(
         has_tool=RETRIEVAL_TOOL in json.dumps(request.get("tools")),
         was_sent={"model", "tools"} <= request.keys(),
     )
+
+
+def _link(request: Mapping[str, Any]) -> str | None:
+    """Return the field by which a request of the Responses API continues what only the provider has; None if none does.
+
+    Without the rest, each turn of a conversation would be read as a conversation of one turn.
+    """
+    links = () if isinstance(request.get("messages"), list) else ("previous_response_id", "conversation")
+    return next((link for link in links if request.get(link)), None)
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
