@@ -23,6 +23,7 @@ import unicodedata
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import unquote
 
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.errors import InvalidRequest, ReferenceNotFound, StorageError
@@ -332,16 +333,10 @@ def _tags_in(reference: str) -> set[str]:
     """
     readings = [reference]
     while "%" in readings[-1] and len(readings) <= _MOST_DECODERS:
-        readings.append(_percent_decoded(readings[-1]))
+        readings.append(unquote(readings[-1]))
     folded = [unicodedata.normalize("NFKD", each).casefold() for each in readings if not each.isascii()]
     readings += [each.encode("ascii", "ignore").decode() for each in folded]
     return {tag.lower() for each in readings for tag in _SCOPE_IN_NAME.findall(each)}
-
-
-def _percent_decoded(text: str) -> str:
-    encoded = text.encode("utf-8", "surrogatepass")
-    decoded = re.sub(rb"%([0-9A-Fa-f]{2})", lambda found: bytes.fromhex(found[1].decode()), encoded)
-    return decoded.decode("utf-8", "replace")
 
 
 def _require_reference(reference: object, *, longest: int) -> str:
