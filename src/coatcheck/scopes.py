@@ -45,6 +45,9 @@ _GIVE_ONE = (
     " Pydantic AI"
 )
 
+_REQUIRED = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
+_NOT_LISTED = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
+
 _SHARED = (
     "no scope was given, so tool results are stored and read in the scope %r. All conversations without a scope"
     " share it, and can read each other's references. %s. To refuse such calls, pass require_scope=True. This is"
@@ -125,29 +128,21 @@ def hold_scope(name: Scope) -> Iterator[None]:
         _ambient.reset(token)
 
 
-def _ambient_scope() -> Scope | None:
-    """Return the scope of the innermost block that counts here."""
-    found = _ambient.get()
-    while isinstance(found, _Held):
-        if not found.ended:
-            return found.scope
-        found = found.outer
-    return found
-
-
-def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool) -> Scope:
+def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool, refusal: str = _REQUIRED) -> Scope:
     """Return the scope of a call: the argument, else the ambient one, else the framework's identity, else the default.
 
     Raises:
-        InvalidRequest: the chosen scope is unusable, or none was given and ``required`` is true.
+        InvalidRequest: the chosen scope is unusable; or none was given and ``required`` is true, with ``refusal``.
 
     """
-    for candidate in (argument, _ambient_scope(), identity):
+    ambient = _ambient.get()
+    while isinstance(ambient, _Held):
+        ambient = ambient.outer if ambient.ended else ambient.scope
+    for candidate in (argument, ambient, identity):
         if candidate is not None:
             return require_scope(candidate)
     if required:
-        msg = f"no scope: require_scope=True refuses the shared default. {_GIVE_ONE}"
-        raise InvalidRequest(msg, for_host=True)
+        raise InvalidRequest(refusal, for_host=True)
     _warn_once()
     return DEFAULT_SCOPE
 
@@ -159,10 +154,7 @@ def require_own_scope(argument: Scope | None, identity: Scope | None) -> Scope:
         InvalidRequest: no scope was given, or it is unusable.
 
     """
-    if all(candidate is None for candidate in (argument, identity, _ambient_scope())):
-        msg = f"no scope: what conversations share in {DEFAULT_SCOPE!r} is listed only by that name. {_GIVE_ONE}"
-        raise InvalidRequest(msg, for_host=True)
-    return choose_scope(argument, identity, required=True)
+    return choose_scope(argument, identity, required=True, refusal=_NOT_LISTED)
 
 
 def require_scope(name: object) -> Scope:
