@@ -230,6 +230,22 @@ def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
     assert shown == "word " * 85
 
 
+def test_marks_of_a_page_snapshot_are_no_names_and_take_no_room() -> None:
+    """A browser writes them: most names were ``e12 e13 e15``, which mean nothing apart from their elements."""
+    elements = "".join(
+        f'- listitem [ref=f7e{3 * n}]:\n  - link "Item_{n * 7919}" [ref=f7e{3 * n + 2}] [cursor=pointer]:\n'
+        for n in range(3, 900)
+    )
+
+    shown = checked_preview(Previewed.of(elements), 500)
+
+    found = re.search(r"not shown, in them: (.*) …\]", shown)
+    assert found is not None
+    names = found[1].split()
+    assert len(names) >= 40
+    assert all(name.startswith("Item_") for name in names)
+
+
 def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
     lines = zip((90, 91, 12, 13, 400), "ABCDE", strict=True)
     text = "".join(f"{number}: set Value{letter}\n" for number, letter in lines)

@@ -90,6 +90,10 @@ would fill a gap with the same path. What is no file may have a port or a versio
 _FILE = itemgetter(1)
 """The file of a place. A template, ``\\1``, would be parsed by a module that Python does not import as it ends."""
 
+_MARK, _MARKS = "[ref=", re.compile(r"\[ref=\w{1,20}\]", re.ASCII)
+"""What snapshots of a page write behind each element, to click it by. Apart from its element it says nothing, and a
+search for the name of the element finds it."""
+
 _LINES_OF_A_NUMBER = 4
 """Where lines are numbered, so many share the number of the first: one for each line took a third of the room. With 10,
 a few more names fit, but their lines are harder to find."""
@@ -284,6 +288,8 @@ def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple
             part = part.lstrip(_OF_TERMS)  # the end of a longer one
         if stop < len(text) and text[stop] in _OF_TERMS:
             part = part.rstrip(_OF_TERMS)
+        if _MARK in part:
+            part = _MARKS.sub(" ", part)
         terms = _terms_of(part)
         if numbered:
             yield from zip(part.split("\n"), terms.split("\n"), strict=True)
