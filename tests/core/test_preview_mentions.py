@@ -46,6 +46,8 @@ MENTIONS = [
     "Write a line with severity 'ERROR' into the log.",
     "Use the levels WARNING, ERROR and CRITICAL, or your own",
     "                              ERROR, and CRITICAL logging levels).",
+    "          - /url: plpgsql-control-structures.html#PLPGSQL-ERROR-TRAPPING",
+    '    "href": "http://127.0.0.1:8765/pg/control.html#PLPGSQL-ERROR-TRAPPING"',
     "const FAILED: number;",
     "** (C) 2001 by the authors of the needle",
     "CONFLICT (id) DO NOTHING;",

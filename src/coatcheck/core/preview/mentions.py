@@ -48,6 +48,7 @@ _IN_PROSE = (
     rf"^\W*{_WORD} ?[:=] *0\s*$|[\"']{_WORD}[\"']: ?(?:0|false|False|null|None|\[\]|{{}})(?:[,}}\s]|$)",  # none
     r"\bOOMKilled[\"']?: ?(?:false|False)\b",
     rf"^\W*Expected: {_WORD} (?:with|because) [^\n]*",  # a step of a plan
+    r"\.html?#[\w.-]+",  # a section of a page, in its address
     r"[\"'`]Segmentation fault[\"'`]|\b(?:the|for|[Ff]ix) [45]\d\d errors?\b",
     r"\b(?:[Ff]ix(?:e[sd])?|[Aa]void|prevent|lead to|result in|demonstrate) [^:\n]*segmentation faults?\b",
 )
