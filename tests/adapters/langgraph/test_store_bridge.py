@@ -433,6 +433,7 @@ def test_a_sweep_deletes_from_a_store_that_takes_a_look_for_a_save(
     assert Offloader(bridge).sweep(max_age_seconds=3_600) == 1
 
 
+@pytest.mark.filterwarnings("ignore:The default datetime adapter:DeprecationWarning")  # LangGraph's, on Python 3.12
 def test_looking_through_a_store_does_not_put_off_the_end_of_its_entries(tmp_path: Path, entry: Entry) -> None:
     ttl: TTLConfig = {"default_ttl": 60, "refresh_on_read": True}
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite"), ttl=ttl) as store:

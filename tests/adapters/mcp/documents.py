@@ -34,6 +34,12 @@ WORDS = st.one_of(
     ),
     st.text(max_size=8),
 )
+URLS = st.one_of(
+    st.sampled_from(["https://example.com/mcp", "HTTP://127.0.0.1:8000/a b"]),
+    WORDS.filter(lambda word: bool(word) and "://" not in word and not {"?", "#"}.intersection(word)),
+)
+"""Without what is refused: another scheme, a query, a fragment, a login."""
+
 OTHERS: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
@@ -94,7 +100,7 @@ def programs(draw: st.DrawFn) -> dict[str, object]:
 @st.composite
 def addresses(draw: st.DrawFn) -> dict[str, object]:
     """Return an entry that is an address."""
-    entry: dict[str, object] = {"url": draw(WORDS.filter(bool))}
+    entry: dict[str, object] = {"url": draw(URLS)}
     if draw(st.booleans()):
         entry["type"] = draw(st.sampled_from(["http", "streamable-http"]))
     if draw(st.booleans()):
