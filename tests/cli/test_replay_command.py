@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from coatcheck.replay.measure import CountedConversation
     from coatcheck.replay.report import ConversationReport
 
+PASTE = "To paste, where the Offloader or the adapter is made:"
+
 
 def facts(*arguments: str | Path) -> dict[str, Any]:
     found: dict[str, Any] = answered("replay", *arguments)
@@ -145,10 +147,10 @@ def test_by_need_only_a_result_that_was_used_and_is_not_shown_is_read_back(tmp_p
 
 
 def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
-    line = "\nTo paste: max_result_tokens=1000, preview_tokens=250\n"
+    line = f"\n{PASTE} max_result_tokens=1000, preview_tokens=250\n"
     assert line in run("replay", big).output
     said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
-    assert "\nTo paste: max_result_tokens=2500, preview_tokens=400\n" in said
+    assert f"\n{PASTE} max_result_tokens=2500, preview_tokens=400\n" in said
     assert facts(big)["best_settings"] == {"max_result_tokens": 1_000, "preview_tokens": 250}
     assert facts(big, "--preview-tokens", "400")["assumptions"]["preview_tokens"] == 400
 
@@ -202,8 +204,8 @@ def test_a_preview_that_saves_little_more_is_named_and_not_recommended(tmp_path:
     small, default = (each["saved"]["plain"] for each in found["previews"][:2])
     assert 0.0005 < small - default < 0.005
     assert found["best_settings"] == {"max_result_tokens": 2_500}
-    assert f"With preview_tokens=250 it would be {small - default:.1%} more: too little to change the default." in said
-    assert "To paste: max_result_tokens=2500 (the default; in Strands and Haystack previews may differ)" in said
+    assert f"With preview_tokens=250 it would be {small - default:.2%} more: too little to change the default." in said
+    assert f"{PASTE} max_result_tokens=2500 (the default; in Strands and Haystack previews may differ)" in said
 
 
 def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def show_replay(console: Console, report: ReplayReport) -> None:
     console.print(Text(details(report)))
     if line := knobs(report):
         default = " (the default; in Strands and Haystack previews may differ)" if report.settings == _DEFAULT else ""
-        console.print(Text(f"To paste: {line}{default}"), soft_wrap=True)
+        console.print(Text(f"To paste, where the Offloader or the adapter is made: {line}{default}"), soft_wrap=True)
     console.print()
     at_price = " with a prompt cache" if given.decides_with_cache else ""
     previews = f" with {DEFAULT_PREVIEW}" if report.previews else ""

@@ -109,7 +109,7 @@ def details(report: ReplayReport) -> str:
     gained = share_text(report.gained)
     if pays and chosen is not report.cheapest and gained != share_text(0):
         other = report.cheapest.assumptions.preview_tokens
-        said += f" With preview_tokens={other} it would be {gained} more: too little to change the default."
+        said += f" With preview_tokens={other} it would be {report.gained:.2%} more: too little to change the default."
     return said if given.prefix_tokens else f"{_prefix_to_pass(report)}{said}"
 
 
