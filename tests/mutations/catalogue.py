@@ -216,8 +216,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     # Scopes and storages.
     Mutation(
         "scopes.py",
-        "(argument, _ambient.get(), identity)",
-        "(argument, identity, _ambient.get())",
+        "(argument, ambient, identity)",
+        "(argument, identity, ambient)",
         ("core/test_scopes.py",),
     ),
     Mutation("scopes.py", "_unwarned.pop()", "_unwarned[0]", ("core/test_scopes.py",)),
