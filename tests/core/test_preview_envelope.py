@@ -51,6 +51,14 @@ def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None
     )
 
 
+def test_a_text_in_quotes_on_a_line_of_its_own_is_unwrapped() -> None:
+    """So Playwright's server returns the text of a page."""
+    shown = _shown(f"### Result\n{json.dumps(LINES)}\n### Ran code")
+
+    assert shown.startswith(f'{INSIDE}\n[### Result\n"…"\n### Ran code]\n[lines alike but for their numbers: ')
+    assert '\nstep 899 said "done"' in shown
+
+
 def test_what_else_an_envelope_says_is_shown() -> None:
     shown = _shown(json.dumps({"status": "failed", "text": LINES}))
 

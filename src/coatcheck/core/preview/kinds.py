@@ -94,8 +94,8 @@ _FEW_TOKENS = 160
 """With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
 
 _CHARACTERS_OF_A_TOKEN = 8
-_QUOTE = re.compile(r"(?:^|[:=(\[{,])\s*[\"']")
-_QUOTED = re.compile(r"(?:^|[:=(\[{,])\s*[\"'][\[{<]")
+_QUOTE = re.compile(r"(?:^|[\n:=(\[{,])\s*[\"']")
+_QUOTED = re.compile(r"(?:^|[\n:=(\[{,])\s*[\"'][\[{<]")
 _QUOTED_SIGNS = tuple(f"{quote}{sign}" for quote in "\"'" for sign in "[{<")
 _ESCAPE = re.compile(r"\\[\\\"'ntru/]")
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
