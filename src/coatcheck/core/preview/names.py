@@ -99,9 +99,9 @@ _LINES_OF_A_NUMBER = 4
 a few more names fit, but their lines are harder to find."""
 
 _ROW = 3
-"""A figure continues a row if so many figures before it are known, all behind the same stem if there is one: a page as
-a browser's tools give it has a thousand elements ``e12``, ``e13``. Rows with gaps are listed:
-leaving them out as well cost up to a point in ``docs/quality.md``."""
+"""A figure continues a row if so many figures before it are known, all behind the same stem if there is one: in what a
+browser's tools return, a page has a thousand elements ``3_12``, ``3_13``. A row with gaps is listed: without its names,
+previews kept up to one percentage point less of what was needed in ``docs/quality.md``."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d{1,9})(?=[:|\t])", re.ASCII)
