@@ -367,6 +367,13 @@ class ListsEverything(CapableStorage):
         return super().entries("")
 
 
+class ListsOnePage(CapableStorage):
+    """Lists what the backend answers at once, and does not ask for more."""
+
+    def entries(self, prefix: str) -> Iterable[Listed]:
+        return list(super().entries(prefix))[:1_000]
+
+
 class HidesIndexes(CapableStorage):
     """Lists contents only."""
 
@@ -538,6 +545,7 @@ BROKEN: dict[type, tuple[str, str]] = {
     MarksWhatIsGone: ("test_what_was_deleted_has_expired_and_what_never_was_is_unknown", "has not expired"),
     ListsEverything: ("test_lists_only_what_has_the_prefix", "does not keep to the prefix"),
     HidesIndexes: ("test_lists_what_was_saved", "missing from the listing"),
+    ListsOnePage: ("test_lists_more_than_its_backend_answers_at_once", "100 of 1100 entries are not listed"),
     CountsCharacters: ("test_lists_what_was_saved", "the size in the listing is wrong"),
     ListsOthersMetadata: ("test_lists_what_was_saved", "the metadata are wrong"),
     CountsMilliseconds: ("test_saving_again_refreshes_the_time", "not in seconds since 1970"),

@@ -279,6 +279,11 @@ class ListsContract(Contract):
     """What ``entries`` promises: every entry under a prefix, with its size and the time of its last save."""
 
     capability: ClassVar[type] = Lists
+    listed_entries: ClassVar[int] = 1_100
+    """How many entries are listed at once: more than the 1,000 that S3 and Google Cloud Storage return.
+
+    Set it above the page of your backend, such as the 5,000 of Azure.
+    """
 
     def make_older(self, storage: Storage, key: str) -> bool:
         """Make what is stored look older than what is saved next, and return True. Override where you can.
@@ -378,6 +383,17 @@ class ListsContract(Contract):
             burst.delete()
             readable = burst.readable(references)
             assert not readable, f"{len(readable)} of {len(references)} results are readable after delete_scope"
+
+    def test_lists_more_than_its_backend_answers_at_once(self, storage: ListingStorage) -> None:
+        """A listing goes on after the backend's first page: what is missing from it is never deleted.
+
+        If this fails, check that ``entries`` asks for the next page until there is none.
+        """
+        entries = [make_entry(f"{number}".encode(), scope="many") for number in range(self.listed_entries)]
+        with ThreadPoolExecutor(THREADS) as threads:
+            list(threads.map(partial(save, storage), entries))
+        missed = {entry.key for entry in entries} - set(listing(storage, f"{scope_part('many')}/"))
+        assert not missed, f"{len(missed)} of {len(entries)} entries are not listed"
 
     def test_lists_nothing_that_was_refused(self, storage: ListingStorage) -> None:
         """A save that raised added nothing to the listing, and no second entry next to the first.
