@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ("ArtifactServiceBridge", "OffloadPlugin", "offloaded_references")
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "artifacts": ("ArtifactServiceBridge",),
-        "convert": ("offloaded_references",),
-        "plugin": ("OffloadPlugin",),
-    },
-    needs="google.adk",
-    install="coatcheck[google-adk]",
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "artifacts": ("ArtifactServiceBridge",),
+            "convert": ("offloaded_references",),
+            "plugin": ("OffloadPlugin",),
+        },
+        needs="google.adk",
+        install="coatcheck[google-adk]",
+    )

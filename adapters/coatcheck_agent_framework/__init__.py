@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ("ToolOffloader", "offloaded_references")
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {"convert": ("offloaded_references",), "offloader": ("ToolOffloader",)},
-    needs="agent_framework",
-    install="coatcheck[agent-framework]",
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {"convert": ("offloaded_references",), "offloader": ("ToolOffloader",)},
+        needs="agent_framework",
+        install="coatcheck[agent-framework]",
+    )

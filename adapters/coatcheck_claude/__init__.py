@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ("READ_BACK", "SERVER", "hooks", "server")
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {"hook": ("hooks",), "retrieval": ("READ_BACK", "SERVER", "server")},
-    needs="claude_agent_sdk",
-    install="coatcheck[claude]",
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {"hook": ("hooks",), "retrieval": ("READ_BACK", "SERVER", "server")},
+        needs="claude_agent_sdk",
+        install="coatcheck[claude]",
+    )

@@ -45,25 +45,26 @@ __all__ = (
     "restore_meta",
 )
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "compat.policy": ("OffloadOverTokens",),
-        "compat.store": ("FileSystemToolResultStore",),
-        "convert": ("offloaded_references",),
-        "hook": ("ToolResultOffloadHook",),
-        "meta": ("arestore_meta", "restore_meta"),
-        "options": ("SCOPE_CONTEXT_KEY",),
-        "retrieval": ("RetrievalTool",),
-        "compat.upstream": (
-            "RESULT_STORE_CONTEXT_KEY",
-            "AlwaysOffload",
-            "NeverOffload",
-            "OffloadOverChars",
-            "OffloadPolicy",
-            "ToolResultStore",
-        ),
-    },
-    needs="haystack",
-    install="coatcheck[haystack]",
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "compat.policy": ("OffloadOverTokens",),
+            "compat.store": ("FileSystemToolResultStore",),
+            "convert": ("offloaded_references",),
+            "hook": ("ToolResultOffloadHook",),
+            "meta": ("arestore_meta", "restore_meta"),
+            "options": ("SCOPE_CONTEXT_KEY",),
+            "retrieval": ("RetrievalTool",),
+            "compat.upstream": (
+                "RESULT_STORE_CONTEXT_KEY",
+                "AlwaysOffload",
+                "NeverOffload",
+                "OffloadOverChars",
+                "OffloadPolicy",
+                "ToolResultStore",
+            ),
+        },
+        needs="haystack",
+        install="coatcheck[haystack]",
+    )

@@ -32,23 +32,24 @@ __all__ = (
     "retrieval_tool",
 )
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "artifacts": ("arestore_artifact", "restore_artifact"),
-        "compaction": ("ClearToolUsesEdit",),
-        "convert": ("offloaded_references",),
-        "middleware": ("OffloadMiddleware",),
-        "retrieval": ("retrieval_tool",),
-        "tool": ("offload_tool",),
-        "tool_calls": ("offload_tool_calls",),
-        "tool_node": ("offload_tool_node",),
-    },
-    needs="langchain_core",
-    install="coatcheck[langgraph]",  # brings langchain-core too, so that nobody has to install in two steps
-    more={
-        "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
-        "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),
-        "offload_tool_calls": ("langgraph.prebuilt", "coatcheck[langgraph]"),
-    },
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "artifacts": ("arestore_artifact", "restore_artifact"),
+            "compaction": ("ClearToolUsesEdit",),
+            "convert": ("offloaded_references",),
+            "middleware": ("OffloadMiddleware",),
+            "retrieval": ("retrieval_tool",),
+            "tool": ("offload_tool",),
+            "tool_calls": ("offload_tool_calls",),
+            "tool_node": ("offload_tool_node",),
+        },
+        needs="langchain_core",
+        install="coatcheck[langgraph]",  # brings langchain-core too, so that nobody has to install in two steps
+        more={
+            "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
+            "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),
+            "offload_tool_calls": ("langgraph.prebuilt", "coatcheck[langgraph]"),
+        },
+    )

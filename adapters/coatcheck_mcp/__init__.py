@@ -31,22 +31,23 @@ __all__ = (
 
 _LIBRARY = ("mcp_types", "coatcheck[mcp]")  # the `mcp` package from its second major version on
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "config": ("Config", "Server", "load"),
-        "convert": ("offloaded_references",),
-        "middleware": ("OffloadMiddleware",),
-        "proxy": ("Proxy",),
-        "transports": ("Upstream", "command_upstream", "url_upstream"),
-    },
-    needs="coatcheck",  # what needs FastMCP says so itself: settings and `install` work without it
-    install="coatcheck[mcp]",
-    more={
-        "OffloadMiddleware": ("fastmcp", "coatcheck[mcp]"),
-        "Proxy": _LIBRARY,
-        "Upstream": _LIBRARY,
-        "command_upstream": _LIBRARY,
-        "url_upstream": _LIBRARY,
-    },
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "config": ("Config", "Server", "load"),
+            "convert": ("offloaded_references",),
+            "middleware": ("OffloadMiddleware",),
+            "proxy": ("Proxy",),
+            "transports": ("Upstream", "command_upstream", "url_upstream"),
+        },
+        needs="coatcheck",  # what needs FastMCP says so itself: settings and `install` work without it
+        install="coatcheck[mcp]",
+        more={
+            "OffloadMiddleware": ("fastmcp", "coatcheck[mcp]"),
+            "Proxy": _LIBRARY,
+            "Upstream": _LIBRARY,
+            "command_upstream": _LIBRARY,
+            "url_upstream": _LIBRARY,
+        },
+    )

@@ -28,16 +28,17 @@ __all__ = (
     "offloaded_references",
 )
 
-__getattr__, __dir__ = front_door(
-    __name__,
-    {
-        "compat.file": ("FileStorage",),
-        "compat.memory": ("InMemoryStorage",),
-        "compat.protocols": ("ShouldOffload", "Storage"),
-        "compat.s3": ("S3Storage",),
-        "convert": ("offloaded_references",),
-        "hook": ("ContextOffloader",),
-    },
-    needs="strands",
-    install="coatcheck[strands]",
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = front_door(
+        __name__,
+        {
+            "compat.file": ("FileStorage",),
+            "compat.memory": ("InMemoryStorage",),
+            "compat.protocols": ("ShouldOffload", "Storage"),
+            "compat.s3": ("S3Storage",),
+            "convert": ("offloaded_references",),
+            "hook": ("ContextOffloader",),
+        },
+        needs="strands",
+        install="coatcheck[strands]",
+    )

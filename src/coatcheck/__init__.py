@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     from coatcheck.storage.strands_bridge import StrandsOffloaderStorageBridge, StrandsStorageBridge
     from coatcheck.telemetry import OpenTelemetry
 
+    __version__: str
+
 __all__ = (
     "RETRIEVAL_DESCRIPTION",
     "RETRIEVAL_TOOL",
@@ -225,14 +227,15 @@ _MODULES = {
     "storage.strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
     "telemetry": ("OpenTelemetry",),
 }
-_load, __dir__ = lazily(__name__, _MODULES)
 
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    _load, __dir__ = lazily(__name__, _MODULES)
 
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used."""
-    if name == "__version__":
-        with loading:
-            from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
+    def __getattr__(name: str) -> object:
+        """Load a public name when it is first used."""
+        if name == "__version__":
+            with loading:
+                from importlib.metadata import version  # noqa: PLC0415 - read only when asked for
 
-        return version("coatcheck")
-    return _load(name)
+            return version("coatcheck")
+        return _load(name)

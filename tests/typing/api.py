@@ -138,3 +138,5 @@ assert_type(wrapped.settings.preview_tokens, int | None)
 Offloader(max_tokens=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 Offloader(show_path="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 with_options(preview_tokens="1000")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+assert_type(coatcheck.__version__, str)

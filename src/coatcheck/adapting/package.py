@@ -27,6 +27,9 @@ def front_door(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for an adapter's package.
 
+    Call it under ``if not TYPE_CHECKING:``, and import the names under ``if TYPE_CHECKING:``. A type checker that sees
+    a ``__getattr__`` takes every name for one that the package has.
+
     Args:
         package: its ``__name__``.
         modules: for each module of the package, its public names.

@@ -30,12 +30,13 @@ __all__ = (
     "without_copy",
 )
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "answer": ("answer_with", "texts_to_offload"),
-        "command": ("program", "split_hook"),
-        "options": ("BYTES_PER_TOKEN",),
-        "shapes": ("Path", "replaced", "without_copy"),
-    },
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "answer": ("answer_with", "texts_to_offload"),
+            "command": ("program", "split_hook"),
+            "options": ("BYTES_PER_TOKEN",),
+            "shapes": ("Path", "replaced", "without_copy"),
+        },
+    )

@@ -58,30 +58,31 @@ __all__ = (
     "ToolResultStoreBridge",
 )
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "file": ("FileStorage",),
-        "fsspec_bridge": ("FsspecBridge",),
-        "haystack_bridge": ("ToolResultStoreBridge",),
-        "langgraph_bridge": ("LangGraphStoreBridge",),
-        "memory": ("InMemoryStorage",),
-        "protocol": (
-            "Deletes",
-            "DeletesMany",
-            "DescribesErrors",
-            "Listed",
-            "Lists",
-            "ListsPages",
-            "LocalPath",
-            "NamesReferences",
-            "Page",
-            "ReadsRanges",
-            "Storage",
-            "Stored",
-            "Sweeps",
-        ),
-        "s3": ("S3Storage",),
-        "strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
-    },
-)
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "file": ("FileStorage",),
+            "fsspec_bridge": ("FsspecBridge",),
+            "haystack_bridge": ("ToolResultStoreBridge",),
+            "langgraph_bridge": ("LangGraphStoreBridge",),
+            "memory": ("InMemoryStorage",),
+            "protocol": (
+                "Deletes",
+                "DeletesMany",
+                "DescribesErrors",
+                "Listed",
+                "Lists",
+                "ListsPages",
+                "LocalPath",
+                "NamesReferences",
+                "Page",
+                "ReadsRanges",
+                "Storage",
+                "Stored",
+                "Sweeps",
+            ),
+            "s3": ("S3Storage",),
+            "strands_bridge": ("StrandsOffloaderStorageBridge", "StrandsStorageBridge"),
+        },
+    )

@@ -19,4 +19,5 @@ if TYPE_CHECKING:
 __all__ = ("LARGE_CHARACTERS", "Previewed", "preview", "search_for_odd")
 
 # Loaded with the first result that is offloaded: an agent that keeps all its results never needs them.
-__getattr__, __dir__ = lazily("coatcheck.core.preview", {"kinds": ("preview", "search_for_odd")})
+if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+    __getattr__, __dir__ = lazily("coatcheck.core.preview", {"kinds": ("preview", "search_for_odd")})
