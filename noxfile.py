@@ -183,7 +183,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types: mypy, strict, on everything; pyright on what users write."""
+    """Check types: mypy, strict, on everything; pyright on what users write, and that adapters type their names."""
     parts = [part for part in PARTS if part not in APART]
     session.install(
         "-e.[all,claude]",
@@ -191,6 +191,8 @@ def types(session: nox.Session) -> None:
     )
     session.run("mypy")
     session.run("pyright")
+    for package in sorted(path.name for path in Path("adapters").glob("coatcheck_*") if path.name != "coatcheck_mcp"):
+        session.run("pyright", "--verifytypes", package, "--ignoreexternal")
 
 
 @nox.session
@@ -203,6 +205,7 @@ def mcp_types(session: nox.Session) -> None:
         *(f"tests/{folder}/*mcp*.py" for folder in ("contract", "transparent")),
     )
     session.run("mypy", *(str(path) for pattern in patterns for path in sorted(Path().glob(pattern))))
+    session.run("pyright", "--verifytypes", "coatcheck_mcp", "--ignoreexternal")
 
 
 @nox.session

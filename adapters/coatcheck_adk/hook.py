@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Result", "begin_call", "end_call", "identity_of", "is_for_others", "logger")
 
-logger = logging.getLogger("coatcheck_adk")
+logger: logging.Logger = logging.getLogger("coatcheck_adk")
 
 _UNKNOWN = ("debug_user_id", "debug_session_id")
 """The user and the session that ``Runner.run_debug`` takes where nobody named any: all such runs share them."""

@@ -81,7 +81,7 @@ class OffloadPlugin(BasePlugin):
             storage, options, owner=OffloadPlugin, no_steps=_NO_STEPS, is_whole=True
         )
         self._scope = check_scope(scope)
-        self.retrieval_tool = RetrievalTool(self.offloader, scope=scope, native_media=native_media)
+        self.retrieval_tool: RetrievalTool = RetrievalTool(self.offloader, scope=scope, native_media=native_media)
         self._retrieval = RetrievalName(
             self.retrieval_tool.name,
             warn=WarnOnce(logger),

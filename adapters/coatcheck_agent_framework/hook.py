@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions", "logger")
 
-logger = logging.getLogger("coatcheck_agent_framework")
+logger: logging.Logger = logging.getLogger("coatcheck_agent_framework")
 
 CONTROL_FLOW = (MiddlewareFailure, MiddlewareTermination, UserInputRequiredException)
 """What ends a loop or a run, or asks the user. The framework may show the model the text of any other exception."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ("hooks",)
 
-logger = logging.getLogger("coatcheck_claude")
+logger: logging.Logger = logging.getLogger("coatcheck_claude")
 
 
 def hooks(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from haystack.components.agents.state.state_utils import replace_values
 from haystack.core.serialization import default_from_dict, default_to_dict
@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Offloaded, Policy, Truncated
+    from coatcheck_haystack.options import Source
 
 __all__ = ("ToolResultOffloadHook",)
 
-logger = logging.getLogger("coatcheck_haystack")
+logger: logging.Logger = logging.getLogger("coatcheck_haystack")
 
 TAKEN = (
     "The name %r is taken by another tool, so the agent cannot read offloaded content back. Rename that tool, or give"
@@ -70,7 +71,7 @@ class ToolResultOffloadHook:
 
     __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
 
-    allowed_hook_points = ("after_tool",)
+    allowed_hook_points: ClassVar[tuple[str, ...]] = ("after_tool",)
 
     def __init__(
         self,
@@ -120,10 +121,10 @@ class ToolResultOffloadHook:
         completed: Mapping[str, Any] = options
         if not isinstance(store, Offloader):
             completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
-        self.source = source_of(store, completed, scope=scope, owner=ToolResultOffloadHook)
+        self.source: Source = source_of(store, completed, scope=scope, owner=ToolResultOffloadHook)
         # The core need not be asked about what a strategy keeps, if neither an option nor its size could offload it.
         self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
-        self.warn = WarnOnce(logger)
+        self.warn: WarnOnce = WarnOnce(logger)
         """Says once what keeps the model from reading back."""
 
     @property

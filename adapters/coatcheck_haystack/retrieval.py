@@ -79,6 +79,7 @@ class RetrievalTool(Tool):
         if not isinstance(name, str) or not name:
             msg = f"name must be a non-empty str, not {name!r}"
             raise InvalidRequest(msg)
+        self.source: Source
         if isinstance(shared, Source):
             self.source = shared
         else:

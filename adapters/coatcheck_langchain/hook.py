@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ("NO_STEPS", "CallWrapper", "Hook", "ToolMessages", "logger")
 
-logger = logging.getLogger("coatcheck_langchain")
+logger: logging.Logger = logging.getLogger("coatcheck_langchain")
 
 NO_STEPS = "each call is seen alone, so leave it out, or use offload_tool_node"
 """What an error says about ``max_step_tokens`` where single calls are wrapped."""

@@ -22,8 +22,9 @@ from coatcheck_langchain.offering import offering_late
 from coatcheck_langchain.retrieval import find_tool, retrieval_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
+    from langchain_core.tools import BaseTool
     from typing_extensions import Unpack
 
     from coatcheck import Offloader, OffloaderOptions
@@ -83,7 +84,8 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
         self.offloader: Offloader = make_offloader(
             storage, options, owner=OffloadMiddleware, no_steps=NO_STEPS, is_whole=True
         )
-        self.tools = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
+        read_back = [retrieval_tool(self.offloader, native_media=native_media)] if include_retrieval_tool else []
+        self.tools: Sequence[BaseTool] = read_back
         self._name = check_name("name", name)
         super().__init__(
             Hook(offloader=self.offloader, scope=scope, exempt=exempt, keep_artifact=keep_artifact),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ("offering_late",)
 
-logger = logging.getLogger("coatcheck_langchain")
+logger: logging.Logger = logging.getLogger("coatcheck_langchain")
 
 
 def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware]:

@@ -42,7 +42,7 @@ class OffloadedNode(Runnable[Any, Any]):
     """Runs a node, then offloads what is too large in its results."""
 
     def __init__(self, node: Runnable[Any, Any], hook: Hook, retrieval: RetrievalName) -> None:
-        self.name = node.get_name()
+        self.name: str | None = node.get_name()
         self._node = node
         self._hook = hook
         self._retrieval = retrieval

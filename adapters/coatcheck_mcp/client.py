@@ -123,14 +123,14 @@ class Client:
 
     def __init__(self, who: Identified) -> None:
         """Take what a client said about itself."""
-        self.info = who.info
-        self.modern = who.modern
-        self.version = who.version
-        self.capabilities = passed_on(who.capabilities)
+        self.info: Mapping[str, Any] | None = who.info
+        self.modern: bool = who.modern
+        self.version: str = who.version
+        self.capabilities: dict[str, Any] = passed_on(who.capabilities)
         self.front: ServerSession | None = None
         """The latest session with it. Over HTTP, each request of a modern client has a session of its own."""
 
-        self.ready = anyio.Event()
+        self.ready: anyio.Event = anyio.Event()
         """Set once its handshake is over: from then on it may get notifications and requests."""
 
         self.log_level: str | None = None
@@ -139,13 +139,13 @@ class Client:
         self.subscribed: dict[str | None, set[str]] = {}
         """The resources that it subscribed to, by the ``label`` of their server's ``Link``."""
 
-        self.listened = Counter[str]()
+        self.listened: Counter[str] = Counter()
         """How many of its streams are about a resource. A client of the handshake has none."""
 
         self._early: list[Notification] = []
         self._early_bytes = 0
         self._bus = InMemorySubscriptionBus()
-        self.serve_events = ListenHandler(self._bus)
+        self.serve_events: ListenHandler = ListenHandler(self._bus)
         """Serves ``subscriptions/listen`` of modern clients."""
 
     async def get_ready(self, front: ServerSession) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Call", "exceeds_hard_limit", "is_too_large_beside", "logger", "may_leave", "offload_result")
 
-logger = logging.getLogger("coatcheck_mcp")
+logger: logging.Logger = logging.getLogger("coatcheck_mcp")
 
 DECLARED_SIZE = "anthropic/maxResultSizeChars"
 """What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""

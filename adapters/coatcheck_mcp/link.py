@@ -96,7 +96,7 @@ class Link:
         self._label = label
         self._name = label or upstream.name
         self._session: Session | None = None
-        self.was_up = False
+        self.was_up: bool = False
         """Whether the server has been up."""
 
         self._connecting = anyio.CancelScope()
@@ -122,7 +122,7 @@ class Link:
         self._questions = Questions(client, latest=self._latest, notify=self.notify)
         self._unread = Gate(MAX_UNREAD)
         self._streams: tuple[PacedReads, CountedWrites] | None = None
-        self.resource_changes = 0
+        self.resource_changes: int = 0
         """How many times the server said that its list of resources changed."""
 
     # The connection.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from fastmcp.server.middleware import CallNext, MiddlewareContext
     from typing_extensions import Unpack
 
-    from coatcheck import OffloaderOptions, Scope
+    from coatcheck import Offloader, OffloaderOptions, Scope
     from coatcheck.adapting import StorageOrOffloader
     from coatcheck_mcp.convert import Result
 
@@ -106,7 +106,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         """
         super().__init__([])  # ``get_injected_tool`` has the tool, since its name depends on the server's other tools
         no_steps = "a server sees one call at a time, so leave it out"
-        self.offloader = make_offloader(storage, options, owner=OffloadMiddleware, no_steps=no_steps)
+        self.offloader: Offloader = make_offloader(storage, options, owner=OffloadMiddleware, no_steps=no_steps)
         self._scope = check_scope(scope)
         self._native_media = native_media
         self._folder = working_folder()

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream  # the types of what transports yield
     from typing_extensions import Unpack
 
-    from coatcheck import OffloaderOptions, Policy, Scope
+    from coatcheck import Offloader, OffloaderOptions, Policy, Scope
     from coatcheck.adapting import StorageOrOffloader
     from coatcheck_mcp.client import Context
     from coatcheck_mcp.transports import Upstream
@@ -157,7 +157,7 @@ class Proxy:
 
         """
         no_steps = "a proxy sees one call at a time, so leave it out"
-        self.offloader = make_offloader(storage, options, owner=Proxy, no_steps=no_steps)
+        self.offloader: Offloader = make_offloader(storage, options, owner=Proxy, no_steps=no_steps)
         if isinstance(upstream, Mapping):
             _check_names(upstream)
         self._upstream = upstream
@@ -174,7 +174,7 @@ class Proxy:
         self._warn = WarnOnce(logger)
         self._seats: dict[Hashable, _Seat] = {}
         self._tasks: TaskGroup | None = None
-        self.front = self._build()
+        self.front: FrontServer[Any] = self._build()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[FrontServer[Any]]:

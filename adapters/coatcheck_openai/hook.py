@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Hook", "Invoker", "Output", "identity_of", "logger", "wrap_tool")
 
-logger = logging.getLogger("coatcheck_openai")
+logger: logging.Logger = logging.getLogger("coatcheck_openai")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +126,7 @@ class Invoker(Proxy):
         super().__init__(tool.on_invoke_tool)
         self._tool = tool
         self._hook = hook
-        self.custom_data = CustomData()
+        self.custom_data: CustomData = CustomData()
         # Only the SDK limits the time, and makes the smaller context that some invokers ask for.
         self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ("FAILURES", "Hook", "Output", "identity_of", "is_for_others", "lasting", "logger", "running")
 
-logger = logging.getLogger("coatcheck_pydantic_ai")
+logger: logging.Logger = logging.getLogger("coatcheck_pydantic_ai")
 
 FAILURES = (ToolFailedError, ToolRetryError, ToolFailed, ModelRetry, ValidationError)
 """What Pydantic AI tells the model about; anything else that a tool raises ends the run, or is control flow."""

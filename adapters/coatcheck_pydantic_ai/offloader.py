@@ -67,7 +67,12 @@ class ToolOffloader(AbstractCapability[Any]):
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=retrieval)
         self._toolset = retrieval_toolset(self.offloader, scope=scope, retrieval=retrieval, native_media=native_media)
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # the base compares the fields of a dataclass, and this has none
+    # The base compares the fields of a dataclass, and this has none.
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return object.__hash__(self)
 
     def get_toolset(self) -> FunctionToolset[Any]:
         """Return the toolset of the retrieval tool: the same one each time, as durable execution needs it."""

@@ -50,7 +50,10 @@ class Copies(Delivery[ToolResult]):
         is_stored: bool,
     ) -> None:
         """Take the result of ``event``; ``is_stored`` says whether its content was stored: then these are too."""
-        self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
+        self.plugin: ContextOffloader = plugin
+        self.event: AfterToolCallEvent = event
+        self.scope: Callable[[], Scope | None] = scope
+        self.raw: ToolResult = event.result
         self._policy = Always() if is_stored else None
 
     @property

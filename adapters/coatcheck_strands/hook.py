@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ContextOffloader",)
 
-logger = logging.getLogger("coatcheck_strands")
+logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 _REPLACED = "The agent's own tool %r is replaced by coatcheck's: rename it, or pass include_retrieval_tool=False"
 
@@ -125,10 +125,10 @@ class ContextOffloader(StorageHooks):
         asks_the_model = not isinstance(storage, Offloader) and completed.get("token_counter") is None
         self._measure = partial(measure, limit=max_result_tokens) if asks_the_model else None
         self._find_tool = RetrievalName(RETRIEVAL_TOOL, warn=WarnOnce(logger), is_ours=self._is_ours).find
-        self.retrieve_offloaded_content = RetrievalTool(
+        self.retrieve_offloaded_content: RetrievalTool = RetrievalTool(
             self.offloaders, scope=self.scope, native_media=native_media, whole=is_whole
         )
-        self.offering = Offering(offer_tool, self.retrieve_offloaded_content)
+        self.offering: Offering = Offering(offer_tool, self.retrieve_offloaded_content)
 
     @property
     def tools(self) -> list[Any]:
@@ -249,7 +249,10 @@ class Content(Delivery[ToolResult]):
     """The content of one tool result."""
 
     def __init__(self, plugin: ContextOffloader, event: AfterToolCallEvent, scope: Callable[[], Scope | None]) -> None:
-        self.plugin, self.event, self.scope, self.raw = plugin, event, scope, event.result
+        self.plugin: ContextOffloader = plugin
+        self.event: AfterToolCallEvent = event
+        self.scope: Callable[[], Scope | None] = scope
+        self.raw: ToolResult = event.result
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless it certainly stays."""

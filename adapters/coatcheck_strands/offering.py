@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Offering",)
 
-logger = logging.getLogger("coatcheck_strands")
+logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 _MIDDLEWARE = "strands.middleware"
 """What shows the tools of a request. In older versions it is private, and agents have no method to add to it."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ("DEFAULTS", "Call", "check_cycles", "complete_options", "identity_of")
 
-logger = logging.getLogger("coatcheck_strands")
+logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
 """For the numbers that users may pass by position."""

@@ -31,7 +31,7 @@ class OffloadOverTokens(OffloadPolicy):
             InvalidRequest: it is not a whole number above 0.
 
         """
-        self.rule = OverTokens(threshold)
+        self.rule: OverTokens = OverTokens(threshold)
 
     @property
     def threshold(self) -> int:

@@ -31,7 +31,7 @@ class FileSystemToolResultStore(ToolResultStore):
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         """Choose the folder; it is made at the first write."""
-        self.root = Path(root)
+        self.root: Path = Path(root)
 
     def write(self, *, key: str, content: str | bytes) -> str:
         """Write a file and return its absolute path; text is written as UTF-8, with lone surrogates as they are.

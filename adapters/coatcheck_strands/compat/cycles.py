@@ -45,7 +45,7 @@ class Cycles:
     """The last cycle in which each agent used each key. Safe for many threads."""
 
     def __init__(self) -> None:
-        self.owner = secrets.token_hex(8)
+        self.owner: str = secrets.token_hex(8)
         self._last: ByAgent[dict[str, int]] = ByAgent()
         self._latest: ReferenceType[Agent] | None = None
         self._unowned: set[str] = set()

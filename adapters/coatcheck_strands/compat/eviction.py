@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("EvictingBridge", "EvictsFrom", "evict")
 
-logger = logging.getLogger("coatcheck_strands")
+logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 LIMIT_SECONDS = 30.0
 """How long deleting one entry may take; the core's limit for one call to a storage."""

@@ -49,7 +49,7 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         self._artifact_dir = self.root  # by the name that Strands' own class has for it, which a subclass may use
         self._is_bound = sandbox is not None
         self._inside = SandboxFileStorage(artifact_dir, sandbox=sandbox) if _is_sandbox(sandbox) else None
-        self.known_scopes = KnownScopes()
+        self.known_scopes: KnownScopes = KnownScopes()
 
     def for_sandbox(self, sandbox: Sandbox) -> FileStorage | SandboxFileStorage:
         """Return the storage for an agent with this sandbox: itself where it is this machine, or was bound before."""

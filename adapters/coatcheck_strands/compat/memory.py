@@ -35,9 +35,9 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
 
         """
         super().__init__()
-        self.evict_after_turns = check_cycles("evict_after_turns", evict_after_turns)
-        self.cycles = Cycles()
-        self.known_scopes = KnownScopes()
+        self.evict_after_turns: int | None = check_cycles("evict_after_turns", evict_after_turns)
+        self.cycles: Cycles = Cycles()
+        self.known_scopes: KnownScopes = KnownScopes()
 
     def __repr__(self) -> str:
         return f"InMemoryStorage(evict_after_turns={self.evict_after_turns})"

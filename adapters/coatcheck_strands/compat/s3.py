@@ -44,7 +44,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         super().__init__(
             bucket, prefix, boto_session=boto_session, boto_client_config=boto_client_config, region_name=region_name
         )
-        self.known_scopes = KnownScopes()
+        self.known_scopes: KnownScopes = KnownScopes()
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type

@@ -37,7 +37,7 @@ class SandboxFileStorage(StoresAndRetrieves):
         """Choose the folder in the sandbox; it is made at the first save."""
         self._folder = PurePosixPath(artifact_dir)
         self._sandbox = sandbox
-        self.known_scopes = KnownScopes()
+        self.known_scopes: KnownScopes = KnownScopes()
         # Futures of threads, not of a loop: agents run on a new loop each time.
         self._saving: dict[str, Future[None]] = {}
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ("StorageHooks", "hook")
 
-logger = logging.getLogger("coatcheck_strands")
+logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 MethodT = TypeVar("MethodT", bound="Callable[..., Any]")
 
@@ -57,8 +57,8 @@ class StorageHooks(Plugin):
 
         """
         super().__init__()
-        self.offloaders = offloaders
-        self.scope = check_scope(scope)
+        self.offloaders: Offloaders = offloaders
+        self.scope: ScopeOption = check_scope(scope)
 
     @hook
     def begin_call(self, event: BeforeToolCallEvent) -> None:

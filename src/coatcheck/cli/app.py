@@ -41,7 +41,7 @@ class _Root(TyperGroup):
         return params
 
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="coatcheck",
     cls=_Root,
     no_args_is_help=True,

@@ -58,7 +58,7 @@ class Demo:
 
         """
         self._model = None if model is None else real_model(model)
-        self.folder = _made(folder)
+        self.folder: Path = _made(folder)
         self._storage = FileStorage(self.folder)
         self._max_result_tokens = max_result_tokens
         self._counter = TiktokenCounter()

@@ -41,7 +41,7 @@ _EMPTY = "{}\n"
 _SECONDS = 60
 """After this time Claude Code goes on with the result as it is."""
 
-hook = typer.Typer(
+hook: typer.Typer = typer.Typer(
     help="""\b
 Claude Code runs this after each tool: a preview replaces a large result.
 After a compaction it lists what the session stored.

@@ -84,7 +84,7 @@ class _Group(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-mcp = typer.Typer(
+mcp: typer.Typer = typer.Typer(
     cls=_Group,
     invoke_without_command=True,
     subcommand_metavar="-- COMMAND...",

@@ -50,7 +50,7 @@ class ForkSafeLock:
 
     def renew(self) -> None:
         """Forget who holds it: for a child in which that thread does not exist."""
-        self.held = threading.Lock()
+        self.held: threading.Lock = threading.Lock()
 
 
 _made: WeakSet[ForkSafeLock] = WeakSet()
@@ -93,7 +93,7 @@ class _Loading:
         self._changed.release()
 
 
-loading = _Loading()
+loading: _Loading = _Loading()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=loading.hold, after_in_parent=loading.let_go, after_in_child=loading.renew)
 

@@ -114,7 +114,7 @@ class Measure:
         """
         self.parts: list[Part] = []
         """Each block, with the text that it is stored as."""
-        self.media = 0
+        self.media: int = 0
         """Tokens of all media."""
         for block in blocks:
             match block:
@@ -128,11 +128,11 @@ class Measure:
                 case OpaqueBlock():
                     part = Part(block=block)
             self.parts.append(part)
-        self.texts = [part.text for part in self.parts if part.text]
+        self.texts: list[str] = [part.text for part in self.parts if part.text]
         """All texts that are not empty."""
-        self.exceeded = -1
+        self.exceeded: int = -1
         """Tokens that the result is known to exceed, from what was asked so far; below 0 nothing is known."""
-        self.counter = CountedOnce(counter)
+        self.counter: CountedOnce = CountedOnce(counter)
         """Counts the result, its preview and its placeholder."""
         self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}

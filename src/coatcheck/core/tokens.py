@@ -184,7 +184,7 @@ class TiktokenCounter(TokenCounter):
             self._vocabulary: Vocabulary | None = None  # the process has it: a copy of this counter is small
         else:
             self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
-        self.adds_up = self._name in _ADD_UP
+        self.adds_up: bool = self._name in _ADD_UP
         """Whether text takes as many tokens as its parts together, if it is split between two words or two lines."""
 
     def __repr__(self) -> str:
@@ -310,7 +310,7 @@ class _ForAnyText(TokenCounter):
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self.bytewise = counter.bytewise
+        self.bytewise: bool = counter.bytewise
 
     @property
     def longest_token(self) -> int | None:
@@ -343,7 +343,7 @@ class CountedOnce(TokenCounter):
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self.bytewise = counter.bytewise
+        self.bytewise: bool = counter.bytewise
         self._known: dict[str, int] = {}
         self._adds_up = isinstance(counter, TiktokenCounter) and counter.adds_up
 

@@ -126,7 +126,7 @@ class Contents:
 
     def __init__(self, storage: StorageAccess) -> None:
         self._storage = storage
-        self.evicts = storage.evicts
+        self.evicts: bool = storage.evicts
         """Whether the storage may evict one entry of a result to make room for another. If so, ask ``missing``."""
 
     # Saving.

@@ -113,7 +113,7 @@ class CallQueue:
     def __init__(self, threads: int, *, seconds: float) -> None:
         self.threads = threads
         self.seconds = seconds
-        self.moved = 0.0
+        self.moved: float = 0.0
         """When a thread last took a call, in seconds of ``time.monotonic``."""
 
 
@@ -171,21 +171,21 @@ class StorageAccess:
                 f" have, not {storage!r}"
             )
             raise InvalidRequest(msg)
-        self.storage = cast("Storage | NamesReferences", storage)
-        self.takes_file_name = self._says("takes_file_name")
+        self.storage: Storage | NamesReferences = cast("Storage | NamesReferences", storage)
+        self.takes_file_name: bool = self._says("takes_file_name")
         if is_storage:
             _require_call(storage, "save", "", b"", content_type="", metadata={})
         else:
             named = {"file_name": None} if self.takes_file_name else {}
             _require_call(storage, "save_named", "", b"", content_type="", **named)
         _require_call(storage, "load", "")
-        self.names_references = not is_storage
-        self.reads_ranges = _has(storage, "load_range")
-        self.deletes_many = _has(storage, "delete_many")
-        self.sweeps = _has(storage, "sweep")
-        self.lists_pages = _has(storage, "page")
-        self.lists = is_storage and (self.lists_pages or _has(storage, "entries"))
-        self.evicts = self._says("evicts")
+        self.names_references: bool = not is_storage
+        self.reads_ranges: bool = _has(storage, "load_range")
+        self.deletes_many: bool = _has(storage, "delete_many")
+        self.sweeps: bool = _has(storage, "sweep")
+        self.lists_pages: bool = _has(storage, "page")
+        self.lists: bool = is_storage and (self.lists_pages or _has(storage, "entries"))
+        self.evicts: bool = self._says("evicts")
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
         self._answered = self._next_try = 0.0

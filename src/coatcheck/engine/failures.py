@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("cause_for_model", "class_of", "log_failure", "log_place", "logger", "write")
 
 
-logger = logging.getLogger("coatcheck")
+logger: logging.Logger = logging.getLogger("coatcheck")
 
 
 def write(

@@ -55,7 +55,7 @@ class Script:
         self._others = others
         self._meanwhile = meanwhile
         self.answers: list[list[Received]] = [[] for _ in scenario.reads]
-        self.is_reading = False
+        self.is_reading: bool = False
         self._moves = self._play(scenario) if references is None else self._read(scenario, references)
         self._started = False
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Interrupt", "Message", "ToyHarness", "ToyResult", "ToyTool")
 
-logger = logging.getLogger("toy_adapter")
+logger: logging.Logger = logging.getLogger("toy_adapter")
 
 
 @dataclass(frozen=True, slots=True)

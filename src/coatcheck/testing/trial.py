@@ -78,7 +78,7 @@ class _SharedAdapter:
     """What the harness makes for the first of several runs, for all of them."""
 
     def __init__(self) -> None:
-        self.runs = 0
+        self.runs: int = 0
         self._made: Any = None
 
     def share(self, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - an adapter of any framework

@@ -113,9 +113,9 @@ class OddSearch:
         self._room = _MAX_FIELDS
         self._types = _Tally()
         """The items by what they are: objects, and others."""
-        self.total = 0
+        self.total: int = 0
         """Items so far."""
-        self.cells = 0
+        self.cells: int = 0
         """Values that were looked at so far."""
 
     @property

@@ -109,7 +109,7 @@ class Container(Part):
     def __init__(
         self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
     ) -> None:
-        self.of = self
+        self.of: Part = self
         self._value = value
         self._depth = depth
         self._made = (depth + 1, budget, counter)

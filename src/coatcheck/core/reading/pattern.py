@@ -56,13 +56,13 @@ class Matcher:
         """
         self.pattern = pattern
         self.literal = literal
-        self.note = literal or note
+        self.note: str | None = literal or note
         options = re2.Options()
         options.log_errors = False  # it would write to stderr
         options.never_nl = True
         options.literal = literal is not None
         self._engine = _compile((pattern if literal else _PREFIX + pattern).encode("utf-8", "surrogatepass"), options)
-        self.size = int(self._engine.programsize)
+        self.size: int = int(self._engine.programsize)
         """Instructions in the compiled program: how much a byte can cost at worst."""
 
     def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:

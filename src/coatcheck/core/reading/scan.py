@@ -122,9 +122,9 @@ class Scanner:
         """
         self.hits: list[Hit] = []
         self.next_character: int | None = None  # set once there are more hits than are kept: then searching stops
-        self.has_crlf = False  # whether what was fed has a line end of "\r\n"
-        self.has_colours = False  # whether it has the codes that colour a terminal, up to the first hit
-        self.has_tags = False  # whether it has the end of an XML or HTML element, as far
+        self.has_crlf: bool = False  # whether what was fed has a line end of "\r\n"
+        self.has_colours: bool = False  # whether it has the codes that colour a terminal, up to the first hit
+        self.has_tags: bool = False  # whether it has the end of an XML or HTML element, as far
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
