@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from coatcheck_strands.compat.s3 import S3Storage
     from coatcheck_strands.convert import offloaded_references
     from coatcheck_strands.hook import ContextOffloader
+    from coatcheck_strands.options import Call
 
 __all__ = (
+    "Call",
     "ContextOffloader",
     "FileStorage",
     "InMemoryStorage",
@@ -38,6 +40,7 @@ if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for
             "compat.s3": ("S3Storage",),
             "convert": ("offloaded_references",),
             "hook": ("ContextOffloader",),
+            "options": ("Call",),
         },
         needs="strands",
         install="coatcheck[strands]",

@@ -10,7 +10,7 @@ from coatcheck_haystack import ToolResultOffloadHook
 from coatcheck_langchain import OffloadMiddleware
 from coatcheck_openai import ToolOffloader
 from coatcheck_pydantic_ai import ToolOffloader as PydanticToolOffloader
-from coatcheck_strands import ContextOffloader
+from coatcheck_strands import Call, ContextOffloader
 
 storage = FileStorage("artifacts")
 
@@ -18,6 +18,13 @@ OffloadMiddleware(storage, offer_tool="when needed")
 ContextOffloader(storage, offer_tool="always")
 OffloadMiddleware(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 ContextOffloader(storage, offer_tool="sometimes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def of_tenant(call: Call) -> tuple[str, str]:
+    return call.invocation_state["tenant"], call.tool_use["name"]
+
+
+ContextOffloader(storage, scope=of_tenant)
 
 ToolOffloader(storage, max_result_tokens=4_000)
 ToolOffloader(storage, max_result_tokens="many")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
