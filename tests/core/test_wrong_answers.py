@@ -14,7 +14,7 @@ from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage, RangeStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 BIG = "".join(f"line {number} of a report\n" for number in range(100_000))
 
@@ -148,11 +148,16 @@ def failing() -> Iterator[Listed]:
     raise OSError(message)
 
 
+async def streaming() -> AsyncIterator[Listed]:
+    yield Listed(key="0" * 16 + "/" + "0" * 16, size=1, modified=0.0)
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (None, r"listing \(Storage\) failed: TypeError"),
-        (42, r"listing \(Storage\) failed: TypeError"),
+        (None, "Storage.entries must return an iterable of coatcheck.Listed, not NoneType; fix the storage"),
+        (42, "entries must return an iterable of coatcheck.Listed, not int; fix the storage"),
+        (streaming(), "entries must return an iterable of coatcheck.Listed, not async_generator; fix the storage"),
         (failing(), r"listing \(Storage\) failed: OSError"),
         (["content"], "must list coatcheck.Listed .*, not str; fix"),
         ([listed(key=5)], r"must list .* key: str.*, not .*Listed\(key: int, "),
@@ -160,7 +165,7 @@ def failing() -> Iterator[Listed]:
         ([listed(modified="now")], r"must list .* modified: float.*, not .*modified: str, "),
         ([listed(modified=10**400)], r"must list .* modified: float.*, not .*modified: int, "),
     ],
-    ids=["None", "int", "raises amid", "str", "key", "size", "modified", "too late"],
+    ids=["None", "int", "async generator", "raises amid", "str", "key", "size", "modified", "too late"],
 )
 def test_a_wrong_listing_is_a_storage_error(answer: object, words: str) -> None:
     class Storage(AnsweringStorage):

@@ -6,7 +6,7 @@ out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -18,7 +18,7 @@ from coatcheck.engine.execution import answer_of
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable
+    from collections.abc import Container
 
     from coatcheck.core.references import Scope
     from coatcheck.engine.execution import Effect, Effects, StorageAccess
@@ -42,7 +42,10 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     """
     listing = storage.call("entries", prefix)
     answer = yield from ask(listing)
-    listed = answer_of(listing, partial(list, cast("Iterable[Listed]", answer)))  # may ask the backend here
+    if not isinstance(answer, Iterable):
+        promise = ".entries must return an iterable of coatcheck.Listed"
+        raise wrong_answer(storage, promise, type(answer).__name__)
+    listed = answer_of(listing, partial(list, answer))  # may ask the backend here
     if isinstance(listed, CoatcheckError):
         raise listed
     return _require_listed(storage, cast("list[Listed]", listed), prefix)
