@@ -141,7 +141,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
         func=give,
         approval_mode="always_require" if name in case.interrupting_tools else "never_require",
     )
-    return case.watch(made)  # type: ignore[no-any-return]
+    return case.watch(made)
 
 
 def returned_by(result: Returned) -> list[Content]:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from google.adk.events import Event
+    from google.adk.plugins.base_plugin import BasePlugin
 
     from coatcheck.core.references import Scope
     from coatcheck.testing import Returned, Run, Transcript
@@ -99,7 +100,7 @@ class GoogleAdkHarness:
     def _serving(self, case: Run) -> Iterator[tuple[Runner, Conversation]]:
         with self._server.conversation(case.model) as conversation:
             tools = [tool_of(name, results, case) for name, results in case.tools.items()]
-            plugins = []
+            plugins: list[BasePlugin] = []
             if case.offloader is not None:
                 plugins.append(case.share(partial(OffloadPlugin, case.offloader, scope=case.scope)))
             app = App(name=APP, root_agent=agent_on(conversation, tools), plugins=plugins)

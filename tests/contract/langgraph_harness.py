@@ -248,7 +248,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
     def give(number: int, runtime: ToolRuntime) -> object:
         if name in case.interrupting_tools:
             interrupt("may I?")
-        result = case.watch_result(native_result(results[number], runtime.tool_call_id or ""))
+        result: Any = case.watch_result(native_result(results[number], runtime.tool_call_id or ""))
         # LangChain turns what a tool returns into a message only if the call has an id.
         return result if runtime.tool_call_id is not None else ToolMessage(result, tool_call_id="")
 

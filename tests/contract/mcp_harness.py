@@ -83,7 +83,7 @@ def tool_of(case: Run, name: str) -> Tool:
     async def call(number: int) -> ToolResult:
         result = case.tools[name][number]
         parts = CONTENT.validate_python([part_of(block) for block in result.blocks])
-        return cast("ToolResult", case.watch_result(ToolResult(content=parts, is_error=result.is_error)))
+        return case.watch_result(ToolResult(content=parts, is_error=result.is_error))
 
     return Tool.from_function(call, name=name)
 
@@ -112,7 +112,7 @@ def server_of(case: Run) -> Server[Any]:
         result = case.tools[params.name][(params.arguments or {})["number"]]
         content = [part_of(block) for block in result.blocks]
         returned = types.CallToolResult.model_validate({"content": content, "isError": result.is_error})
-        return cast("types.CallToolResult", case.watch_result(returned))
+        return case.watch_result(returned)
 
     return Server("contract", on_list_tools=list_tools, on_call_tool=call_tool)
 

@@ -150,7 +150,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
         tool_input_guardrails=[ToolInputGuardrail(cancel)] if name in case.cancelled_tools else None,
         **more,
     )
-    return case.watch(made)  # type: ignore[no-any-return]
+    return case.watch(made)
 
 
 def text_of(result: Returned) -> str:

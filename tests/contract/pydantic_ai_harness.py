@@ -165,7 +165,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> Tool[None]
         requires_approval=name in case.interrupting_tools,
         metadata={"coatcheck": "keep"} if name in case.kept_tools else None,
     )
-    return case.watch(made)  # type: ignore[no-any-return]
+    return case.watch(made)
 
 
 def text_of(result: Returned) -> str:

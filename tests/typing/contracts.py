@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from coatcheck import Listed, Stored
+    from coatcheck.testing import Run
 
 
 class ListingStorage:
@@ -35,3 +36,15 @@ class TestListingStorage(StorageContract, DeletesContract, ListsContract, ListsP
     def make_older(self, storage: ListingStorage, key: str) -> bool:
         storage.delete(key)
         return True
+
+
+class Tool:
+    """A user's framework's own."""
+
+
+def watched(case: Run) -> Tool:
+    return case.watch(Tool())
+
+
+def shared(case: Run) -> ListingStorage:
+    return case.share(ListingStorage)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
@@ -69,6 +69,9 @@ class Returned:
     """To be reported as an error, in the framework's way."""
 
 
+Seen = TypeVar("Seen")
+Made = TypeVar("Made")
+
 Model: TypeAlias = Callable[[Sequence[Received]], Sequence[ModelCall]]
 """The scripted model: ``calls = model(received)``, at every request of the conversation.
 
@@ -77,11 +80,27 @@ answer is the tool calls to make in parallel, or nothing for a final answer.
 """
 
 
-def _unwatched(seen: Any) -> Any:  # noqa: ANN401 - a tool of any framework, or a result
+class Watch(Protocol):
+    """Looks at a tool or a result of any framework, and returns the same object."""
+
+    def __call__(self, seen: Seen, /) -> Seen:
+        """Look at it, and return it."""
+        ...
+
+
+class Share(Protocol):
+    """Returns an adapter of any framework: one that was made before, or what ``make`` makes."""
+
+    def __call__(self, make: Callable[[], Made], /) -> Made:
+        """Make it, or return that of before."""
+        ...
+
+
+def _unwatched(seen: Seen, /) -> Seen:
     return seen
 
 
-def _unshared(make: Callable[[], Any]) -> Any:  # noqa: ANN401 - an adapter of any framework
+def _unshared(make: Callable[[], Made], /) -> Made:
     return make()
 
 
@@ -123,15 +142,15 @@ class Run:
     code_tools: frozenset[str] = frozenset()
     """Tools that only code in a provider's container may call, in the framework's way."""
 
-    watch: Callable[[Any], Any] = _unwatched
+    watch: Watch = _unwatched
     """Pass every tool object that you make through it before the adapter sees it; it returns the same object. So the
     contract can tell whether the adapter changed what belongs to the user."""
 
-    watch_result: Callable[[Any], Any] = _unwatched
+    watch_result: Watch = _unwatched
     """Pass what a tool returns through it, in the framework's own form, before the framework sees it; it returns the
     same object. So the contract can tell whether the adapter changed it in place instead of making a new one."""
 
-    share: Callable[[Callable[[], Any]], Any] = _unshared
+    share: Share = _unshared
     """Make the adapter through it, once in each run: ``share(lambda: MyAdapter(case.offloader, scope=case.scope))``
     returns what the function makes. In a run of another user it returns the first user's adapter instead, because users
     share one. If the adapter is several objects, make a tuple of them."""
