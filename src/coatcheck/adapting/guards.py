@@ -481,7 +481,10 @@ class RetrievalName:
         return None
 
     def find_in(self, tools: Iterable[Any] | None) -> str | None:
-        """Do what ``find`` does with tools that have a ``name``; None where the agent's tools are not known."""
+        """Do what ``find`` does with tools that have a ``name``; None where the agent's tools are not known.
+
+        Of two tools with the same name only the last counts.
+        """
         if tools is None:
             return self.find({})
         return self.find({"": None, **{getattr(tool, "name", ""): tool for tool in tools}})
