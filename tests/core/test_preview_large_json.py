@@ -231,3 +231,14 @@ def test_lines_that_are_not_json_are_parsed_until_there_are_too_many(monkeypatch
 
     assert preview_json_lines(Previewed.of("{not json}\n" * 5_000), 300, TIKTOKEN) is None
     assert len(parsed) == 1_001
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize("wrap", [True, False], ids=["objects", "lists"])
+def test_json_lines_with_records_of_many_kilobytes_are_not_one_value(line_end: str, *, wrap: bool) -> None:
+    messages = [{"role": "user", "content": f"question {number}"} for number in range(900)]
+    text = line_end.join(json.dumps({"id": f"c-{n}", "messages": messages} if wrap else messages) for n in range(40))
+    shown = preview(Previewed.of(text), TIKTOKEN, budget=500)
+
+    assert len(text) > 1_000_000
+    assert not shown.startswith(("object with", "list of"))

@@ -94,6 +94,8 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
         ends = _read(text, min(max(_MIN_WINDOW, budget * _READ_FOR_A_TOKEN), len(text) // 2), found)
     except NotRead:
         return None
+    if _is_one_of_several(text):
+        return None
     rows = Rows.of(_records(text, ends, found), counter)
     if rows is None:
         return None
@@ -142,6 +144,18 @@ def _records(text: str, ends: _Ends, found: Found) -> Records:
         unseen = f"characters {found.end:,}-{len(text) - 1:,} not searched for odd ones"
     what = ", ".join(filter(None, (what, found.odd.what, unseen)))
     return Records(what=what, items=values, total=total, gap=gap, odd=found.odd.positions)
+
+
+def _is_one_of_several(text: str) -> bool:
+    """Return whether the text is several values, one after the other, such as JSON Lines with records of many KB.
+
+    Within one value, a comma is between two objects or lists, and a line end in a string is escaped.
+    """
+    if "\n" not in text:  # quickly said of most large JSON
+        return False
+    partings = ("}\n{", "]\n[", *(("}\r\n{", "]\r\n[") if "\r" in text else ()))
+    starts = range(0, min(len(text), _MAX_SEARCHED), _STEP)
+    return any(text.find(parting, start, start + _STEP + 4) >= 0 for start in starts for parting in partings)
 
 
 def _item(text: str, start: int, end: int) -> Item:
