@@ -92,3 +92,15 @@ def test_json_between_a_few_words_is_queried(before: str, after: str) -> None:
     assert "nothing" in content.ask(query="[0].price").text
     with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
         stored(f"{before}{json.dumps(rows)[:-2]}{after}").ask(query="[0]")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("shift", range(8))
+def test_an_end_of_an_object_is_found_where_one_search_for_ends_passes_to_the_next(end: str, shift: int) -> None:
+    first = "{" + end + f'"id": "{"x" * 262_127}'  # the first search ends near the end of this object
+    text = end.join((f'{first}{"y" * shift}"', "}", *("{", '"id": 2', "}") * 2))
+
+    assert (
+        "each object queried by itself, 3 of 3 gave a result, "
+        in stored(text).ask(query="id | length(to_string(@))").text
+    )

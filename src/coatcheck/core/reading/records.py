@@ -39,9 +39,17 @@ EMPTY = object()
 OTHER = object()
 """Takes the place of the value of a line that is not JSON."""
 
-_BETWEEN_OBJECTS = re.compile(rb"(?<=\})\r?\n(?=[^\s,}\]])|(?:(?<=[^\s\[,:])|(?<=[^\s\":]:))\r?\n(?=\{)")
+_BETWEEN_OBJECTS = re.compile(
+    rb"\n(?=[^\s,}\]])"
+    rb"(?:(?<=\}\n)|(?<=\}\r\n)"
+    rb"|(?=\{)(?:(?<=[^\s\[,:]\n)|(?<=[^\s\[,:]\r\n)|(?<=[^\s\":]:\n)|(?<=[^\s\":]:\r\n)))"
+)
 """Between two objects, or words and an object. JSON has it nowhere else: a line end in a text is escaped, members are
-parted by a comma, and before a colon there is a quote."""
+parted by a comma, and before a colon there is a quote. It begins with a plain byte, which is searched for ten times as
+fast as looking back from each byte."""
+
+_SPLIT_AT_ONCE = 262_144
+"""Bytes of a search for the ends of objects, which holds the interpreter: at most some 15 milliseconds."""
 
 _BOM = "\ufeff"
 
@@ -90,7 +98,13 @@ def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = Fals
 
 def split_objects(data: bytes) -> list[bytes]:
     """Return objects that follow one another, as ``jq`` prints them, each of many lines."""
-    return _BETWEEN_OBJECTS.split(data.removesuffix(b"\n"))
+    data, pieces, at = data.removesuffix(b"\n"), list[bytes](), 0
+    for start in range(0, len(data), _SPLIT_AT_ONCE):
+        stop = min(len(data), start + _SPLIT_AT_ONCE + 1)  # the last byte is only looked at: a match ends before it
+        for end in _BETWEEN_OBJECTS.finditer(data, start, stop):
+            pieces.append(data[at : end.start()])
+            at = end.end()
+    return [*pieces, data[at:]]
 
 
 def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
