@@ -454,17 +454,45 @@ def test_reading_refreshes_the_time(storage: FileStorage, entry: Entry) -> None:
         assert content_path(storage, entry).stat().st_mtime > an_hour_ago()
 
 
+@pytest.fixture
+def refuse_times(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Refuse to set the time of any file, with an error number; mounting a disk that takes no writes needs rights."""
+
+    def refuse_with(number: int) -> None:
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "utime", refuse)
+
+    return refuse_with
+
+
 def test_an_entry_that_cannot_be_refreshed_can_still_be_read(
-    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
+    refuse_times: Callable[[int], None], storage: FileStorage, entry: Entry
 ) -> None:
     save(storage, entry)
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    monkeypatch.setattr(os, "utime", refuse)  # a disk that takes no writes; mounting one needs rights
+    refuse_times(errno.EROFS)
 
     check_holds(storage, entry, "on a disk that takes no writes")
+
+
+def test_a_result_that_a_read_only_disk_holds_is_not_cut(refuse_times: Callable[[int], None], root: Path) -> None:
+    block = TextBlock("word " * 60_000)
+    first = Offloader(FileStorage(root)).offload([block], tool_name="t")
+    assert isinstance(first, Offloaded)
+    refuse_times(errno.EROFS)
+
+    assert Offloader(FileStorage(root)).offload([block], tool_name="t") == first  # above ``max_inline_tokens``
+
+
+def test_a_save_fails_if_a_sweep_may_remove_what_it_could_not_refresh(
+    refuse_times: Callable[[int], None], storage: FileStorage, entry: Entry
+) -> None:
+    save(storage, entry)
+    refuse_times(errno.EACCES)  # another user's file, which that user may remove
+
+    with pytest.raises(PermissionError):
+        save(storage, entry)
 
 
 # Links that are planted while a call runs.

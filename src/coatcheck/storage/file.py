@@ -307,7 +307,7 @@ class FileStorage:
                     is_described = folder.read(stem + ENTRY_SUFFIX) == written_description
                     # If the disk damaged the old bytes, the new ones must be written before they are acknowledged.
                     if is_described and name is not None and folder.read(name) == content:
-                        folder.touch(name)
+                        _refresh(folder, name)
                         return
             with (
                 folder.temporary_file(content, fsync=self._fsync) as written,
@@ -357,3 +357,12 @@ class FileStorage:
             for name in names:
                 with suppress(FileNotFoundError), open_folder(self._root, VERSION, name) as folder:
                     yield folder
+
+
+def _refresh(folder: Folder, name: str) -> None:
+    """Set the time of a content that is saved again, unless the disk takes no writes: no sweep can remove it there."""
+    try:
+        folder.touch(name)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
