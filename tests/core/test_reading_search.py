@@ -234,6 +234,13 @@ def test_the_next_call_keeps_the_line_range() -> None:
     assert answer.text.startswith("[3991 matches for /x/ in lines 10-4000; 1-")
 
 
+@pytest.mark.parametrize("shift", range(4))
+def test_an_occurrence_is_one_match_where_a_look_ends_within_a_character(shift: int) -> None:
+    first, run = "\N{WINE GLASS}", "\N{WINE GLASS}" * 2_000  # of four bytes each: longer than the first look
+
+    assert stored(f"{first}{'-' * shift} {run} and no more").ask(pattern="\N{WINE GLASS}+").matches == 2
+
+
 def test_each_occurrence_in_a_long_line_is_a_match_with_a_window() -> None:
     line = "".join(f'{{"id": {n}, "name": "{"x" * 500}"}}, ' for n in range(20_000))
     content = stored(f"first\n{line}\nlast\n")

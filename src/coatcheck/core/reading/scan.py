@@ -209,6 +209,8 @@ class Scanner:
         while self.next_character is None and (end - at > MAX_LOOK if unfinished else at <= end):
             edge = min(end, at + look)
             cut = unfinished or edge < end
+            if cut:  # within a character, a match that goes on after it would end before it, and seem to be whole
+                edge = align(self._sight, edge)
             found = self._matcher.find(self._sight, at, edge)
             if found is None or (cut and found[1] >= edge and (look < MAX_LOOK or found[0] > at)):
                 if found is None and not cut:
