@@ -25,6 +25,7 @@ from coatcheck import (
     OpenTelemetry,
     OverShare,
     OverTokens,
+    Policy,
     Reference,
     Retrieved,
     Settings,
@@ -78,6 +79,15 @@ def on_event(event: Event) -> None:
 
 
 storages: list[Storage] = [SyncStorage(), AsyncStorage(), InMemoryStorage(), FileStorage("artifacts", fsync=True)]
+
+by_name: dict[str, Policy] = {"get_time": Never()}
+rules = {"read_file": OverTokens(10_000)}
+Settings(policies=by_name)
+Offloader(policies=by_name)
+Offloader(policies=rules)
+Offloader(policies={("read_file", "list_dir"): Never()})
+Offloader(policies={**by_name, ("a", "b"): lambda result: result.tool_name == "a"})
+Offloader(policies={"a": "b"})  # type: ignore[dict-item]  # pyright: ignore[reportArgumentType]
 
 offloader = Offloader(
     storages[0],

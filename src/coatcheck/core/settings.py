@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.checks import is_count, is_number, require_flag, require_positive
 from coatcheck.core.errors import InvalidRequest
@@ -73,8 +73,11 @@ class Settings:
     The notice comes on top: about 85 tokens for one text.
     """
 
-    policies: Mapping[str | tuple[str, ...], Policy] | None = None
-    """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others."""
+    policies: Mapping[Any, Policy] | None = None
+    """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
+
+    For type checkers the keys are Any, since a ``dict[str, ...]`` would not fit otherwise.
+    """
 
     token_counter: TokenCounter | None = None
     """Counts and cuts texts. None: ``TiktokenCounter("o200k_base")``."""

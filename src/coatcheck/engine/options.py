@@ -5,7 +5,7 @@ This loads nothing else, because every adapter imports it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from coatcheck.core.forks import loading
 
@@ -23,7 +23,7 @@ __all__ = ("OffloaderOptions", "OtherOptions", "check_options")
 class OtherOptions(TypedDict, total=False):
     """``OffloaderOptions`` without the two sizes, for adapters that have these as parameters of their own."""
 
-    policies: Mapping[str | tuple[str, ...], Policy] | None
+    policies: Mapping[Any, Policy] | None  # as in ``Settings``
     token_counter: TokenCounter | None
     max_retrieval_tokens: int | None
     max_inline_tokens: int
