@@ -268,3 +268,12 @@ def test_a_record_that_is_left_out_between_two_is_followed_by_the_names_in_it() 
     wide = {f"f{column}": f"Order-{column * 7919} of a few {'words ' * 12}" for column in range(30)}
 
     assert "Order-23757" in names_behind("\n".join(map(json.dumps, [small[0], wide, small[1]])), 700)
+
+
+def test_a_last_name_that_is_a_part_of_the_first_one_does_not_hide_all_names() -> None:
+    words = " and then some words of no use" * 10
+    text = f"BillPaymentID{words} Berlin{words} Marie{words} PaymentID{words}"
+
+    found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=100, numbered=False)
+
+    assert found == ("BillPaymentID Berlin Marie PaymentID", True)

@@ -215,15 +215,25 @@ def names_in(
         length += len(name)
         if is_enough := len(found) > budget or length > budget * _LONGEST_TOKEN:
             break
-    last = text.find(found[-1], start) + len(found[-1]) if found else start
     names = " ".join(found)
-    if len(names) > (last - start) * _DENSE:
+    if found and _are_dense(found, text, start):
         return "", True
     kept, fit = names_within(names, budget, counter)
     has_all = fit and not is_enough
     before, _, last_shown = kept.rpartition(" ")
     # The number of a line is dropped if none of its names fits.
     return before if numbered and not fit and last_shown.isdecimal() else kept, has_all
+
+
+def _are_dense(found: list[str], text: str, start: int) -> bool:
+    """Return whether ``text`` from ``start`` up to the last of the names is hardly more than them."""
+    most = sum(map(len, found), len(found) - 1) / _DENSE
+    if text.find(found[-1], start) + len(found[-1]) - start >= most:
+        return False
+    at = start
+    for name in found:  # in their order: the last one may be a part of a longer one far before it
+        at = text.find(name, at) + len(name)
+    return at - start < most
 
 
 def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, bool]:
