@@ -98,7 +98,7 @@ class ToolMessages(Delivery[Any]):
             call = calls.by_id.get(message.tool_call_id, {})
             name = str(call.get("name") or message.name or "")
             tool = calls.tools.get(name)
-            if message.tool_call_id in settled or is_for_others(tool, message):
+            if message.tool_call_id in settled or isinstance(tool, RetrievalTool) or is_for_others(tool, message):
                 continue
             holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
             # A tool can write our mark too, or add to a message that has it, so the mark does not lift the hard limit.

@@ -112,6 +112,7 @@ async def test_the_whole_job_in_a_hand_built_graph(way: Callable[..., Any], mode
     assert text_of(placeholder).startswith(OPENING)
     assert "row 1999: the quick" in text_of(match)
     assert not offloaded_references(match)
+    assert (offloader.stats().results, offloader.stats().retrieved) == (1, 1)  # a read-back is no result
     assert all(LONG not in text_of(message) for seen in model.seen for message in seen)
 
 
