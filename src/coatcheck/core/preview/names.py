@@ -216,7 +216,7 @@ def names_in(
         if is_enough := len(found) > budget or length > budget * _LONGEST_TOKEN:
             break
     names = " ".join(found)
-    if found and _are_dense(found, text, start):
+    if found and _are_dense(found, text, start, most=len(names) / _DENSE):
         return "", True
     kept, fit = names_within(names, budget, counter)
     has_all = fit and not is_enough
@@ -225,9 +225,8 @@ def names_in(
     return before if numbered and not fit and last_shown.isdecimal() else kept, has_all
 
 
-def _are_dense(found: list[str], text: str, start: int) -> bool:
-    """Return whether ``text`` from ``start`` up to the last of the names is hardly more than them."""
-    most = sum(map(len, found), len(found) - 1) / _DENSE
+def _are_dense(found: list[str], text: str, start: int, *, most: float) -> bool:
+    """Return whether fewer than ``most`` characters of ``text`` lie between ``start`` and the end of the last name."""
     if text.find(found[-1], start) + len(found[-1]) - start >= most:
         return False
     at = start
