@@ -49,6 +49,13 @@ _CODE = re.compile(r"[1-9][0-9]{2}|[A-Z][A-Za-z]{1,63}")
 _LOGIN = re.compile(r"(?<=://)[^/@]*:.*@")
 """A user's name and a password in a URL."""
 
+REPLACES_NOTHING = frozenset(
+    {"DatabricksFileSystem", "JupyterFileSystem", "SMBFileSystem", "WebHDFS", "WebdavFileSystem"}
+)
+"""Filesystems whose ``mv`` leaves a file that is there as it is, so that nothing can be saved again; those of Jupyter
+and WebHDFS do not even say that it failed. By name, since importing one needs its client. The last one is webdav4's,
+the others are fsspec's own, as of 2026.9."""
+
 _FOLDER_TRIES = 4
 """The first save makes three folders: the bridge's own, ``v1`` and that of the scope. Others may make each of them at
 the same moment, so there is a try for each, and one more."""
@@ -83,8 +90,8 @@ class FsspecBridge:
         Raises:
             ImportError: fsspec is not installed.
             InvalidRequest: this is not a filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole or read a part of it, one that keeps copies, an archive, or one with such a filesystem behind it;
-                or ``folder`` is not a str, or empty.
+                whole, replace it or read a part of it, one that keeps copies, an archive, or one with such a filesystem
+                behind it; or ``folder`` is not a str, or empty.
 
         """
         try:
@@ -425,19 +432,22 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
         return kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
 
     all_rename = all(map(renames, kinds))
+    refused: dict[str, Callable[[Any], bool]] = {
+        "keeps files in an archive, where none can be replaced or deleted": lambda kind: issubclass(
+            kind, AbstractArchiveFileSystem
+        ),
+        "neither renames files nor puts them whole": lambda kind: not (renames if all_rename else puts_whole)(kind),
+        "keeps copies that survive a deletion": lambda kind: issubclass(kind, CachingFileSystem),
+        "reads a file whole when asked for a part": lambda kind: not _reads_parts(kind),
+        "replaces no file when it moves another to its name": lambda kind: any(
+            base.__name__ in REPLACES_NOTHING for base in kind.__mro__
+        ),
+    }
     for kind in kinds:
-        reason = None
-        if issubclass(kind, AbstractArchiveFileSystem):
-            reason = "keeps files in an archive, where none can be replaced or deleted"
-        elif not (renames if all_rename else puts_whole)(kind):
-            reason = "neither renames files nor puts them whole"
-        elif issubclass(kind, CachingFileSystem):
-            reason = "keeps copies that survive a deletion"
-        elif not _reads_parts(kind):
-            reason = "reads a file whole when asked for a part"
-        if reason is not None:
-            msg = f"{kind.__name__} {reason}: pass the filesystem behind it, or another"
-            raise InvalidRequest(msg)
+        for reason, is_so in refused.items():
+            if is_so(kind):
+                msg = f"{kind.__name__} {reason}: pass the filesystem behind it, or another"
+                raise InvalidRequest(msg)
     return all_rename
 
 

@@ -9,9 +9,11 @@ import pytest
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.registry import known_implementations
 
 from coatcheck import InvalidRequest
 from coatcheck.storage import FsspecBridge
+from coatcheck.storage.fsspec_bridge import REPLACES_NOTHING
 
 
 class ReadsAll(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
@@ -43,6 +45,21 @@ def test_a_filesystem_that_cannot_read_a_part_is_refused(kind: type[Any]) -> Non
     for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
         with pytest.raises(InvalidRequest, match=f"{kind.__name__} reads a file whole when asked for a part: pass"):
             FsspecBridge(filesystem, "folder")
+
+
+@pytest.mark.parametrize("name", sorted(REPLACES_NOTHING))
+def test_a_filesystem_whose_move_replaces_nothing_is_refused(name: str) -> None:
+    kind = type("Mine", (type(name, (MemoryFileSystem,), {}),), {})
+
+    for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
+        with pytest.raises(InvalidRequest, match="Mine replaces no file when it moves another to its name: pass"):
+            FsspecBridge(filesystem, "folder")
+
+
+def test_such_filesystems_have_these_names_in_fsspec() -> None:
+    names = {found["class"].rpartition(".")[2] for found in known_implementations.values()}
+
+    assert names >= REPLACES_NOTHING
 
 
 def test_a_filesystem_that_passes_on_what_it_is_asked_is_taken() -> None:
