@@ -170,7 +170,7 @@ def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
 
 def test_common_errors_are_not_odd() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
-    lines[::40] = ["the code ERROR means that it failed"] * 10
+    lines[::20] = ["the code ERROR means that it failed"] * 20
 
     assert not _shown("\n".join(lines)).startswith("[")
 

@@ -134,10 +134,15 @@ _TERMINAL = {
     "\n   at ": re.compile(r"(?:Exception|Error)\b[^\n]*\n   at [\w.`<>+\[\]]+\("),
     "FAIL ": re.compile(r"^FAIL \S+\.[cm]?[jt]sx?\b", re.MULTILINE),
     "Tests: ": re.compile(r"^Tests: +\d+ failed, ", re.MULTILINE),
+    " failed": re.compile(r"^(?:=+ )?(?:\d+ [a-z]+, )*\d+ failed\b[^\n]* in \d[\d.]*s\b", re.MULTILINE),
+    " error": re.compile(r"^(?:=+ )?(?:\d+ [a-z]+, )*\d+ errors?\b[^\n]* in \d[\d.]*s\b", re.MULTILINE),
+    "FAILED (": re.compile(r"^FAILED \((?:failures|errors|unexpected successes)=\d+", re.MULTILINE),
+    "--- FAIL: ": re.compile(r"^ *--- FAIL: \S+ \(\d[\d.]*s\)$", re.MULTILINE),
+    "test result: FAILED": re.compile(r"^test result: FAILED\. \d+ passed; ", re.MULTILINE),
 }
 """What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest (pages
-have crosses, too). Each pattern is under a literal that its match contains: a search for the literal takes a hundredth
-of the time."""
+have crosses, too), pytest, unittest, Go and Cargo. Each pattern is under a literal that its match contains: a search
+for the literal takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62

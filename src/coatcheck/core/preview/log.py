@@ -57,7 +57,7 @@ _KEPT = 200
 _ALIKE = 3
 """How many lines of trouble are shown of those that differ only in numbers."""
 
-RARE = 50
+RARE = 25
 """Errors are rare if at most one line in this many tells of one, so in a text of fewer lines none is."""
 
 _SHARE = 0.25
@@ -199,8 +199,8 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
 
     The first line of each level that has the level itself, the first that tells of it, and the last come first, the
     worst level before others. Then a line of each group comes before the second of any: of each level the first group,
-    the last, the second, and so on. The remark on the first line that is shown of a group says how many lines it has,
-    if they are not all listed.
+    the last, the second, and so on; those that have the level itself before those that only tell of it. The remark on
+    the first line that is shown of a group says how many lines it has, if they are not all listed.
     """
     more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
@@ -211,13 +211,17 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     ends: list[tuple[str, LineGroup, int]] = []
     order: list[tuple[str, LineGroup]] = []
     for level in LEVELS:
-        groups = list(trouble.groups[level].values())
-        half = (len(groups) + 1) // 2
-        pairs = zip_longest(groups[:half], reversed(groups[half:]))
-        order += ((level, group) for pair in pairs for group in pair if group)
-        by_number = {number: group for group in groups for number in group.lines}
-        own = (at for at in sorted(by_number) if SIGNS.own.search(by_number[at].lines[at].encode()))
-        firsts = (next(own, min(by_number)), min(by_number), max(by_number)) if by_number else ()
+        own: list[LineGroup] = []
+        rest: list[LineGroup] = []
+        for group in trouble.groups[level].values():
+            first_line = next(iter(group.lines.values()))
+            (own if SIGNS.own.search(first_line.encode()) else rest).append(group)
+        for groups in (own, rest):
+            half = (len(groups) + 1) // 2
+            pairs = zip_longest(groups[:half], reversed(groups[half:]))
+            order += ((level, group) for pair in pairs for group in pair if group)
+        by_number = {number: group for group in (*own, *rest) for number in group.lines}
+        firsts = (next(iter(by_number)), min(by_number), max(by_number)) if by_number else ()
         ends += ((level, by_number[at], at) for at in dict.fromkeys(firsts))
     ranked: dict[int, tuple[str, str]] = {}
     turns = (

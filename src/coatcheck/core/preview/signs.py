@@ -70,15 +70,16 @@ _FATAL = (
 )
 _ERROR = (
     rf"{_TOOLS}|{_START}(?:Traceback \(most recent call last\)"
-    r"|E  |(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::[^:\n]|:?\r?$)|error(?:\[\w+\])?:|npm (?:ERR!|error )"
-    r"|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]|[ \t]*(?:not ok|✕|✗|✘) )"
+    r"|E   +[A-Za-z_]|(?:│ +)?(?:[\w$]+\.)*[\w$]*(?:Error|Exception)(?::[^:\n]|:?\r?$)|error(?:\[\w+\])?:"
+    r"|npm (?:ERR!|error )|make[^\n]*\*\*\*|FAILED? |fail: [A-Z]|Caused by:|Un(?:handled|caught) [Ee]xception[:.]"
+    r"|[ \t]*(?:not ok|✕|✗|✘) )"
     r"|\b(?:ERROR|FAIL|FAILED)\b|\bFAILURE:|[:\]|] error:|\[\d+\]: Error:|[: \t]error [A-Z]+\d+:"
     r"|\b(?:level|severity)=error\b|\[(?:\w+:)?error\]|\bERR\]|HTTP/\d(?:\.\d)?\" 5\d\d\b"
     rf"|(?:^|[ \t\r,(]){_COUNTED}"
     r"|\b(?:CrashLoopBackOff|ErrImagePull|ImagePullBackOff|OOMKilled)\b"
     rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
 )
-_OWN = rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:ERROR|FATAL|SEVERE|CRITICAL)\b"
+_OWN = rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:ERROR|FAILED|FATAL|SEVERE|CRITICAL)\b"
 """A line with such a level of its own: what the program itself says is wrong, and not only a class that is named."""
 
 _CLASS = r"\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"

@@ -1,0 +1,111 @@
+"""The output of a test run is shown as a log: the tests that failed, and why the first one did."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coatcheck.core.preview import Previewed, preview
+from coatcheck.core.preview.kinds import kinds_of
+from coatcheck.core.tokens import TiktokenCounter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TESTS = """
+import unittest
+import pytest
+
+@pytest.mark.parametrize("number", range(150))
+def test_even(number):
+    record = {"number": number, "half": number // 2}
+    assert record["half"] * 2 == (number if number % 10 else number + 1)
+
+class TestOfUnittest(unittest.TestCase):
+    pass
+
+def made(number):
+    return lambda self: self.assertEqual(number % 10, number % 10 or 1)
+
+for number in range(150):
+    setattr(TestOfUnittest, f"test_{number:03}", made(number))
+"""
+
+
+def _run(folder: Path, *arguments: str) -> str:
+    (folder / "test_numbers.py").write_text(TESTS)
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    return done.stdout
+
+
+def _shown(text: str, budget: int = 500) -> str:
+    return preview(Previewed.of(text), TiktokenCounter(), budget=budget)
+
+
+@pytest.mark.parametrize("how", [(), ("-q",), ("-v", "--tb=no"), ("--tb=short",)])
+def test_of_a_run_of_pytest_the_failed_tests_are_shown(tmp_path: Path, how: tuple[str, ...]) -> None:
+    pytest_alone = ("pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-c", "/dev/null", "--rootdir=.")
+    shown = _shown(_run(tmp_path, *pytest_alone, *how, "-k", "test_even"))
+
+    assert "ERROR lines]" in shown.partition("\n")[0]
+    failed = [line for line in shown.split("\n") if line.startswith("FAILED ")]
+    assert "test_even[0]" in failed[0]
+    assert "test_even[149]" in failed[-1]
+    assert "--tb=no" in how or "\nE   " in shown
+    assert "........" not in shown.partition("[… ")[2].partition("\n")[0]
+
+
+def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None:
+    shown = _shown(_run(tmp_path, "unittest", "-v", "test_numbers"))
+
+    assert "ERROR lines]" in shown.partition("\n")[0]
+    assert "FAIL: test_000 (test_numbers.TestOfUnittest" in shown
+    assert "\nFAILED (failures=15)" in shown
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "Ran 150 tests in 0.010s\n\nFAILED (failures=15)\n",
+        "Ran 3 tests in 0.010s\n\nFAILED (errors=1)\n",
+        "--- FAIL: TestEven (0.00s)\n    even_test.go:12: 0 is not 1\nFAIL\nFAIL\texample.org/even\t0.003s\nFAIL\n",
+        "test result: FAILED. 135 passed; 15 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n",
+        "=========== 15 failed, 135 passed in 0.32s ===========\n",
+        "15 failed, 135 passed, 2 warnings in 0.32s\n",
+        "=========== 882 passed, 1 error in 61.20s (0:01:01) ===========\n",
+    ],
+)
+def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
+    text = "\n".join(f"{number} of the tests is done" for number in range(200))
+
+    assert kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ == "preview_log"
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "All 135 tests passed, none failed in the last week.\n",
+        "Last year 15 failed in summer.\n",
+        "FAILED (see below)\n",
+        "a --- FAIL: in the middle\n",
+        "the test result: FAILED is rare\n",
+    ],
+)
+def test_prose_about_tests_is_no_log(ending: str) -> None:
+    text = "\n".join(f"{number} of the tests is done" for number in range(200))
+
+    assert kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ != "preview_log"
+
+
+def test_the_errors_that_a_program_names_itself_come_before_the_details_of_others() -> None:
+    details = [f"E       AssertionError: assert {letter * 9} == 1" for letter in "abcdefghijklmnop"]
+    failed = [f"FAILED tests/test_{letter}.py::test_{letter}" for letter in "abcdefghijklmnop"]
+    steps = [f"[2026-01-01 10:00:00] step {number}" for number in range(100)]
+    shown = _shown("\n".join([*steps, *details, *steps, *failed, *steps]), 400)
+
+    assert shown.count("\nFAILED ") > shown.count("\nE ")
+    assert details[0] in shown
