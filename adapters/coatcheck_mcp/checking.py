@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coatcheck_mcp.config import VARIABLE, load
+from coatcheck_mcp.config import NO_EFFECT, VARIABLE, load
 from coatcheck_mcp.programs import missing_folder, missing_program
 from coatcheck_mcp.tables import read_tables
 
@@ -26,12 +26,15 @@ __all__ = ("find_doubts",)
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = os.environ) -> list[str]:
-    """Return everything that would fail if a proxy started here and now, each with its line and key.
+def find_doubts(
+    file: str | os.PathLike[str], *, variables: Mapping[str, str] = os.environ, storage: str | None = None
+) -> list[str]:
+    """Return everything that would fail or have no effect if a proxy started here and now, with its line and key.
 
     Args:
         file: the file.
         variables: the environment that the proxy would have.
+        storage: what overrides the storage of the file, if anything does.
 
     Raises:
         InvalidRequest: as ``load``.
@@ -46,7 +49,12 @@ def find_doubts(file: str | os.PathLike[str], *, variables: Mapping[str, str] = 
     for name, table in root.tables("servers").items():
         found += _of_variables(raw.servers[name], table, variables)
         found += _of_program(config.servers[name], table, variables)
-    return [*_of_storage(config, root), *found, *_of_patterns(config, root)]
+    return [
+        *_of_storage(config, root),
+        *_of_limits(config.stored_in(storage), root),
+        *found,
+        *_of_patterns(config, root),
+    ]
 
 
 def _filled_in(server: Server) -> Iterator[tuple[str, str]]:
@@ -92,6 +100,11 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
 def _of_storage(config: Config, root: Table) -> Iterator[str]:
     if config.storage.startswith("~") and "storage" in config.given:  # the default keeps its ``~`` until it is used
         yield root.complaint("storage", "is in a home that is not known: name another folder")
+
+
+def _of_limits(config: Config, root: Table) -> Iterator[str]:
+    for key in config.limits_without_effect:
+        yield root.complaint(key, NO_EFFECT)
 
 
 def _of_patterns(config: Config, root: Table) -> Iterator[str]:

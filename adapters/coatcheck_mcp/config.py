@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = (
     "DEFAULT_STORAGE",
     "KEYS",
+    "NO_EFFECT",
     "SERVER_KEYS",
     "START_SECONDS",
     "TOOL_KEYS",
@@ -87,6 +88,9 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 """The keys of ``[servers.NAME]``."""
 
 UNLIMITED = "unlimited"
+
+NO_EFFECT = "has no effect, because the storage is not a folder: run coatcheck sweep for it"
+"""What is wrong with a key that limits what is kept, where the storage is not a folder."""
 
 _MAX_MISTAKES = 20
 """As many as fit on a screen. The file is checked again after each."""
@@ -182,6 +186,18 @@ class Config:
             max_age_seconds=self.max_age_seconds if "max_age" in self.given else None,
             max_bytes=self.max_bytes if "max_bytes" in self.given else None,
         )
+
+    @property
+    def limits_without_effect(self) -> tuple[str, ...]:
+        """The limits that the file sets, as keys, if ``storage`` is not a folder: nothing would apply them."""
+        if "://" not in self.storage or self.storage.lower().startswith("file:"):
+            return ()
+        limits = {
+            "max_age": self.max_age_seconds,
+            "max_bytes": self.max_bytes,
+            "max_scope_bytes": self.max_scope_bytes,
+        }
+        return tuple(key for key, limit in limits.items() if limit is not None and key in self.given)
 
     def rule_of(self, tool: str, *, server: str | None = None) -> ToolRule | None:
         """Return the rule of a tool; None: ``settings`` decide.

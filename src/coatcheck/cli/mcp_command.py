@@ -12,6 +12,7 @@ import re
 import shlex
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -262,18 +263,21 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     return found
 
 
-def _kept(storage: Storage, limits: Limits) -> str:
-    """Say what becomes of what is stored."""
+def _kept(storage: Storage) -> str:
+    """Say what becomes of what is stored. Only a folder has the limits of the settings."""
+    from coatcheck.storage.file import FileStorage
+
+    if not isinstance(storage, FileStorage):
+        return "it removes content by itself" if getattr(storage, "evicts", False) else "nothing is removed there"
     most: list[str] = []
-    if size := limits.get("max_bytes"):
-        most.append(f"{size:,} bytes")
-    if size := limits.get("max_scope_bytes"):
-        most.append(f"{size:,} bytes for each scope")
-    if seconds := limits.get("max_age"):
+    if storage.max_bytes is not None:
+        most.append(f"{storage.max_bytes:,} bytes")
+    if storage.max_scope_bytes is not None:
+        most.append(f"{storage.max_scope_bytes:,} bytes for each scope")
+    if storage.max_age is not None:
+        seconds = storage.max_age.total_seconds() if isinstance(storage.max_age, timedelta) else storage.max_age
         most.append(f"{seconds / 86_400:g} days without use")
-    if most:
-        return f"at most {', '.join(most)}"
-    return "it removes content by itself" if getattr(storage, "evicts", False) else "nothing is removed there"
+    return f"at most {', '.join(most)}" if most else "nothing is removed there"
 
 
 def _proxy(
@@ -284,6 +288,7 @@ def _proxy(
     name: str | None,
 ) -> Proxy:
     from coatcheck_mcp import Proxy
+    from coatcheck_mcp.config import NO_EFFECT
 
     where = settings.storage
     limits = Limits(
@@ -308,8 +313,10 @@ def _proxy(
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
-    place = f"{without_secret(where)}; {_kept(stored, limits)}"
+    place = f"{without_secret(where)}; {_kept(stored)}"
     complain(f"coatcheck: results of {names} above {above}{rules} are stored in {place}")
+    for key in settings.limits_without_effect:
+        complain(f"coatcheck: {settings.path}: {key} {NO_EFFECT}")
     if fault := _fault_of(stored):
         cut = f"above {proxy.offloader.settings.max_inline_tokens:,} tokens they are cut"
         complain(

@@ -71,12 +71,13 @@ def check(
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
         raise CannotRun(msg)
     try:
-        found = load(config, variables=None).stored_in(os.environ.get(STORAGE_VARIABLE) or None)
+        overriding = os.environ.get(STORAGE_VARIABLE) or None
+        found = load(config, variables=None).stored_in(overriding)
     except InvalidRequest as error:
         for mistake in str(error).split("\n"):
             complain(f"coatcheck: {mistake}")
         raise typer.Exit(COULD_NOT_RUN) from None
-    doubts = [] if config is None else find_doubts(config)
+    doubts = [] if config is None else find_doubts(config, storage=overriding)
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
     show("No file: these are the defaults." if found.path is None else right)
     for name, value in (*_values(found), *_rules(found), *_servers(found)):

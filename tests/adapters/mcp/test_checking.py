@@ -64,6 +64,10 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
             "1: storage is in a home that is not known: name another folder",
         ),
         (
+            f'storage = "s3://bucket/x"\nmax_age = "7d"\nmax_bytes = "unlimited"\n{SERVER}',
+            "2: max_age has no effect, because the storage is not a folder: run coatcheck sweep for it",
+        ),
+        (
             f'[tools."typo.*"]\nnever = true\n{SERVER}',
             "1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a",
         ),

@@ -27,6 +27,7 @@ from tests.adapters.mcp.ports import reserved_port, wait_until_listening
 from tests.adapters.mcp.processes import PATIENCE, TINY, Process
 from tests.adapters.mcp.servers import HELLO, Everything, FailsToStart, client_of
 from tests.cli.running import run
+from tests.core.storages import DictStorage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator, Sequence
@@ -299,6 +300,20 @@ class TestWords:
         assert "s3cret" not in ran.stderr
         assert "are stored in sftp://***@host/a; " in ran.stderr
         assert "to list them, with the secret in place of ***: " in ran.stderr
+
+    def test_limits_that_nothing_applies_are_not_promised(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings = tmp_path / "coatcheck.toml"
+        settings.write_text('storage = "sftp://host/a"\nmax_age = "7d"\n', encoding="utf-8")
+        monkeypatch.setattr("coatcheck.cli.mcp_command._serve", lambda _: None)
+        monkeypatch.setattr("coatcheck.cli.mcp_command.storage_at", lambda *_, **__: DictStorage())
+
+        ran = run("mcp", f"--config={settings}", "--scope=mine", "--", *TINY)
+
+        assert ran.exit_code == 0
+        assert "are stored in sftp://host/a; nothing is removed there\n" in ran.stderr
+        assert f"coatcheck: {settings}: max_age has no effect, because the storage is not a folder" in ran.stderr
 
     def test_stats_say_how_to_list_everything(self, tmp_path: Path) -> None:
         run("put", f"--storage={tmp_path}", given=b"kept")
