@@ -377,6 +377,26 @@ def test_verify_names_what_is_there_in_part(folder: Path) -> None:
     assert last.endswith("2 damaged or unreadable.")
 
 
+def test_verify_names_a_content_that_lost_its_line_index(folder: Path) -> None:
+    store(folder, LARGE, days=1)
+    for path in folder.rglob("*-lines.*"):
+        path.unlink()
+
+    ran = run("verify")
+
+    assert ran.exit_code == 1
+    assert "the line index of '" in ran.stdout
+    assert ran.stdout.endswith("1 damaged or unreadable.\n")
+
+
+def test_verify_waits_a_minute_for_a_line_index(folder: Path) -> None:
+    store(folder, LARGE)
+    for path in folder.rglob("*-lines.*"):
+        path.unlink()
+
+    assert run("verify").exit_code == 0
+
+
 def test_sweep_by_age_deletes_and_says_how_much(folder: Path) -> None:
     store(folder, "old words", LARGE, days=40)
     (kept,) = store(folder, "words", days=20)

@@ -6,6 +6,8 @@ out.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from functools import partial
@@ -27,6 +29,10 @@ __all__ = ("ask", "damage", "entries", "newest", "wrong_answer")
 
 PART_BYTES = 8 << 20
 """Chunk size for checking an entry. It bounds memory, and is small enough for a network to deliver in time."""
+
+_INDEXED_SECONDS = 60.0
+"""A content that is older than this and has no line index is not being saved: its index was lost, or its writer killed.
+"""
 
 _LATEST = 10**12
 """Seconds since the epoch: some 30,000 years, and small enough for any arithmetic."""
@@ -146,13 +152,16 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
         if key.is_line_index and str(key.content) not in keys:
             yield from _require_content(storage, key)
         elif key.is_content or key.is_line_index:
-            yield from _require_intact(storage, entry, key)
+            metadata = yield from _require_intact(storage, entry, key)
+            if "index" in metadata and str(key.line_index) not in keys:
+                yield from _require_index(storage, key)
     except CoatcheckError as error:
         return error
     return None
 
 
-def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[None]:
+def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[Mapping[str, str]]:
+    """Read an entry to its end and compare its digest; return its metadata, which is empty if it is gone."""
     read, digest = 0, None
     while True:
         whole = not storage.reads_ranges
@@ -163,7 +172,7 @@ def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[
         )
         if answer is None:
             yield from _require_gone(storage, entry.key)
-            return
+            return {}
         answer = require_stored(answer)
         content = answer.content if answer.whole is None else answer.whole
         digest = digest or begin_digest(answer.content_type)
@@ -173,6 +182,19 @@ def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[
         if not content or answer.whole is not None or whole or read >= entry.size:
             break
     require_digest(key, digest.hexdigest(), answer.metadata)
+    return answer.metadata
+
+
+def _require_index(storage: StorageAccess, key: Key) -> Effects[None]:
+    """Refuse a content whose line index was not listed, unless that is no longer so, or may still be written."""
+    listed = {entry.key: entry.modified for entry in (yield from entries(storage, str(key)))}
+    saved = listed.get(str(key), math.inf)
+    if str(key.line_index) not in listed and saved < time.time() - _INDEXED_SECONDS:
+        msg = (
+            f"the line index of {str(key)!r} is missing: all of it can be read, but only slowly, and where the items of"
+            " a list begin is lost. Saving the same result again writes it"
+        )
+        raise CorruptContent(msg)
 
 
 def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
