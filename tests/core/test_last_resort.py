@@ -464,6 +464,17 @@ def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: 
     assert json.loads(block.text) == held
 
 
+def test_text_in_an_unknown_block_counts_by_its_bytes() -> None:
+    """A character of Chinese has three, and may take a token of its own."""
+    text = {"text": "\u6f22\u5b57 " * (LIMIT // 6)}
+    assert len(text["text"]) < LIMIT < len(text["text"].encode())
+
+    (block,) = module.with_opaque_as_json([OpaqueBlock(text)], max_inline_tokens=5_000)
+
+    assert isinstance(block, TextBlock)
+    assert isinstance(offloader_on().last_resort([OpaqueBlock(text)], tool_name="fetch", scope="mine"), Offloaded)
+
+
 @pytest.mark.parametrize(
     "held",
     ["Short. " * 2_000, "iVBORw0K" * 5_000, "data:image/png;base64," + "iVBORw0K\r\n" * 5_000, b"Long. " * 5_000],

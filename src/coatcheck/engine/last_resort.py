@@ -215,8 +215,12 @@ def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> t
     )
 
 
-def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], int] = len) -> int:
-    """Return roughly how many bytes and characters a non-text block holds; stop counting above ``up_to``."""
+def _length_of(value: str | bytes) -> int:
+    return utf8_length(value) if isinstance(value, str) else len(value)
+
+
+def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], int] = _length_of) -> int:
+    """Return roughly how many bytes a non-text block holds, text as UTF-8; stop counting above ``up_to``."""
     size, seen, left = 0, set[int](), [_held_by(block)]
     while left and size <= up_to:
         value = left.pop()
@@ -235,7 +239,7 @@ def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], in
 
 
 def _length_of_text(value: str | bytes) -> int:
-    return len(value) if isinstance(value, str) and _ENCODED.fullmatch(value) is None else 0
+    return utf8_length(value) if isinstance(value, str) and _ENCODED.fullmatch(value) is None else 0
 
 
 def _fields_of(value: object) -> dict[str, Any]:
