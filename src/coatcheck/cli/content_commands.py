@@ -64,7 +64,7 @@ def put(
         typer.Option(
             "--type",
             metavar="MIME",
-            help="What the input is, such as image/png or text/plain; else text if it is UTF-8.",
+            help="What the input is, such as image/png or text/plain; else text if it is UTF-8 without NUL.",
         ),
     ] = None,
     name: Annotated[str, typer.Option(metavar="NAME", help="What the reference begins with.")] = "stdin",
