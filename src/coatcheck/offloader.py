@@ -22,7 +22,7 @@ from coatcheck.engine.events import About, Recorder, Stats
 from coatcheck.engine.execution import SHORT_BYTES, StorageAccess, arun, run
 from coatcheck.engine.options import check_options
 from coatcheck.engine.request import OffloadRequest
-from coatcheck.scopes import choose_scope, require_own_scope, require_scope_parts
+from coatcheck.scopes import choose_scope, require_own_scope, require_scope, require_scope_parts
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
@@ -520,11 +520,11 @@ class Offloader:
                 5 passes, and the message says how many.
 
         """
-        return run(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+        return run(self._engine.delete_scope(require_scope(scope)))
 
     async def adelete_scope(self, scope: Scope) -> int:
         """Do what ``delete_scope`` does, without blocking the event loop."""
-        return await arun(self._engine.delete_scope(choose_scope(scope, None, required=True)))
+        return await arun(self._engine.delete_scope(require_scope(scope)))
 
     def delete_scopes(self, *, under: tuple[str, ...]) -> int:
         """Delete everything that was stored in the tuple scopes that begin with the parts ``under``.
