@@ -7,11 +7,11 @@ are written out twice, because editors, type checkers and ``help`` read them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coatcheck.core.arguments import DEFAULT_CONTEXT_LINES
 from coatcheck.core.blocks import Kept, ToolResult, fits_bytes, require_result
-from coatcheck.core.checks import is_count
+from coatcheck.core.checks import is_count, require_tool
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -26,7 +26,7 @@ from coatcheck.scopes import choose_scope, require_own_scope, require_scope, req
 from coatcheck.storage.memory import InMemoryStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from typing_extensions import Unpack
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from coatcheck.storage.protocol import MaybeAwaitable, NamesReferences, Storage
 
 __all__ = ("Offloader",)
+
+Item = TypeVar("Item")
 
 _EXEMPT = Keep(reason="exempt")
 
@@ -367,13 +369,15 @@ class Offloader:
             retrieval_tool: the name of the agent's retrieval tool, for the call that reads on.
 
         Raises:
-            InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model. Or
-                the scope is not one, or is missing and ``require_scope`` is set: that message is for the host.
+            InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model. For the
+                host: the scope or ``retrieval_tool`` is wrong, or no scope was given and ``require_scope`` is set.
             ReferenceNotFound: the scope never had such a reference.
             ReferenceExpired: the scope had it, and the content is gone.
             StorageError: the storage failed.
 
         """
+        if not (isinstance(retrieval_tool, str) and retrieval_tool):
+            require_tool(retrieval_tool)
         chosen = choose_scope(scope, identity, required=self._scope_required)
         return run(
             self._engine.retrieve(
@@ -404,6 +408,8 @@ class Offloader:
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
         """Do what ``retrieve`` does, without blocking the event loop."""
+        if not (isinstance(retrieval_tool, str) and retrieval_tool):
+            require_tool(retrieval_tool)
         chosen = choose_scope(scope, identity, required=self._scope_required)
         return await arun(
             self._engine.retrieve(
@@ -612,18 +618,24 @@ class Offloader:
         retrieval_tool: str | None,
     ) -> Sequence[OffloadRequest]:
         chosen = choose_scope(scope, identity, required=self._scope_required)
-        overrides = [None] * len(results) if policies is None else policies
-        if len(overrides) != len(results):
-            msg = f"policies must hold one policy or None for each of the {len(results)} results, not {len(overrides)}"
+        require_tool(retrieval_tool, or_none=True)
+        given = _listed("results", results)
+        overrides = (None,) * len(given) if policies is None else _listed("policies", policies)
+        if len(overrides) != len(given):
+            msg = f"policies must hold one policy or None for each of the {len(given)} results, not {len(overrides)}"
             raise InvalidRequest(msg)
         calls = []
-        for result, override in zip(results, overrides, strict=True):
+        for result, override in zip(given, overrides, strict=True):
+            if not isinstance(result, ToolResult):
+                msg = f"each of results must be a coatcheck.ToolResult, not {type(result).__name__}"
+                raise InvalidRequest(msg)
             name = result.tool_name
-            require_result(result.blocks, name)
+            blocks = require_result(result.blocks, name)
             policy = policy_of(name, self._settings) if override is None else require_policy(name, override)
             about = About(scope=chosen, tool_name=name, references=())
+            checked = result if blocks is result.blocks else replace(result, blocks=blocks)
             calls.append(
-                OffloadRequest(result=result, scope=chosen, about=about, policy=policy, retrieval_tool=retrieval_tool)
+                OffloadRequest(result=checked, scope=chosen, about=about, policy=policy, retrieval_tool=retrieval_tool)
             )
         return calls
 
@@ -647,6 +659,11 @@ class Offloader:
         if not (measured_tokens is None or callable(measured_tokens) or is_count(measured_tokens)):
             msg = f"measured_tokens must be a whole number of at least 0, a callable or None, not {measured_tokens!r}"
             raise InvalidRequest(msg)
+        if not (confirm is None or callable(confirm)):
+            msg = f"confirm must be a callable or None, not {confirm!r}"
+            raise InvalidRequest(msg)
+        if not (isinstance(retrieval_tool, str) and retrieval_tool):
+            require_tool(retrieval_tool, or_none=True)
         governing = policy_of(tool_name, self._settings) if policy is None else require_policy(tool_name, policy)
         limit, keep = limit_of(governing, settings=self._settings, is_error=is_error)
         if retrieval_tool is not None and tool_name == retrieval_tool:
@@ -683,3 +700,11 @@ def _require_text(text: object) -> None:
     if not isinstance(text, str):
         msg = f"text must be a str, not {text!r}"
         raise InvalidRequest(msg)
+
+
+def _listed(name: str, values: Iterable[Item]) -> tuple[Item, ...]:
+    try:
+        return tuple(values)
+    except TypeError:
+        msg = f"{name} must be a sequence, such as a list, not {type(values).__name__}"
+        raise InvalidRequest(msg) from None

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from coatcheck import Always, InMemoryStorage, InvalidRequest, Offloader, TextBlock
+from coatcheck import (
+    Always,
+    InMemoryStorage,
+    InvalidRequest,
+    Offloader,
+    TextBlock,
+    ToolResult,
+    failure_for_model,
+)
 from coatcheck import scope as ambient_scope
+
+RESULT = ToolResult(blocks=(TextBlock("a result"),), tool_name="t")
 
 
 async def test_deleting_no_scope_deletes_nothing_of_the_ambient_one() -> None:
@@ -20,3 +32,64 @@ async def test_deleting_no_scope_deletes_nothing_of_the_ambient_one() -> None:
                 await offloader.adelete_scope(nothing)  # type: ignore[arg-type]
 
     assert offloader.load(kept, scope="mine").text == "a result\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"confirm": "yes"}, r"^confirm must be a callable or None, not 'yes'"),
+        ({"retrieval_tool": b"read"}, r"^retrieval_tool must be a non-empty str or None, not b'read'"),
+        ({"retrieval_tool": ""}, r"^retrieval_tool must be a non-empty str or None, not ''"),
+    ],
+)
+@pytest.mark.parametrize("text", ["a small result", "a line of a large one\n" * 9_000])
+async def test_a_wrong_argument_is_refused_whatever_the_size(wrong: dict[str, Any], said: str, text: str) -> None:
+    storage = InMemoryStorage()
+    offloader = Offloader(storage)
+
+    with pytest.raises(InvalidRequest, match=said):
+        offloader.offload([TextBlock(text)], tool_name="t", scope="s", **wrong)
+    with pytest.raises(InvalidRequest, match=said):
+        await offloader.aoffload([TextBlock(text)], tool_name="t", scope="s", **wrong)
+
+    assert storage.entries("") == [], "nothing was done"
+
+
+@pytest.mark.parametrize(
+    ("results", "more", "said"),
+    [
+        (None, {}, r"^results must be a sequence, such as a list, not NoneType"),
+        (RESULT, {}, r"^results must be a sequence, such as a list, not ToolResult"),
+        ([TextBlock("x")], {}, r"^each of results must be a coatcheck.ToolResult, not TextBlock"),
+        ([RESULT], {"policies": Always()}, r"^policies must be a sequence, such as a list, not Always"),
+        ([RESULT], {"retrieval_tool": 1}, r"^retrieval_tool must be a non-empty str or None, not 1"),
+    ],
+)
+async def test_a_wrong_argument_of_a_step_is_refused(results: Any, more: dict[str, Any], said: str) -> None:  # noqa: ANN401
+    offloader = Offloader(InMemoryStorage())
+
+    with pytest.raises(InvalidRequest, match=said):
+        offloader.offload_step(results, scope="s", **more)
+    with pytest.raises(InvalidRequest, match=said):
+        await offloader.aoffload_step(results, scope="s", **more)
+
+
+def test_what_stays_of_a_step_is_a_tuple_of_the_same_blocks_however_they_came() -> None:
+    block = TextBlock("small")
+    results: list[Any] = [ToolResult(blocks=blocks, tool_name="t") for blocks in ([block], iter([block]))]  # type: ignore[arg-type]
+
+    for outcome in Offloader(InMemoryStorage()).offload_step(iter(results), scope="s"):  # type: ignore[arg-type]
+        assert outcome.blocks == (block,)
+        assert outcome.blocks[0] is block
+
+
+async def test_a_read_back_refuses_a_name_that_its_tool_cannot_have_and_tells_the_model_nothing_of_it() -> None:
+    offloader = Offloader(InMemoryStorage(), policies={"*": Always()})
+    reference = offloader.offload([TextBlock("a result\n")], tool_name="t", scope="s").references[0]
+
+    for name in (None, "", 7):
+        with pytest.raises(InvalidRequest, match=r"^retrieval_tool must be a non-empty str, not ") as refused:
+            offloader.retrieve(reference, scope="s", retrieval_tool=name)  # type: ignore[arg-type]
+        with pytest.raises(InvalidRequest, match=r"^retrieval_tool must be a non-empty str, not "):
+            await offloader.aretrieve(reference, scope="s", retrieval_tool=name)  # type: ignore[arg-type]
+        assert "retrieval_tool" not in failure_for_model(refused.value)

@@ -9,7 +9,7 @@ from coatcheck.core.errors import InvalidRequest
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-__all__ = ("is_count", "is_number", "require_flag", "require_positive")
+__all__ = ("is_count", "is_number", "require_flag", "require_positive", "require_tool")
 
 
 def is_count(value: object, *, least: int = 0) -> TypeGuard[int]:
@@ -47,3 +47,16 @@ def require_flag(name: str, value: object) -> bool:
         msg = f"{name} must be True or False, not {value!r}"
         raise InvalidRequest(msg)
     return value
+
+
+def require_tool(name: object, *, or_none: bool = False) -> None:
+    """Check what may be the name of the retrieval tool.
+
+    Raises:
+        InvalidRequest: it is neither a ``str`` that is not empty nor, with ``or_none``, None.
+
+    """
+    if not (isinstance(name, str) and name) and not (or_none and name is None):
+        accepted = "a non-empty str or None" if or_none else "a non-empty str"
+        msg = f"retrieval_tool must be {accepted}, not {name!r}"
+        raise InvalidRequest(msg, for_host=True)
