@@ -10,6 +10,7 @@ from coatcheck import (
     Always,
     InMemoryStorage,
     InvalidRequest,
+    Offloaded,
     Offloader,
     TextBlock,
     ToolResult,
@@ -18,6 +19,7 @@ from coatcheck import (
 from coatcheck import scope as ambient_scope
 
 RESULT = ToolResult(blocks=(TextBlock("a result"),), tool_name="t")
+LARGE = "a line of a large result\n" * 40_000
 
 
 async def test_deleting_no_scope_deletes_nothing_of_the_ambient_one() -> None:
@@ -93,3 +95,23 @@ async def test_a_read_back_refuses_a_name_that_its_tool_cannot_have_and_tells_th
         with pytest.raises(InvalidRequest, match=r"^retrieval_tool must be a non-empty str, not "):
             await offloader.aretrieve(reference, scope="s", retrieval_tool=name)  # type: ignore[arg-type]
         assert "retrieval_tool" not in failure_for_model(refused.value)
+
+
+@pytest.mark.parametrize("wrong", [None, 7, object()])
+async def test_the_last_resort_takes_whatever_it_gets(wrong: Any) -> None:  # noqa: ANN401
+    offloader = Offloader(InMemoryStorage())
+
+    assert offloader.last_resort(wrong, tool_name="t", scope="s") is None, "it is small"
+    assert await offloader.alast_resort([wrong, TextBlock(wrong)], tool_name="t", scope="s") is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"blocks": LARGE}, {"blocks": [LARGE]}, {"tool_name": 7}, {"retrieval_tool": 7}, {"error": "a reason"}]
+)
+async def test_a_wrong_argument_keeps_no_last_resort_from_storing(wrong: dict[str, Any]) -> None:
+    offloader = Offloader(InMemoryStorage())
+    arguments: dict[str, Any] = {"blocks": [TextBlock(LARGE)], "tool_name": "t", "scope": "s", **wrong}
+
+    for outcome in (offloader.last_resort(**arguments), await offloader.alast_resort(**arguments)):
+        assert isinstance(outcome, Offloaded)
+        assert offloader.load(outcome.references[0], scope="s").text == LARGE

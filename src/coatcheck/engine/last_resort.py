@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck.core.arguments import PROPOSED
 from coatcheck.core.blocks import (
@@ -45,7 +45,7 @@ from coatcheck.engine.events import About
 from coatcheck.engine.failures import cause_for_model
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from coatcheck.core.facts import Reference
     from coatcheck.core.references import Scope
@@ -58,6 +58,9 @@ __all__ = ("LastResort", "with_opaque_as_json")
 BYTES_PER_TOKEN = 4
 """The usual estimate: ordinary English text has about four. Text with more bytes than that is above the limit without
 being counted, so little is left to count, whatever the size."""
+
+_NO_SEQUENCES = (str, bytes, bytearray, memoryview, Mapping)
+"""What can be iterated over, and is one value nevertheless."""
 
 _ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
 """Media encoded in a ``str``. Longer text would have spaces or punctuation."""
@@ -85,10 +88,13 @@ class LastResort:
     ) -> Effects[Offloaded | Truncated | None]:
         """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays.
 
-        ``error`` is what led here; it is reported to the host.
+        ``error`` is what led here; it is reported to the host. An argument of another type than it should have keeps
+        nothing from being stored, since whoever calls this has failed already.
         """
+        blocks, tool_name = _blocks_in(blocks), tool_name if isinstance(tool_name, str) else ""
+        retrieval_tool = retrieval_tool if isinstance(retrieval_tool, str) else None
         about = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
-        if error is not None:
+        if isinstance(error, Exception):
             failure = _ours(error, "an adapter could not offload a result")
             self._recorder.record_failure(failure, about, logged=None)
         if not self._is_needed(blocks):
@@ -101,6 +107,7 @@ class LastResort:
 
     def cut(self, blocks: Sequence[Block], error: Exception, *, tool_name: str) -> Truncated | Offloaded | None:
         """Cut what is above the limit and store nothing, after ``error`` kept ``settle`` from running."""
+        blocks, tool_name = _blocks_in(blocks), tool_name if isinstance(tool_name, str) else ""
         about = About(scope=None, tool_name=tool_name, references=())
         return self._outcome(blocks, error, about, retrieval_tool=None) if self._is_needed(blocks) else None
 
@@ -195,6 +202,22 @@ class LastResort:
 
     def _exceeds_limit(self, block: Block) -> bool:
         return not isinstance(block, TextBlock) and _size_of(block, up_to=self._limit) > self._limit
+
+
+def _blocks_in(given: object) -> tuple[Block, ...]:
+    """Return the blocks that an adapter passed; what is none is taken for the text or the value that it holds."""
+    try:
+        parts = (given,) if isinstance(given, _NO_SEQUENCES) else tuple(cast("Iterable[object]", given))
+    except Exception:  # noqa: BLE001 - such as for None
+        parts = (given,)
+    return tuple(map(_as_block, parts))
+
+
+def _as_block(part: object) -> Block:
+    held = part.text if isinstance(part, TextBlock) else part
+    if isinstance(held, str):
+        return part if isinstance(part, TextBlock) else TextBlock(held)
+    return held if isinstance(held, JsonBlock | MediaBlock | OpaqueBlock) else OpaqueBlock(held)
 
 
 def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
