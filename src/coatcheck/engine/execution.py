@@ -531,7 +531,7 @@ def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
         if inspect.iscoroutine(awaitable):
             awaitable.close()
         msg = f"{effect.what} is async and this thread runs an event loop: use the async method (aoffload, ...)"
-        return InvalidRequest(msg)
+        return InvalidRequest(msg, for_host=True)
     return answer_of(effect, lambda: _background_loop.result_of(awaitable))
 
 

@@ -55,9 +55,12 @@ def class_of(error: CoatcheckError) -> str:
     return type(error.__cause__ or error).__name__
 
 
-def cause_for_model(error: CoatcheckError) -> str:
-    """Name a failure for the model, without paths, addresses or other tenants' data."""
-    if isinstance(error, InvalidRequest) and error.for_host:
+def cause_for_model(error: CoatcheckError, *, without_scope: bool = False) -> str:
+    """Name a failure for the model, without paths, addresses or other tenants' data.
+
+    ``without_scope``: the error is that of the choice of a scope.
+    """
+    if without_scope:
         return "no scope could be chosen for it"
     cause = error.__cause__
     if is_of_the_system(cause):

@@ -103,7 +103,8 @@ class LastResort:
             stored: Reference | Exception = yield from self._store(blocks, scope, tool_name=tool_name)
         except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             stored = failed
-        return self._outcome(blocks, stored, about, retrieval_tool=retrieval_tool)
+        without_scope = isinstance(scope, Exception)
+        return self._outcome(blocks, stored, about, retrieval_tool=retrieval_tool, without_scope=without_scope)
 
     def cut(self, blocks: Sequence[Block], error: Exception, *, tool_name: str) -> Truncated | Offloaded | None:
         """Cut what is above the limit and store nothing, after ``error`` kept ``settle`` from running."""
@@ -147,6 +148,7 @@ class LastResort:
         about: About,
         *,
         retrieval_tool: str | None,
+        without_scope: bool = False,
     ) -> Offloaded | Truncated:
         """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
         heavy = [block for block in blocks if self._exceeds_limit(block)]
@@ -158,7 +160,8 @@ class LastResort:
             tokens = Estimate(round(count, 2 - len(str(count))), exact=False)
             if isinstance(stored, Exception):
                 error = _ours(stored)
-                head = truncation_notice(tool_name=about.tool_name or "", tokens=tokens, reason=cause_for_model(error))
+                reason = cause_for_model(error, without_scope=without_scope)
+                head = truncation_notice(tool_name=about.tool_name or "", tokens=tokens, reason=reason)
                 text = self._with_ends(f"{head}\n\n", texts, self._tokens)
                 outcome: Offloaded | Truncated = Truncated(blocks=(TextBlock(text), *rest), error=error)
             else:
