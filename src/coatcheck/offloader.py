@@ -51,6 +51,10 @@ class Offloader:
     Every method that reaches the storage has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so
     on. The sync methods return when the work is done; an async storage runs on a loop of ours, and large content is
     hashed on a second thread. The async methods work on threads, so that the event loop stays free.
+
+    Where they cannot work they raise ``InvalidRequest``: async methods without a running asyncio event loop, sync ones
+    that need an async storage on a thread that runs one. Sync ``offload``, ``offload_step`` and ``last_resort``, and
+    ``alast_resort``, take that for a storage that fails.
     """
 
     def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
@@ -475,7 +479,8 @@ class Offloader:
         """Return a whole stored content for the host, whatever its size, checked against its digest.
 
         Raises:
-            InvalidRequest: the reference is not a str, empty or too long, or no scope was given and one is required.
+            InvalidRequest: the reference is not a str, empty or too long, the scope is not one, or none was given and
+                one is required.
             ReferenceNotFound: the scope never had such a reference.
             ReferenceExpired: the scope had it, and the content is gone.
             CorruptContent: the stored bytes are not what was saved.
@@ -496,7 +501,7 @@ class Offloader:
         References of other scopes, of expired content and of media stay as they are. The result may have any size.
 
         Raises:
-            InvalidRequest: no scope was given and one is required.
+            InvalidRequest: ``text`` is not a str, the scope is not one, or none was given and one is required.
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
@@ -569,7 +574,7 @@ class Offloader:
             max_scope_bytes: delete until at most this many bytes are stored in each scope.
 
         Raises:
-            InvalidRequest: no limit was given, or the storage cannot list or delete.
+            InvalidRequest: no limit was given, one is not a number of at least 0, or the storage cannot list or delete.
             StorageError: the storage failed; what was not deleted yet is still there.
 
         """

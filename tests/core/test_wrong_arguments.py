@@ -115,3 +115,14 @@ async def test_a_wrong_argument_keeps_no_last_resort_from_storing(wrong: dict[st
     for outcome in (offloader.last_resort(**arguments), await offloader.alast_resort(**arguments)):
         assert isinstance(outcome, Offloaded)
         assert offloader.load(outcome.references[0], scope="s").text == LARGE
+
+
+@pytest.mark.parametrize("wrong", [[], {}, "1", True, -1])
+async def test_a_limit_of_a_sweep_that_is_no_number_is_refused(wrong: Any) -> None:  # noqa: ANN401
+    offloader = Offloader(InMemoryStorage())
+
+    for name in ("max_age_seconds", "max_bytes", "max_scope_bytes"):
+        with pytest.raises(InvalidRequest, match=f"^{name} must be a number of at least 0, not "):
+            offloader.sweep(**{name: wrong})
+        with pytest.raises(InvalidRequest, match=f"^{name} must be a number of at least 0, not "):
+            await offloader.asweep(**{name: wrong})

@@ -65,7 +65,7 @@ class SweepLimits:
 
         """
         limits = {name: getattr(self, name) for name in self.__slots__}
-        if set(limits.values()) == {None}:
+        if all(limit is None for limit in limits.values()):
             msg = f"sweep needs a limit, one or more of {', '.join(limits)}"
             raise InvalidRequest(msg)
         for name, limit in limits.items():
