@@ -69,10 +69,13 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
         storage chose is left out if it is longer than 1,000 characters, or has characters that no path or address has.
 
     Raises:
-        InvalidRequest: ``messages`` is one message or text instead of several.
+        InvalidRequest: ``messages`` is one message or text instead of several, or nothing that holds any.
 
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+    # A message of pydantic, as LangChain's and ADK's are, can be iterated over too: that gives its fields.
+    iterates = getattr(type(messages), "__iter__", None)
+    is_model = str(getattr(iterates, "__module__", "")).startswith("pydantic")
+    if is_model or isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         msg = f"messages must be a list of messages, not {type(messages).__name__}"
         raise InvalidRequest(msg)
     found = [each for message in messages for each in _read(message)]

@@ -10,9 +10,9 @@ from google.adk.apps.app import EventsCompactionConfig
 from google.adk.apps.llm_event_summarizer import LlmEventSummarizer
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.genai.types import Part
+from google.genai.types import Content, Part
 
-from coatcheck import keep_references
+from coatcheck import InvalidRequest, keep_references
 from coatcheck.testing.scripting import shown_references
 from coatcheck_adk import OffloadPlugin
 from tests.adapters.google_adk.agents import APP, CONVERSATION, SESSION, USER, playing, returning
@@ -71,3 +71,8 @@ async def test_a_summarizer_that_adds_our_line_keeps_the_reference(server: Gemin
 
     assert reference in summary.parts[-1].text
     assert keep_references([summary]) == summary.parts[-1].text
+
+
+def test_one_content_instead_of_several_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"^messages must be a list of messages, not Content"):
+        keep_references(Content(role="user", parts=[Part(text="a word")]))

@@ -11,7 +11,7 @@ from langchain.agents.middleware import ClearToolUsesEdit, ContextEditingMiddlew
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import tool
 
-from coatcheck import InMemoryStorage, keep_references
+from coatcheck import InMemoryStorage, InvalidRequest, keep_references
 from coatcheck_langchain import ClearToolUsesEdit as OurClearToolUsesEdit
 from coatcheck_langchain import OffloadMiddleware, offload_tool, offloaded_references
 from tests.adapters.langgraph.agents import (
@@ -191,3 +191,8 @@ def test_a_message_that_a_summary_keeps_whole_keeps_its_reference() -> None:
 
     assert summarizer.seen, "there was nothing to summarise"
     assert "line 2500 of 5000" in answers(messages)[-1].text
+
+
+def test_one_message_instead_of_several_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"^messages must be a list of messages, not HumanMessage"):
+        keep_references(HumanMessage("read search-0123456789abcdef-0123"))
