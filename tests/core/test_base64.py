@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.adapting import decode_base64, encode_base64
+from coatcheck.adapting import decode_base64, decode_data_url, encode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,3 +39,11 @@ def test_a_large_medium_is_read_in_pieces(encode: Callable[[bytes], bytes]) -> N
 @pytest.mark.parametrize("text", ["", "a", "abc", "ab=c", "a b", "no base64!", "\u00e9\u00e9\u00e9\u00e9"])
 def test_malformed_base64_gives_no_bytes(text: str) -> None:
     assert decode_base64(text) == b""
+
+
+@pytest.mark.parametrize(
+    "url", ["data:image/png;base64,no base64!", "data:image/png;base64,", "data:image/png,abc", "a"]
+)
+def test_a_url_that_holds_no_bytes_has_no_type_either(url: str) -> None:
+    assert decode_data_url(url) == (b"", "")
+    assert decode_data_url("data:text/plain;charset=utf-8;base64,QUJD") == (b"ABC", "text/plain")

@@ -182,7 +182,8 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
     head, _, encoded = url.partition(",")
     if not head.startswith("data:") or not head.endswith(";base64"):
         return b"", ""
-    return decode_base64(encoded), head.removeprefix("data:").partition(";")[0]
+    data = decode_base64(encoded)
+    return (data, head.removeprefix("data:").partition(";")[0]) if data else (b"", "")
 
 
 def text_tokens(characters: int, *, encoded: int = 0) -> int:
