@@ -9,6 +9,7 @@ import base64
 import io
 import json
 from collections.abc import Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from coatcheck.core.blocks import OpaqueBlock, TextBlock
@@ -54,7 +55,7 @@ _CONTAINERS = frozenset({dict, list, tuple})
 def is_light(value: object) -> bool:
     """Return whether a value of dicts, lists and texts can be walked or written as JSON within about a millisecond.
 
-    Any other value needs a thread: see ``call_off_loop``.
+    Any larger one needs a thread: see ``call_off_loop``. Tuples are lists here; anything else counts as a number does.
     """
     left, values, characters = [value], 0, 0
     while left and values < _MAX_LIGHT_VALUES and characters < _MAX_LIGHT_CHARACTERS:
@@ -63,8 +64,9 @@ def is_light(value: object) -> bool:
         if isinstance(one, str):
             characters += len(one)
         elif isinstance(one, dict):
-            left += one.values()
-        elif isinstance(one, list):
+            characters += sum(len(key) for key in islice(one, _MAX_LIGHT_VALUES) if isinstance(key, str))
+            left += islice(one.values(), _MAX_LIGHT_VALUES)
+        elif isinstance(one, list | tuple):
             left += one[:_MAX_LIGHT_VALUES]
     return not left and characters < _MAX_LIGHT_CHARACTERS
 
@@ -100,6 +102,8 @@ def with_lists(value: Any) -> Any:  # noqa: ANN401 - any value
 
 def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> Any:  # noqa: ANN401 - any value
     """Return ``value`` if JSON can express it; a tuple becomes a list.
+
+    Tuples inside the value stay, as they are written like lists.
 
     ``otherwise`` converts what JSON cannot express, each row by itself.
 
