@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.genai.types import Blob, Part
 
-from coatcheck import StrandsStorageBridge
+from coatcheck import InvalidRequest, StrandsStorageBridge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,8 @@ __all__ = ("ArtifactServiceBridge",)
 
 _OF_THE_USER = "user:"
 """The prefix of artifacts that belong to no session: an app's sessions and users are not our scopes."""
+
+_METHODS = ("save_artifact", "load_artifact", "delete_artifact", "list_artifact_keys")
 
 
 class ArtifactServiceBridge(StrandsStorageBridge):
@@ -42,7 +44,19 @@ class ArtifactServiceBridge(StrandsStorageBridge):
         user_id: str = "coatcheck",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take a service, the names under which it keeps our artifacts, and the clock that dates each save."""
+        """Take a service, the names under which it keeps our artifacts, and the clock that dates each save.
+
+        Raises:
+            InvalidRequest: ``service`` is not an artifact service, or a name is not a ``str`` that is not empty.
+
+        """
+        if isinstance(service, type) or not all(callable(getattr(service, method, None)) for method in _METHODS):
+            msg = f"ArtifactServiceBridge needs an artifact service, such as InMemoryArtifactService(), not {service!r}"
+            raise InvalidRequest(msg)
+        for what, name in (("app_name", app_name), ("user_id", user_id)):
+            if not isinstance(name, str) or not name:
+                msg = f"{what} must be a non-empty str, not {name!r}"
+                raise InvalidRequest(msg)
         super().__init__(_Artifacts(service, app_name, user_id), prefix=_OF_THE_USER, clock=clock)
         self._service = service
 

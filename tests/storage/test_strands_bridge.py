@@ -6,13 +6,15 @@ import asyncio
 import copy
 import json
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from coatcheck import (
     ByteCounter,
     CorruptContent,
+    FileStorage,
+    InvalidRequest,
     NamesReferences,
     Offloaded,
     Offloader,
@@ -264,3 +266,24 @@ def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_sav
     unified.held[f"offloader/{damaged.key}"] = b"no frame"
     assert Offloader(bridge).delete_scope("contract") == 2
     assert unified.held == {}
+
+
+@pytest.mark.parametrize("wrong", [None, "./artifacts", Unified, FileStorage("./artifacts")])
+def test_what_is_no_storage_of_strands_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^StrandsStorageBridge needs a storage with the methods write and read"):
+        StrandsStorageBridge(wrong)
+    said = r"^StrandsOffloaderStorageBridge needs a storage with the methods store and retrieve, as"
+    with pytest.raises(InvalidRequest, match=said):
+        StrandsOffloaderStorageBridge(wrong)
+
+
+def test_each_bridge_refuses_the_storage_of_the_other() -> None:
+    with pytest.raises(InvalidRequest, match="write and read"):
+        StrandsStorageBridge(Shelf())  # type: ignore[arg-type]
+    with pytest.raises(InvalidRequest, match="store and retrieve"):
+        StrandsOffloaderStorageBridge(Unified())  # type: ignore[arg-type]
+
+
+def test_a_prefix_that_is_not_text_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"^prefix must be a str, and may be empty, not None"):
+        StrandsStorageBridge(Unified(), prefix=None)  # type: ignore[arg-type]

@@ -129,7 +129,8 @@ class StoresAndRetrieves:
                 scopes = self.known_scopes.names()
         else:
             scopes = [scope]
-        readers = [Offloader(StrandsOffloaderStorageBridge(cast("Any", SimpleNamespace(retrieve=self.retrieve_named))))]
+        named = SimpleNamespace(store=self.store, retrieve=self.retrieve_named)
+        readers = [Offloader(StrandsOffloaderStorageBridge(cast("Any", named)))]
         if not self.is_overridden():  # an override must not be given what was saved past it
             readers.append(Offloader(cast("Storage", self)))
         for name in scopes:

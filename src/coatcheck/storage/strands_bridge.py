@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Generator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
-from coatcheck.core.errors import CorruptContent
+from coatcheck.core.errors import CorruptContent, InvalidRequest
 from coatcheck.core.references import Key, is_storage_key
 from coatcheck.storage.frame import framed, unframed
 from coatcheck.storage.protocol import Listed, Stored, refuse_other_content
@@ -76,7 +76,17 @@ class StrandsStorageBridge:
         """Put ``prefix`` before every key; the default is that of Strands' own offloader, and ``""`` means none.
 
         ``clock`` gives the time of a save, in seconds since the epoch.
+
+        Raises:
+            InvalidRequest: ``storage`` lacks ``write`` or ``read``, or ``prefix`` is not a str.
+
         """
+        _require_methods(
+            storage, "write", "read", owner=StrandsStorageBridge, such_as="strands.storage.LocalFileStorage"
+        )
+        if not isinstance(prefix, str):
+            msg = f"prefix must be a str, and may be empty, not {prefix!r}"
+            raise InvalidRequest(msg)
         self._storage = storage
         self._prefix = prefix
         self._clock = clock
@@ -161,6 +171,14 @@ class StrandsOffloaderStorageBridge:
     """A storage of Strands' own offloader as a ``coatcheck.NamesReferences``: the model sees what it returns."""
 
     def __init__(self, storage: OffloaderStorage) -> None:
+        """Take a storage.
+
+        Raises:
+            InvalidRequest: it lacks ``store`` or ``retrieve``.
+
+        """
+        owner = StrandsOffloaderStorageBridge
+        _require_methods(storage, "store", "retrieve", owner=owner, such_as="the FileStorage of Strands' own offloader")
         self._storage = storage
 
     def __deepcopy__(self, memo: object) -> StrandsOffloaderStorageBridge:
@@ -186,6 +204,19 @@ class StrandsOffloaderStorageBridge:
         except KeyError:
             return None
         return Stored(content=content, content_type=content_type, metadata={}, size=len(content))
+
+
+def _require_methods(storage: object, *methods: str, owner: type, such_as: str) -> None:
+    """Check that a storage has methods.
+
+    Raises:
+        InvalidRequest: it lacks one, or is a class.
+
+    """
+    if isinstance(storage, type) or not all(callable(getattr(storage, method, None)) for method in methods):
+        named = " and ".join(methods)
+        msg = f"{owner.__name__} needs a storage with the methods {named}, as {such_as} has, not {storage!r}"
+        raise InvalidRequest(msg)
 
 
 def _listed(key: str, frame: bytes) -> Listed:

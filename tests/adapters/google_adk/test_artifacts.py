@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from google.adk.artifacts import FileArtifactService, InMemoryArtifactService
 
+from coatcheck import InvalidRequest
 from coatcheck.testing import DeletesContract, ListsContract, StorageContract
 from coatcheck.testing.samples import make_entry
 from coatcheck.testing.storage import save
@@ -66,3 +67,16 @@ def test_a_file_that_is_not_an_entry_is_not_listed() -> None:
 
     assert [listed.key for listed in wait_for(storage.entries(""))] == [entry.key]
     assert repr(storage) == "ArtifactServiceBridge(InMemoryArtifactService)"
+
+
+@pytest.mark.parametrize("wrong", [None, "./artifacts", InMemoryArtifactService])
+def test_what_is_no_artifact_service_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^ArtifactServiceBridge needs an artifact service, such as"):
+        ArtifactServiceBridge(wrong)
+
+
+@pytest.mark.parametrize("what", ["app_name", "user_id"])
+def test_a_name_that_the_service_cannot_keep_is_refused(what: str) -> None:
+    wrong: dict[str, Any] = {what: None}
+    with pytest.raises(InvalidRequest, match=f"^{what} must be a non-empty str, not None"):
+        ArtifactServiceBridge(InMemoryArtifactService(), **wrong)
