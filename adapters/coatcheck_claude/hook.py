@@ -11,7 +11,7 @@ from claude_agent_sdk import HookMatcher
 from coatcheck import TextBlock, log_failure
 from coatcheck.adapting import Arrival, Batch, Delivery, asettle, call_off_loop, enter_scope, is_light, plain_blocks
 from coatcheck.hook import BYTES_PER_TOKEN, answer_with, replaced, texts_to_offload, without_copy
-from coatcheck_claude.retrieval import READ_BACK
+from coatcheck_claude.retrieval import READ_BACK, require_offloader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,9 +41,10 @@ def hooks(
             as ``"coatcheck get --storage=/a/folder --scope=user-7"``.
 
     Raises:
-        InvalidRequest: ``scope`` is not a scope.
+        InvalidRequest: ``offloader`` is not an ``Offloader``, or ``scope`` is not a scope.
 
     """
+    require_offloader(offloader, owner="hooks")
     with enter_scope(scope):  # refuses what is no scope, and a callable too: nothing would call it for ``server``
         pass
     return {"PostToolUse": [HookMatcher(hooks=[_Hook(offloader, scope, retrieval_tool)])]}

@@ -6,15 +6,24 @@ from typing import TYPE_CHECKING, Any
 
 from claude_agent_sdk import McpSdkServerConfig, SdkMcpTool, create_sdk_mcp_server
 
-from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, TextBlock, retrieval_schema
+from coatcheck import (
+    RETRIEVAL_DESCRIPTION,
+    RETRIEVAL_TOOL,
+    InvalidRequest,
+    MediaBlock,
+    Offloader,
+    TextBlock,
+    retrieval_schema,
+)
+from coatcheck import scope as ambient_scope
 from coatcheck.adapting import Failure, aanswer, encode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from coatcheck import Block, Offloader, Scope
+    from coatcheck import Block, Scope
 
-__all__ = ("READ_BACK", "SERVER", "server")
+__all__ = ("READ_BACK", "SERVER", "require_offloader", "server")
 
 SERVER = "coatcheck"
 """The key of ``server`` in ``mcp_servers``."""
@@ -30,7 +39,13 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
         offloader: the same as for ``hooks``.
         scope: the same as for ``hooks``, because the SDK does not tell a tool which session calls it.
 
+    Raises:
+        InvalidRequest: ``offloader`` is not an ``Offloader``, or ``scope`` is not a scope.
+
     """
+    require_offloader(offloader, owner="server")
+    with ambient_scope(scope):  # refuses what is no scope, and None too: ``hooks`` would store under the session's id
+        pass
 
     async def read(arguments: Mapping[str, Any]) -> dict[str, Any]:
         found = await aanswer(
@@ -46,6 +61,18 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
 
     tool = SdkMcpTool(RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), read)
     return _Loaded(**create_sdk_mcp_server(SERVER, tools=[tool]), alwaysLoad=True)
+
+
+def require_offloader(offloader: object, *, owner: str) -> None:
+    """Check that the user passed an offloader, not the storage that the other adapters take as well.
+
+    Raises:
+        InvalidRequest: it is none.
+
+    """
+    if not isinstance(offloader, Offloader):
+        msg = f"{owner} needs an Offloader, such as Offloader(FileStorage('./artifacts')), not {offloader!r}"
+        raise InvalidRequest(msg)
 
 
 class _Loaded(McpSdkServerConfig):

@@ -143,6 +143,21 @@ async def test_without_a_scope_the_session_is_the_scope() -> None:
 def test_an_invalid_scope_is_refused(scope: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^scope must be ((?!callable).)*$"):
         hooks(Offloader(), scope=cast("Any", scope))
+    with pytest.raises(InvalidRequest, match=r"^scope must be ((?!callable).)*$"):
+        server(Offloader(), scope=cast("Any", scope))
+
+
+def test_a_server_without_a_scope_is_refused_since_it_could_not_read_what_the_hooks_store() -> None:
+    with pytest.raises(InvalidRequest, match=r"^scope must be .* not None$"):
+        server(Offloader(), scope=cast("Any", None))
+
+
+@pytest.mark.parametrize("wrong", [None, InMemoryStorage(), Offloader], ids=["nothing", "storage", "class"])
+def test_what_is_no_offloader_is_refused_at_once(wrong: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"^hooks needs an Offloader, such as "):
+        hooks(cast("Any", wrong))
+    with pytest.raises(InvalidRequest, match=r"^server needs an Offloader, such as "):
+        server(cast("Any", wrong), scope="s")
 
 
 async def test_where_nothing_can_be_stored_a_result_stays_or_is_cut_above_the_hard_limit() -> None:
