@@ -31,3 +31,20 @@ def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
 
     with pytest.raises(ImportError, match=r"needs framework_of_mine, which cannot be imported: .*no_such_"):
         front_door("coatcheck_x", {}, needs="framework_of_mine", install="coatcheck[x]")
+
+
+@pytest.mark.parametrize("lacking", ["import no_such_part", "from sys import no_such_name"])
+def test_a_framework_that_lacks_what_an_adapter_uses_is_reported_with_the_command_too(
+    lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another version of it is installed."""
+    package = tmp_path / "coatcheck_of_mine"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text(f"{lacking}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    load, _ = front_door("coatcheck_of_mine", {"part": ("Name",)}, needs="sys", install="coatcheck[x]")
+
+    said = r"^Name does not work with the sys that is installed: .*no_such_.*: pip install .*\[x\]"
+    with pytest.raises(ImportError, match=said):
+        load("Name")

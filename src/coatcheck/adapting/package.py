@@ -38,7 +38,8 @@ def front_door(
         more: for single names, another module that each needs, and what to pass to ``pip install`` for that.
 
     Raises:
-        ImportError: the framework is not installed; the message says what to install. ``__getattr__`` raises it too.
+        ImportError: the framework is not installed, or lacks what the adapter uses; the message says what to install.
+            ``__getattr__`` raises it too.
         AttributeError: from ``__getattr__``: there is no such name.
 
     """
@@ -46,10 +47,18 @@ def front_door(
     load, list_names = lazily(package, modules)
 
     def load_public(name: str) -> object:
+        module, install_with = needs, install
         if more is not None and name in more:
             module, install_with = more[name]
             _require(module, by=name, install=install_with)
-        return load(name)
+        try:
+            return load(name)
+        except ImportError as error:  # a version of the framework that lacks what the adapter uses
+            msg = (
+                f"{name} does not work with the {module} that is installed: {error}. Install one that it works with:"
+                f" {_command(install_with)}"
+            )
+            raise ImportError(msg) from error
 
     return load_public, list_names
 
@@ -58,10 +67,14 @@ def _require(module: str, *, by: str, install: str) -> None:
     try:
         importlib.import_module(module)
     except ImportError as error:
-        with loading:
-            from coatcheck.core.errors import install_command  # noqa: PLC0415 - only then
-
         is_missing = isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]
         what = "which is not installed" if is_missing else f"which cannot be imported: {error}"
-        msg = f"{by} needs {module}, {what}. Install it with: {install_command(install)}"
+        msg = f"{by} needs {module}, {what}. Install it with: {_command(install)}"
         raise ImportError(msg) from error
+
+
+def _command(install: str) -> str:
+    with loading:
+        from coatcheck.core.errors import install_command  # noqa: PLC0415 - only for the message
+
+    return install_command(install)
