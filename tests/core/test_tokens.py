@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import math
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -220,6 +221,12 @@ def test_special_tokens_in_content_are_ordinary_text() -> None:
 def test_an_unknown_encoding_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidRequest, match="o200k_base"):
         TiktokenCounter("gpt-nonsense")
+
+
+@pytest.mark.parametrize("wrong", [None, b"o200k_base", 200_000])
+def test_what_is_no_encoding_is_refused_too(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^encoding must be one of .*, or a ready tiktoken\.Encoding, not "):
+        TiktokenCounter(wrong)
 
 
 def test_an_encoding_that_is_not_on_this_machine_is_not_fetched(

@@ -175,11 +175,11 @@ class TiktokenCounter(TokenCounter):
         """Choose the encoding: ``o200k_base``, which ships with this package, another name, or a ready one.
 
         Raises:
-            InvalidRequest: the name is unknown to tiktoken, or its ranks are not on this machine. Nothing is fetched;
-                ``TiktokenCounter.download(name)`` does that.
+            InvalidRequest: it is neither an encoding nor one of the names that the message lists, or its ranks are not
+                on this machine. Nothing is fetched; ``TiktokenCounter.download(name)`` does that.
 
         """
-        if isinstance(encoding, str):
+        if isinstance(encoding, str) or not hasattr(encoding, "token_byte_values"):
             self._name: str = check_available(encoding)
             self._vocabulary: Vocabulary | None = None  # the process has it: a copy of this counter is small
         else:
