@@ -252,6 +252,12 @@ def test_a_malformed_key_is_refused_by_every_method(tmp_path: Path, storage: Fil
     assert files(tmp_path) == []
 
 
+@pytest.mark.parametrize("key", [None, 5, b"scope/digest"])
+def test_a_key_that_is_not_text_is_malformed_too(storage: FileStorage, key: Any) -> None:  # noqa: ANN401
+    with pytest.raises(StorageError, match="malformed storage key"):
+        storage.load(key)
+
+
 @POSIX_ONLY
 @pytest.mark.parametrize("what", ["content", "entry"])
 def test_a_planted_link_to_a_file_is_never_followed(

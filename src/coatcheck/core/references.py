@@ -149,9 +149,9 @@ class Key:
             StorageError: ``key`` does not have the form of one.
 
         """
-        found = _KEY.fullmatch(key)
+        found = _KEY.fullmatch(key) if isinstance(key, str) else None
         if found is None:
-            raise StorageError(_MALFORMED.format(key[:100]))
+            raise _malformed(key)
         return cls(scope=found["scope"], digest=found["digest"], kind=found["kind"] or "")
 
     def __str__(self) -> str:
@@ -193,6 +193,10 @@ def is_storage_key(key: str) -> bool:
     return _KEY.fullmatch(key) is not None
 
 
+def _malformed(key: object) -> StorageError:
+    return StorageError(_MALFORMED.format(key[:100] if isinstance(key, str) else key))
+
+
 def split_key(key: str) -> tuple[str, str]:
     """Return the scope part of a key and its name there: both are harmless as names of files and folders.
 
@@ -200,8 +204,8 @@ def split_key(key: str) -> tuple[str, str]:
         StorageError: ``key`` does not have the form of one.
 
     """
-    if _KEY.fullmatch(key) is None:
-        raise StorageError(_MALFORMED.format(key[:100]))
+    if not isinstance(key, str) or _KEY.fullmatch(key) is None:
+        raise _malformed(key)
     scope, _, name = key.partition("/")
     return scope, name
 
