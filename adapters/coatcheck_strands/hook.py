@@ -25,7 +25,7 @@ from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
 from coatcheck_strands.measuring import measure
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
-from coatcheck_strands.options import DEFAULTS, check_cycles, complete_options, identity_of
+from coatcheck_strands.options import DEFAULTS, check_callable, check_cycles, complete_options, identity_of
 from coatcheck_strands.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ class ContextOffloader(StorageHooks):
 
         """
         check_cycles("evict_after_cycles", evict_after_cycles)
+        check_callable("should_offload", should_offload)
         is_whole = options.get("max_retrieval_tokens", 0) is None  # searches keep the core's default
         completed = complete_options(
             storage,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from strands import Agent
 
-__all__ = ("DEFAULTS", "Call", "check_cycles", "complete_options", "identity_of")
+__all__ = ("DEFAULTS", "Call", "check_callable", "check_cycles", "complete_options", "identity_of")
 
 logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
@@ -78,6 +78,18 @@ def complete_options(
     # This checks them here and now, even where the storage is found only with the agent.
     make_offloader(InMemoryStorage(), options, owner=owner, no_steps=_NO_STEPS)
     return options
+
+
+def check_callable(name: str, given: object) -> None:
+    """Check what the user passed to be called.
+
+    Raises:
+        InvalidRequest: it is neither a callable nor None.
+
+    """
+    if not (given is None or callable(given)):
+        msg = f"{name} must be a callable or None, not {given!r}"
+        raise InvalidRequest(msg)
 
 
 def check_cycles(name: str, cycles: int | None) -> int | None:

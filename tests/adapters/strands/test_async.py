@@ -143,6 +143,8 @@ def test_a_wrong_knob_is_named() -> None:
         ContextOffloader(max_tokens=5)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="scope must be"):
         ContextOffloader(scope=7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="should_offload must be a callable or None, not 'no'"):
+        ContextOffloader(should_offload="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_inline_tokens"):
         ContextOffloader(max_inline_tokens=5)
 
