@@ -27,7 +27,7 @@ from mcp_types.methods import SPEC_CLIENT_METHODS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
-from coatcheck.adapting import OfferTool, WarnOnce, is_offered_late, make_offloader
+from coatcheck.adapting import OfferTool, WarnOnce, enter_scope, is_offered_late, make_offloader
 from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, connection_of, identify
 from coatcheck_mcp.convert import Result, offloaded_references
 from coatcheck_mcp.faults import leaves
@@ -39,6 +39,7 @@ from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name
 from coatcheck_mcp.scope import folder_scope, working_folder
 from coatcheck_mcp.several import Several
 from coatcheck_mcp.starting import Starting
+from coatcheck_mcp.transports import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Hashable, Iterator
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
     from coatcheck import Offloader, OffloaderOptions, Policy, Scope
     from coatcheck.adapting import StorageOrOffloader
     from coatcheck_mcp.client import Context
-    from coatcheck_mcp.transports import Upstream
 
 __all__ = ("Proxy",)
 
@@ -129,7 +129,7 @@ class Proxy:
         *,
         scope: Scope | None = None,
         identity_of: Callable[[str], Scope | None] | None = None,
-        policy_of: Callable[[str], Policy | None] = lambda _: None,
+        policy_of: Callable[[str], Policy | None] | None = None,
         on_tools: Callable[[Collection[str]], None] | None = None,
         native_media: bool = True,
         offer_tool: OfferTool = "always",
@@ -144,7 +144,8 @@ class Proxy:
             scope: who may read back. None: the ambient scope, else the identity.
             identity_of: returns the scope of a server's clients by the server's name. None: a digest of that name and
                 the working directory, so that references survive restarts and projects do not mix.
-            policy_of: returns the policy of a tool by its name; None: the offloader's policies decide.
+            policy_of: returns the policy of a tool by its name. None, or where it returns None: the offloader's
+                policies decide.
             on_tools: called once with the names of all tools, as ``policy_of`` gets them, when they are known.
             native_media: the retrieval tool returns images and files themselves instead of a description.
             offer_tool: when the retrieval tool is listed: ``"always"``, or ``"when needed"``, which is from the first
@@ -158,12 +159,17 @@ class Proxy:
         """
         no_steps = "a proxy sees one call at a time, so leave it out"
         self.offloader: Offloader = make_offloader(storage, options, owner=Proxy, no_steps=no_steps)
-        if isinstance(upstream, Mapping):
-            _check_names(upstream)
+        _check_upstreams(upstream)
+        for name, given in {"identity_of": identity_of, "policy_of": policy_of, "on_tools": on_tools}.items():
+            if given is not None and not callable(given):
+                msg = f"{name} must be a callable or None, not {given!r}"
+                raise InvalidRequest(msg)
+        with enter_scope(scope):  # refuses what is no scope
+            pass
         self._upstream = upstream
         self._scope = scope
         self._identity_of = identity_of or partial(folder_scope, folder=working_folder())
-        self._policy_of = policy_of
+        self._policy_of = policy_of or _no_policy
         self._on_tools = on_tools
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
@@ -547,6 +553,29 @@ def _without_task(ctx: Context) -> Context:
     if "task" not in (ctx.params or {}):
         return ctx
     return replace(ctx, params={name: value for name, value in (ctx.params or {}).items() if name != "task"})
+
+
+def _no_policy(_: str) -> None:
+    """Leave a tool to the offloader's policies."""
+
+
+def _check_upstreams(given: object) -> None:
+    """Check what is behind a proxy.
+
+    Raises:
+        InvalidRequest: it is neither a server nor a mapping of names to servers, or a name is one that none can have.
+
+    """
+    servers = given if isinstance(given, Mapping) else {"server": given}
+    for name, server in servers.items():
+        if not isinstance(server, Upstream):
+            msg = f"a Proxy needs a server, such as command_upstream(['uvx', 'my-server']), not {server!r}"
+            raise InvalidRequest(msg)
+        if not isinstance(name, str) or not name:
+            msg = f"the name of a server must be a non-empty str, not {name!r}"
+            raise InvalidRequest(msg)
+    if isinstance(given, Mapping):
+        _check_names(given)
 
 
 def _check_names(upstreams: Mapping[str, Upstream]) -> None:

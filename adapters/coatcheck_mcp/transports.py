@@ -6,6 +6,7 @@ The mcp package does both. Only its settings belong here: the environment, the l
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -16,6 +17,7 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from coatcheck import InvalidRequest
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.http_transport import CONNECT_SECONDS, HttpTransport
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, lines_codec
@@ -24,7 +26,7 @@ from coatcheck_mcp.redacting import without_secrets
 from coatcheck_mcp.stdio import until_exit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
     from mcp.client._transport import TransportStreams  # the type of what both clients yield; at check time only
@@ -75,7 +77,15 @@ def command_upstream(
 
     Only the token of this proxy's port is left out, unless ``env`` has it. What the server writes to stderr goes to
     this process's stderr directly, so that it cannot fill a pipe that nobody reads.
+
+    Raises:
+        InvalidRequest: ``command`` is not a sequence of str, or empty; a single str is none.
+
     """
+    is_command = isinstance(command, Sequence) and not isinstance(command, str | bytes) and len(command) > 0
+    if not is_command or not all(isinstance(part, str) for part in command) or not command[0]:
+        msg = f"a command must be its program and arguments, such as ['uvx', 'my-server'], not {_shown(command)}"
+        raise InvalidRequest(msg)
     program, *arguments = command
     inherited = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     parameters = StdioServerParameters(
@@ -122,8 +132,9 @@ def url_upstream(
         ValueError: it is not the address of such a server.
 
     """
-    if not _is_address(url):
-        msg = f"the URL must be one like https://example.com/mcp, not {without_secrets([url.partition('?')[0]])[0]!r}"
+    if not isinstance(url, str) or not _is_address(url):
+        shown = repr(without_secrets([url.partition("?")[0]])[0]) if isinstance(url, str) else _shown(url)
+        msg = f"the URL must be one like https://example.com/mcp, not {shown}"
         raise ValueError(msg)
     auth = _oauth(url) if oauth else None
 
@@ -141,6 +152,13 @@ def url_upstream(
 
     seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
     return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds, takes_turns=True)
+
+
+def _shown(given: object) -> str:
+    """Describe what was given in place of a command or an address, which may hold a secret."""
+    return (
+        "an empty one" if isinstance(given, list | tuple) and not given else f"a value of type {type(given).__name__}"
+    )
 
 
 def _is_address(url: str) -> bool:

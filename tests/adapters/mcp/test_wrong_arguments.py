@@ -1,0 +1,60 @@
+"""What the authors of a proxy get wrong is refused when it is made, and not at each call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from coatcheck import InMemoryStorage, InvalidRequest
+from coatcheck_mcp import Proxy, command_upstream, url_upstream
+
+UPSTREAM = command_upstream(["a-server"])
+
+
+@pytest.mark.parametrize("wrong", [None, "uvx my-server", ["uvx", "my-server"], {"a": None}])
+def test_what_is_no_server_is_refused(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^a Proxy needs a server, such as command_upstream\("):
+        Proxy(wrong, InMemoryStorage())
+
+
+@pytest.mark.parametrize("wrong", ["", 1])
+def test_a_name_that_no_server_can_have_is_refused(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^the name of a server must be a non-empty str, not "):
+        Proxy({wrong: UPSTREAM}, InMemoryStorage())
+
+
+@pytest.mark.parametrize("wrong", ["", 1, (), print])
+def test_what_is_no_scope_is_refused(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^scope must be "):
+        Proxy(UPSTREAM, InMemoryStorage(), scope=wrong)
+
+
+@pytest.mark.parametrize("name", ["identity_of", "policy_of", "on_tools"])
+def test_what_cannot_be_called_is_refused_and_none_is_the_default(name: str) -> None:
+    wrong: dict[str, Any] = {name: "never"}
+    with pytest.raises(InvalidRequest, match=f"^{name} must be a callable or None, not 'never'"):
+        Proxy(UPSTREAM, InMemoryStorage(), **wrong)
+    none: dict[str, Any] = {name: None}
+    Proxy(UPSTREAM, InMemoryStorage(), **none)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ("uvx my-server", "a value of type str"),
+        ([], "an empty one"),
+        ([""], "a value of type list"),
+        (["uvx", 1], "a value of type list"),
+        (None, "a value of type NoneType"),
+    ],
+)
+def test_what_is_no_command_is_refused(wrong: Any, shown: str) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=rf"^a command must be .*, such as \['uvx', 'my-server'\], not {shown}$"):
+        command_upstream(wrong)
+
+
+@pytest.mark.parametrize("wrong", [None, 1, b"https://example.com/mcp"])
+def test_what_is_no_address_is_refused(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match=r"^the URL must be one like https://example.com/mcp, not a value of type "):
+        url_upstream(wrong)
