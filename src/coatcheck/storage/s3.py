@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from coatcheck.core.settings import NETWORK_THREADS
 from coatcheck.storage.protocol import Listed, Page, Stored, newest_first, refuse_other_content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from boto3.session import Session
     from botocore.config import Config
@@ -106,8 +107,8 @@ class S3Storage:
 
         Raises:
             ImportError: boto3 is not installed.
-            InvalidRequest: ``bucket`` or ``prefix`` is not a str, ``bucket`` is empty or an address, or
-                ``endpoint_url`` lacks its ``http://``.
+            InvalidRequest: ``bucket`` or ``prefix`` is not a str, ``bucket`` is empty or an address,
+                ``endpoint_url`` lacks its ``http://``, or ``tags`` do not map str to str.
 
         """
         try:
@@ -122,8 +123,11 @@ class S3Storage:
         if "/" in bucket and not bucket.startswith("arn:"):  # the ARN of an access point may hold one
             msg = f"S3Storage needs the name of a bucket alone, as in S3Storage('bucket', 'prefix'), not {bucket!r}"
             raise InvalidRequest(msg)
-        if endpoint_url is not None and _HTTP.match(endpoint_url) is None:
+        if endpoint_url is not None and not (isinstance(endpoint_url, str) and _HTTP.match(endpoint_url)):
             msg = f"endpoint_url must begin with http:// or https://, not {endpoint_url!r}"
+            raise InvalidRequest(msg)
+        if tags is not None and not _is_of_text(tags):
+            msg = f"tags must map names to values, both str, as in {{'team': 'support'}}, not {tags!r}"
             raise InvalidRequest(msg)
         self._bucket = bucket
         self._prefix = prefix.strip("/")
@@ -363,6 +367,10 @@ class S3Storage:
         for request in _ANSWERED_WITH:
             client.meta.events.register(f"after-call.s3.{request}", _require_answer_of_s3)
         return client
+
+
+def _is_of_text(tags: object) -> bool:
+    return isinstance(tags, Mapping) and all(isinstance(part, str) for pair in tags.items() for part in pair)
 
 
 def _require_answer_of_s3(*, http_response: Any, parsed: Mapping[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own

@@ -448,10 +448,16 @@ def test_an_access_point_takes_the_place_of_a_bucket(arn: str) -> None:
     assert repr(S3Storage(arn, "support")) == f"S3Storage({arn!r}, 'support')"
 
 
-@pytest.mark.parametrize("endpoint", ["127.0.0.1:5577", "localhost", "", "s3://my-bucket"])
-def test_an_endpoint_without_its_scheme_is_refused(endpoint: str) -> None:
-    with pytest.raises(InvalidRequest, match=f"endpoint_url must begin with http:// or https://, not '{endpoint}'"):
+@pytest.mark.parametrize("endpoint", ["127.0.0.1:5577", "localhost", "", "s3://my-bucket", 5577])
+def test_an_endpoint_without_its_scheme_is_refused(endpoint: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=f"endpoint_url must begin with http:// or https://, not {endpoint!r}"):
         S3Storage(BUCKET, endpoint_url=endpoint)
+
+
+@pytest.mark.parametrize("tags", ["team=support", [{"Key": "team", "Value": "support"}], {"team": None}, {1: "a"}, 1])
+def test_tags_that_are_no_mapping_of_text_are_refused(tags: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r"^tags must map names to values, both str, as in "):
+        S3Storage(BUCKET, tags=tags)
 
 
 def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
