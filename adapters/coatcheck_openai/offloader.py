@@ -83,10 +83,15 @@ class ToolOffloader:
         return [*map(self._wrap, own), self.retrieval_tool]
 
     def mcp_servers(self, servers: Iterable[MCPServer]) -> list[MCPServer]:
-        """Return MCP servers for an agent that wrap these; connect and clean up either. Give it ``tools()`` too."""
+        """Return MCP servers for an agent that wrap these; connect and clean up either. Give it ``tools()`` too.
+
+        Raises:
+            InvalidRequest: ``servers`` is not a list of the SDK's servers.
+
+        """
         from coatcheck_openai.mcp import OffloadedServer  # noqa: PLC0415 - the protocol is for those who use it
 
-        return [OffloadedServer(server, self._hook) for server in servers]  # type: ignore[misc] # it is one, for isinstance
+        return [OffloadedServer(server, self._hook) for server in _require_servers(servers)]  # type: ignore[misc] # it is one, for isinstance
 
     def _wrap(self, tool: Tool) -> Tool:
         # An output with a schema must follow it, or the SDK ends the run: no placeholder can take its place.
@@ -111,5 +116,24 @@ def _require_tools(tools: Iterable[Tool]) -> list[Tool]:
         if not hasattr(tool, "name"):
             name = getattr(tool, "__name__", type(tool).__name__)
             msg = f"offload.tools takes tools of the SDK, not {name!r}: put @function_tool above your function"
+            raise InvalidRequest(msg)
+    return listed
+
+
+def _require_servers(servers: Iterable[MCPServer]) -> list[MCPServer]:
+    """Return ``servers`` as a list.
+
+    Raises:
+        InvalidRequest: ``servers`` is a single server, or holds something that is not a server of the SDK.
+
+    """
+    try:
+        listed = list(servers)
+    except TypeError:
+        msg = f"offload.mcp_servers takes a list of servers, not one {type(servers).__name__}: pass [server]"
+        raise InvalidRequest(msg) from None
+    for server in listed:
+        if isinstance(server, type) or not callable(getattr(server, "call_tool", None)):
+            msg = f"offload.mcp_servers takes servers of the SDK, such as MCPServerStdio(...), not {server!r}"
             raise InvalidRequest(msg)
     return listed

@@ -173,6 +173,14 @@ def test_one_tool_without_a_list_is_refused() -> None:
         ToolOffloader().tools(returning(BIG))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"), [(None, "pass \\[server\\]"), ([None], "servers of the SDK"), ("ab", "not 'a'")]
+)
+def test_what_is_no_list_of_servers_is_refused(wrong: Any, said: str) -> None:
+    with pytest.raises(InvalidRequest, match=rf"^offload\.mcp_servers takes .*{said}"):
+        ToolOffloader().mcp_servers(wrong)
+
+
 def test_the_users_tool_is_not_changed() -> None:
     tool = returning(BIG)
     before = dict(vars(tool))
