@@ -161,6 +161,7 @@ class ContextOffloader(StorageHooks):
         Raises:
             ReferenceNotFound: the scope is another, or the content is gone.
             StorageError: the storage failed.
+            InvalidRequest: ``scope`` is not a scope.
 
         """
         if scope is None and not callable(self.scope):

@@ -232,8 +232,8 @@ class Offloader:
         """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
 
         With ``max_step_tokens``, results within their own threshold are offloaded too, the largest first, until the
-        step fits. If that is not enough, the previews of the step shrink. Errors, exempt tools and results of at most
-        512 tokens always stay.
+        step fits. If that is not enough, the previews of the step shrink. For this, none is offloaded that an error
+        mark or a policy keeps, that comes from the retrieval tool, or that has at most 512 tokens: a step may not fit.
 
         Args:
             results: the result of each call, in order.

@@ -41,7 +41,8 @@ class FileSystemToolResultStore(ToolResultStore):
             content: what goes into it; what was there under this key before is replaced.
 
         Raises:
-            ValueError: the key leads out of the folder, by dots, as an absolute path or through a link, or is empty.
+            ValueError: the key leads out of the folder, by dots, as an absolute path or through a link, is empty, or
+                holds NUL.
             OSError: the file could not be written.
 
         """
@@ -66,7 +67,7 @@ class FileSystemToolResultStore(ToolResultStore):
         """Return what a file holds: a ``str`` where it is valid UTF-8, else its bytes.
 
         Raises:
-            ValueError: the reference leads out of the folder.
+            ValueError: the reference leads out of the folder, or holds NUL.
             FileNotFoundError: there is no such file, or none can have such a name.
             OSError: the file could not be read.
 

@@ -235,6 +235,7 @@ class FileStorage:
         It looks at every name under the prefix, and reads the descriptions of the entries on the page.
 
         Raises:
+            InvalidRequest: ``after`` did not come from a page.
             OSError: the disk refused.
 
         """

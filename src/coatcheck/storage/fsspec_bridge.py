@@ -198,6 +198,10 @@ class FsspecBridge:
         A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
         of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
         first; if there are more, each 1,000 of them do.
+
+        Raises:
+            InvalidRequest: ``after`` did not come from a page, where that shows.
+
         """
         start, _, rest = (after or "").partition(" ")
         sizes = self._sizes(prefix)

@@ -123,7 +123,12 @@ class InMemoryStorage:
             ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``, newest first."""
+        """Return a page of the entries that have a key with this ``prefix``, newest first.
+
+        Raises:
+            InvalidRequest: ``after`` did not come from a page.
+
+        """
         return newest_first(self.entries(prefix), limit=limit, after=after)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:

@@ -256,6 +256,10 @@ class S3Storage:
         S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
         so a page looks at 1,000 keys only: up to 1,000 entries come newest first; if there are more, each 1,000 of them
         do. ``after`` says that there may be more.
+
+        Raises:
+            InvalidRequest: ``after`` did not come from a page, where that shows.
+
         """
         start, _, rest = (after or "").partition(" ")
         start = unquote(start)
