@@ -478,6 +478,8 @@ class Offloader:
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
         """Return a whole stored content for the host, whatever its size, checked against its digest.
 
+        A storage that names its references itself keeps no digest, so there nothing is checked.
+
         Raises:
             InvalidRequest: the reference is not a str, empty or too long, the scope is not one, or none was given and
                 one is required.

@@ -41,7 +41,11 @@ _LONGEST_VALUE = 60
 
 
 class CoatcheckError(Exception):
-    """Base of every error that this library raises on purpose."""
+    """Base of the errors that this library has of its own.
+
+    A keyword that does not exist is a ``TypeError`` even so, and a package that is not installed an ``ImportError``.
+    A storage that is called directly may raise its backend's own errors.
+    """
 
     @property
     def for_model(self) -> str:
@@ -90,7 +94,11 @@ class StorageError(CoatcheckError):
 
 
 class CorruptContent(StorageError):
-    """Stored bytes differ from what was saved. They are never returned."""
+    """Stored bytes differ from what was saved. Whoever reads the whole content gets this error instead.
+
+    A read of a part of large content cannot tell. Neither can any read in a storage that names its references itself,
+    since it keeps no digest.
+    """
 
 
 def describe_error(error: Exception) -> str:

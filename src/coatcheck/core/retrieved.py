@@ -35,7 +35,8 @@ class Content:
     """A stored content, whole, for the host."""
 
     data: bytes = field(repr=False)
-    """The bytes as they were saved, checked against their digest."""
+    """The bytes as they were saved, checked against their digest, except in a storage that names its references
+    itself: it keeps none."""
 
     content_type: str
     """MIME type."""
