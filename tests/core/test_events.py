@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, get_args
 import pytest
 
 from coatcheck import (
+    Always,
     Block,
     Event,
     InMemoryStorage,
@@ -27,7 +28,7 @@ from coatcheck import (
 )
 from coatcheck.engine import execution
 from coatcheck.engine.events import About, Details, EventKind
-from tests.core.storages import DictStorage, FailingStorage
+from tests.core.storages import DictStorage, FailingStorage, Shelves
 from tests.core.telemetry import BIG, SMALL, WHOSE, WORDS, Telemetry, run_through_everything
 
 if TYPE_CHECKING:
@@ -291,6 +292,31 @@ def test_neither_content_nor_scope_nor_what_a_model_made_up_is_in_telemetry_or_l
     assert shown.count("coatcheck.outcome") > 20
     assert WORDS not in shown
     assert WHOSE not in shown
+
+
+@pytest.mark.parametrize("words", ["my password is hunter2", "hunter2", "see {name} for my password"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_a_model_writes_for_a_reference_that_a_storage_chose_is_in_no_telemetry_either(
+    words: str, *, fails: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    events, shelves = list[Event](), Shelves()
+    offloader = Offloader(shelves, policies={"*": Always()}, on_event=events.append)
+    (named,) = offloader.offload([SMALL], tool_name="t", scope="s").references
+
+    def load(key: str) -> None:
+        if fails:
+            raise ConnectionError
+
+    shelves.load = load  # type: ignore[method-assign]
+    with caplog.at_level(logging.DEBUG, logger="coatcheck"), pytest.raises((StorageError, ReferenceNotFound)):
+        offloader.retrieve(words.format(name=named.id), scope="s")
+    with pytest.raises((StorageError, ReferenceNotFound)):
+        offloader.retrieve(named.id, scope="s")
+
+    *_, quoting, naming = events
+    assert "coatcheck.references" not in quoting.attributes
+    assert naming.attributes["coatcheck.references"] == (named.id,)
+    assert not any("password" in repr(vars(record)) or "hunter2" in repr(vars(record)) for record in caplog.records)
 
 
 def test_what_a_storage_says_of_the_content_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:

@@ -211,7 +211,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation("engine/cleanup.py", "if age > GRACE_SECONDS and is_past:", "if is_past:", _SWEEP),
     Mutation("engine/cleanup.py", "total -= entry.size", "total -= 0", _SWEEP),
     Mutation("engine/cleanup.py", "if not _count_older(listed, now):", "if True:", _SWEEP),
-    Mutation("engine/events.py", 'if self.kind != "missed" else None', "", _EVENTS),
+    Mutation("engine/events.py", "if self._names_what_was_stored else None", "", _EVENTS),
     Mutation("engine/events.py", "error.__suppress_context__ = True", "pass", _EVENTS),
     # Scopes and storages.
     Mutation(

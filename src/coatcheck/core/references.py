@@ -47,6 +47,7 @@ __all__ = (
     "content_digest",
     "find_references",
     "find_storage_references",
+    "is_known_form",
     "is_scope_part",
     "is_storage_key",
     "make_reference",
@@ -282,6 +283,16 @@ def canonical_reference(reference: object) -> str:
         return type(reference).__name__
     found = _REFERENCE.search(reference)
     return reference.strip() if found is None else found.group().lower()
+
+
+def is_known_form(reference: str, scope: Scope | None) -> bool:
+    """Return whether a reference is one word that the core made, or that a storage made for ``scope``.
+
+    A model may write anything else, and a storage that names its references itself is asked for all of it.
+    """
+    if _REFERENCE.fullmatch(reference) is not None:
+        return True
+    return scope is not None and len(reference.split()) == 1 and names_scope(reference, scope)
 
 
 def find_references(text: str) -> Iterator[re.Match[str]]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 from coatcheck.core.blocks import Kept, Offloaded, Truncated
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import ForkSafeLock
+from coatcheck.core.references import is_known_form
 from coatcheck.engine.execution import queued_milliseconds
 from coatcheck.engine.failures import class_of, log_place, logger, write
 
@@ -102,12 +103,19 @@ class Event:
             "gen_ai.tool.name": self.tool_name or None,
             "coatcheck.reason": self.reason if self.kind == "kept" else None,
             "error.type": self.error_type or None,
-            "coatcheck.references": (self.references or None) if self.kind != "missed" else None,
+            "coatcheck.references": (self.references or None) if self._names_what_was_stored else None,
             "coatcheck.stored.size": self.size,
             "coatcheck.token.count": self.tokens,
             "coatcheck.token.savings": self.tokens_saved or None,
         }
         return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def _names_what_was_stored(self) -> bool:
+        """Whether the references are certainly no other words, which a model may write in place of one."""
+        if self.kind not in {"missed", "expired", "failed"}:
+            return True
+        return self.kind != "missed" and all(is_known_form(reference, self.scope) for reference in self.references)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
