@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coatcheck_mcp.config import NO_EFFECT, VARIABLE, load
+from coatcheck_mcp.config import ENVIRONMENT, NO_EFFECT, VARIABLE, load
 from coatcheck_mcp.programs import missing_folder, missing_program
 from coatcheck_mcp.tables import read_tables
 
@@ -27,7 +27,7 @@ _WILDCARD = re.compile(r"[*?\[]")
 
 
 def find_doubts(
-    file: str | os.PathLike[str], *, variables: Mapping[str, str] = os.environ, storage: str | None = None
+    file: str | os.PathLike[str], *, variables: Mapping[str, str] = ENVIRONMENT, storage: str | None = None
 ) -> list[str]:
     """Return everything that would fail or have no effect if a proxy started here and now, with its line and key.
 

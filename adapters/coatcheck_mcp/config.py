@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -23,12 +24,13 @@ from coatcheck_mcp.names import LONGEST_SERVER, find_clash, split_name
 from coatcheck_mcp.tables import Mistake, read_tables, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator
 
     from coatcheck_mcp.tables import Table
 
 __all__ = (
     "DEFAULT_STORAGE",
+    "ENVIRONMENT",
     "KEYS",
     "NO_EFFECT",
     "SERVER_KEYS",
@@ -105,6 +107,25 @@ because a dot ends it in patterns."""
 
 VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
 """A variable of the environment in ``env``, ``url`` and ``headers``."""
+
+
+class _Environment(Mapping[str, str]):
+    """The environment of this process. As a default, ``help`` prints its ``repr``, which must not show secrets."""
+
+    def __getitem__(self, name: str) -> str:
+        return os.environ[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+    def __repr__(self) -> str:
+        return "os.environ"
+
+
+ENVIRONMENT = _Environment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +256,7 @@ class Config:
         return self.tools[max(matching, key=lambda pattern: (pattern in names, len(pattern)))]
 
 
-def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | None = os.environ) -> Config:
+def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | None = ENVIRONMENT) -> Config:
     """Return what a file says, checked; the defaults if ``path`` is None.
 
     Args:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest
-from coatcheck_mcp import Proxy, command_upstream, url_upstream
+from coatcheck_mcp import Proxy, command_upstream, load, url_upstream
 
 UPSTREAM = command_upstream(["a-server"])
 
@@ -58,3 +59,15 @@ def test_what_is_no_command_is_refused(wrong: Any, shown: str) -> None:  # noqa:
 def test_what_is_no_address_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=r"^the URL must be one like https://example.com/mcp, not a value of type "):
         url_upstream(wrong)
+
+
+def test_the_signature_of_load_shows_no_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COATCHECK_TEST_WORD", "a word")
+
+    shown = str(inspect.signature(load))
+
+    assert "a word" not in shown
+    assert "os.environ" in shown
+    given = inspect.signature(load).parameters["variables"].default
+    assert given["COATCHECK_TEST_WORD"] == "a word"
+    assert {"COATCHECK_TEST_WORD"} <= set(given)
