@@ -87,9 +87,6 @@ _PLACE = re.compile(r"(\.[A-Za-z]\w*)(?::\d+){1,2}:?(?= |$)", re.ASCII)
 """The line, and the column, that a compiler puts behind the extension of a file. The first of a file is named; others
 would fill a gap with the same path. What is no file may have a port or a version there, and each is named."""
 
-_DRAWN = ("...", "___")
-"""What is in no name but in lines that programs draw: pytest's progress, and the rules around its headings."""
-
 _FILE = itemgetter(1)
 """The file of a place. A template, ``\\1``, would be parsed by a module that Python does not import as it ends."""
 
@@ -269,7 +266,8 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and name not in known
                 and name not in said
                 and name not in _BEGINS_A_SENTENCE
-                and not any(drawn in name for drawn in _DRAWN)
+                and "..." not in name  # as in pytest's progress
+                and "___" not in name  # as in the rules around its headings
                 and not (numbered and name[0].isdecimal())
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
