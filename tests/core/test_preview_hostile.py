@@ -186,6 +186,22 @@ def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
     assert _cpu_seconds(head + f"{line}\n" * 600) < 100 * plain
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'" + "\\'a" * 53_000 + "'}",  # more escapes than a text may have
+        '"' + '\\"a' * 20_000 + "\n}",  # it ends nowhere on its line
+        "'" + "\\'a" * 20_000 + "\\'}",  # nor does this: its last quote is escaped
+    ],
+)
+def test_a_text_of_many_escaped_quotes_is_searched_for_others_in_linear_time(text: str) -> None:
+    # The numbers keep it from being taken for an envelope.
+    hostile = f"{{'ids': {[*range(1_500)]}, 'dump': {text}"
+    plain = min(_cpu_seconds("a line of it\n" * (len(hostile) // 13)) for _ in range(3))
+
+    assert _cpu_seconds(hostile) < 100 * plain
+
+
 def test_ends_of_lists_in_a_text_do_not_hold_up_a_preview() -> None:
     text = '{"a": [{"x": 1}, {"x": 2}, "' + "]" * 25_000_000 + '", {"x": 1}, {"x": 2}]}'
 

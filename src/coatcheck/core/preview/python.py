@@ -36,9 +36,16 @@ _UNITS_OF_A_VALUE = 15
 _UNITS_OF_AN_ESCAPE = 30
 
 _DEEPEST = 50
-_TEXT = re.compile(r"('[^'\\\n]*(?:\\.[^'\\\n]*){0,50000}'|\"[^\"\\\n]*(?:\\.[^\"\\\n]*){0,50000}\")")
+_BEGUN = r"{0}[^{0}\\\n]*(?:\\.[^{0}\\\n]*){{0,50000}}"
 """A text of more escapes is shown as it is: ``re`` takes some 130 bytes for each, and so it would for each character
 without the inner repeats."""
+
+_TEXT = re.compile("({}'|{}\")".format(*map(_BEGUN.format, "'\"")))
+_OPENED = re.compile("{}'?|{}\"?".format(*map(_BEGUN.format, "'\"")))
+"""Also matches what begins like a text and does not end. It never goes back, so it takes linear time."""
+
+_MAX_OPEN_ESCAPES = 100
+"""In a text that does not end, each escaped quote may begin another one. With more, ``_TEXT`` would take minutes."""
 
 _HELD = "\x00"
 """In the skeleton of a literal, where a text or a word was taken out."""
@@ -95,6 +102,8 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
         spend(counter, len(text) // 4)
         with suppress(ValueError):
             return _quickly(text, counter)
+    if text.count("\\") > _MAX_OPEN_ESCAPES and any(map(_is_too_open, _OPENED.findall(text))):
+        raise ValueError
     pieces = _TEXT.split(text)
     skeleton, held = _HELD.join(pieces[::2]), pieces[1::2]
     spend(counter, len(text) // 4 + _UNITS_OF_A_VALUE * len(held) + _UNITS_OF_AN_ESCAPE * text.count("\\"))
@@ -135,6 +144,16 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
     pieces[::2] = _lists_of("".join(outside)).replace(_NONE, '"\\u0001None"').split(_HELD)
     value: JsonValue = orjson.loads('"'.join(pieces))
     return _restored(value, {f"{_WRITTEN}{one}": Verbatim(one) for one in words}, pairs=skeleton.count(":"))
+
+
+def _is_too_open(opened: str) -> bool:
+    """Return whether a text has too many escapes to search it for others if it does not end."""
+    escapes = opened.count("\\")
+    if escapes <= _MAX_OPEN_ESCAPES:
+        return False
+    before_last = opened[:-1]
+    is_escaped = (len(before_last) - len(before_last.rstrip("\\"))) % 2 == 1
+    return is_escaped or opened[-1] != opened[0]
 
 
 def _has_odd_number(skeleton: str) -> bool:
