@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from coatcheck import FileStorage, Offloader
 from coatcheck.hook.answer import respond
 from coatcheck.hook.options import Options
+from coatcheck.hook.reading import read_odd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -226,3 +228,17 @@ def test_whatever_a_tool_returns_keeps_its_shape_and_its_texts(tool: str, tmp_pa
         kept = "\n".join([*stored, *texts(found)])
         spoken = {*re.findall(r"mark\d+x", json.dumps(response))}
         assert spoken <= {*re.findall(r"mark\d+x", kept)}, seed
+
+
+def test_a_string_without_an_end_is_searched_for_others_in_linear_time() -> None:
+    whole = b'{"n": 1, "s": "' + b'\\"x' * 20_000
+    started = time.process_time()
+    for _ in range(3):
+        read_odd(whole + b'"}')
+    taken = time.process_time() - started
+
+    started = time.process_time()
+    with pytest.raises(ValueError, match="Unterminated string"):
+        read_odd(whole)
+
+    assert time.process_time() - started < 100 * taken

@@ -14,7 +14,8 @@ from coatcheck.hook.numbers import read
 
 __all__ = ("read_odd",)
 
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[][{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}]', re.DOTALL)
+"""A string may lack its end, which the parser tells: to look for others in it would take quadratic time."""
 
 _MAX_LEVELS = 100
 """More than ``shapes`` looks at."""
