@@ -620,6 +620,8 @@ def test_a_file_that_is_not_a_transcript_is_reported_on_one_line(content: str, t
         ("{big}", "--written-price", "1"),
         ("{big}", "--price", "1", "--written-price", "inf"),
         ("{big}", "--prefix-tokens", "-1"),
+        ("{big}", "--prefix-tokens", "1" + 400 * "0"),
+        ("{big}", "--threshold", "1" + 400 * "0"),
         ("{big}", "--preview-tokens", "-1"),
         ("{big}", "--html", "{big}"),
     ],

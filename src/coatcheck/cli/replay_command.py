@@ -41,6 +41,9 @@ _MAX_RETRIEVALS = 100
 _MAX_PRICE = 1e12
 """In any currency; far above it, costs would become infinite, which JSON cannot express."""
 
+_MAX_TOKENS = 10**12
+"""Of a threshold and of a prefix; far above it, no cost can be computed with them."""
+
 _Transcripts = Annotated[
     list[Path],
     typer.Argument(
@@ -121,6 +124,7 @@ def replay(
     from coatcheck.replay.report import Assumptions
 
     console = open_console(quiet=as_json)
+    _check_tokens({"--threshold": max(threshold or [0]), "--prefix-tokens": prefix_tokens})
     _check_prices(price, {"--cached-price": cached_price, "--written-price": written_price})
     if html is not None:
         _check_page(html, transcripts)
@@ -141,6 +145,19 @@ def replay(
         _write(console, html, report)
     if as_json:
         show_json(report.as_json())
+
+
+def _check_tokens(given: Mapping[str, int]) -> None:
+    """Refuse numbers of tokens that no cost can be computed with.
+
+    Raises:
+        BadParameter: one is too high.
+
+    """
+    for option, value in given.items():
+        if value > _MAX_TOKENS:
+            msg = f"must be at most {_MAX_TOKENS:,}"
+            raise typer.BadParameter(msg, param_hint=option)
 
 
 def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None]) -> None:
