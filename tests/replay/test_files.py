@@ -227,6 +227,37 @@ def test_a_conversation_of_messages_may_name_where_it_is_from(tmp_path: Path) ->
     assert names(saved(tmp_path / "a.txt", {"conversation": "c", "messages": ONE})) == ["a.txt"]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_line_that_is_nested_too_deeply_is_named_and_left_out(first: bool, tmp_path: Path) -> None:
+    deep, path, left_out = "[" * 100_000, tmp_path / "a.jsonl", list[str]()
+    path.write_text("\n".join([deep, json.dumps(ONE)] if first else [json.dumps(ONE), deep, json.dumps(OTHER)]))
+
+    found = read_conversations(path, left_out)
+
+    assert [each.name for each in found] == (["a.jsonl, line 2"] if first else ["a.jsonl, line 1", "a.jsonl, line 3"])
+    assert len(left_out) == 1
+    assert f"line {1 if first else 2} is not JSON: " in left_out[0]
+
+
+@pytest.mark.parametrize("is_deep", [True, False])
+def test_the_other_agents_of_a_session_are_read_where_a_file_is_too_deep_or_is_none(
+    is_deep: bool,
+    tmp_path: Path,
+) -> None:
+    odd = session(session(tmp_path, strands("x")), strands("y"), agent="other").rglob("*other/messages/message_1.json")
+    (message,), left_out = odd, list[str]()
+    message.unlink()
+    if is_deep:
+        message.write_text("[" * 100_000)
+    else:
+        message.mkdir()
+
+    (conversation,) = read_conversations(tmp_path, left_out)
+
+    assert conversation.name == "session_1/agent_default"
+    assert [one.startswith(str(message)) for one in left_out] == [True]
+
+
 def test_the_other_agents_of_a_session_are_read_where_one_cannot_be(tmp_path: Path) -> None:
     session(session(tmp_path, strands("x")), [{"role": "alien"}], agent="other")
     left_out: list[str] = []

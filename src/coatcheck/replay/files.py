@@ -145,7 +145,10 @@ def _session_message(path: Path) -> object:
     """Return the message in a file of a session, as the model was shown it."""
     try:
         recorded = json.loads(path.read_bytes())
-    except ValueError as error:
+    except OSError as error:
+        msg = f"{path} cannot be read: {error.strerror}"
+        raise InvalidRequest(msg) from None
+    except (ValueError, RecursionError) as error:
         msg = f"{path} is not JSON: {error}"
         raise InvalidRequest(msg) from None
     recorded = recorded if isinstance(recorded, Mapping) else {}
@@ -158,7 +161,7 @@ def _of_bytes(path: Path, data: bytes, left_out: list[str]) -> list[Conversation
         raise InvalidRequest(msg)
     try:
         whole = json.loads(data.decode("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         return _of_lines(path, data.removeprefix(BOM_UTF8), left_out, whole_failed=error)
     if isinstance(whole, list) and whole and all(map(_is_conversation, whole)):
         places = {f"conversation {number}": one for number, one in enumerate(whole, 1)}
@@ -166,7 +169,9 @@ def _of_bytes(path: Path, data: bytes, left_out: list[str]) -> list[Conversation
     return [_conversation(whole if _is_conversation(whole) else [whole], path)]
 
 
-def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: ValueError) -> list[Conversation]:
+def _of_lines(
+    path: Path, data: bytes, left_out: list[str], *, whole_failed: ValueError | RecursionError
+) -> list[Conversation]:
     """Read a conversation from each line, leaving out lines without one; or else one whose messages are the lines."""
     values: dict[str, object] = {}
     odd: dict[str, str] = {}
@@ -174,7 +179,7 @@ def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: Val
         if line.strip():
             try:
                 values[f"line {number:,}"] = json.loads(line.decode())
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 odd[f"line {number:,}"] = str(error)
     not_json = [f"{path}: {place} is not JSON: {why}" for place, why in odd.items()]
     if any(map(_is_conversation, values.values())):
@@ -184,7 +189,7 @@ def _of_lines(path: Path, data: bytes, left_out: list[str], *, whole_failed: Val
         left_out += not_json
         names = [f"{path.name}, part {number}" if len(sessions) > 1 else "" for number in range(1, len(sessions) + 1)]
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
-    if isinstance(whole_failed, UnicodeDecodeError):  # the reason why no line of the file is a conversation
+    if isinstance(whole_failed, UnicodeDecodeError | RecursionError):  # the reason why no line is a conversation
         raise whole_failed
     if list(odd) == [f"line {number:,}"] and len(values) > 1:  # the writer of JSON Lines was stopped in the middle
         left_out += not_json
