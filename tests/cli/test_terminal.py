@@ -62,6 +62,18 @@ def test_names_that_a_user_was_given_cannot_steer_the_terminal(tmp_path: Path) -
     assert steers(seen.screen + missing.screen + shown.screen) == set()
 
 
+def test_comments_in_the_settings_of_a_folder_cannot_steer_the_terminal(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text('{"a": 1\n// \x1b]0;owned\x07\x1b[2J\n}\n')
+
+    seen = at_terminal("hook", "install", "--dry-run", "--file", settings)
+
+    assert seen.exit_code == 0
+    assert " // ·]0;owned··[2J\n" in seen.screen
+    assert steers(seen.screen) == set()
+    assert b" // \x1b]0;owned\x07\x1b[2J\n" in piped("hook", "install", "--dry-run", f"--file={settings}").stdout
+
+
 def test_content_that_is_not_text_is_not_written_to_a_terminal(folder: Path) -> None:
     seen = at_terminal("cat", stored(b"\x89PNG\0", "--type", "image/png"))
 

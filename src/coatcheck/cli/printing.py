@@ -47,17 +47,17 @@ def one_line(text: str) -> str:
 
 def show(text: str) -> None:
     """Write ``text`` and a line end to standard output; to a terminal without what would control it."""
-    show_as_is(f"{printable(text) if sys.stdout.isatty() else text}\n")
+    show_as_is(f"{text}\n")
 
 
 def show_as_is(text: str) -> None:
-    """Write ``text`` to standard output as it is; to a file or a pipe in UTF-8, which has every character.
+    """Write ``text`` to standard output, to a terminal as ``show`` does; else in UTF-8, which has every character.
 
     Its own encoding may lack some: on Windows it is that of the country. Readers would see ``?`` in their place.
     """
     if not sys.stdout.isatty() and isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
-    sys.stdout.write(text)
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
 def show_bytes(data: bytes) -> None:
