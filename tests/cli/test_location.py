@@ -101,6 +101,10 @@ def test_a_folder_that_cannot_be_looked_for_is_not_taken_for_an_output_error(tmp
             "gs://bucket/folder",
             'gs://bucket/folder: this needs fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
         ),
+        (
+            "arrow_hdfs://host/folder",
+            'arrow_hdfs://host/folder: this needs fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
+        ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
     ],

@@ -39,8 +39,8 @@ DEFAULT_STORAGE = "~/.coatcheck"
 
 _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
-_URL = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-"""At least two characters, so that a drive of Windows is not taken for a scheme."""
+_URL = re.compile(r"([a-z][a-z0-9+._-]+)://", re.IGNORECASE)
+"""At least two characters, so that a drive of Windows is not taken for a scheme. Some of fsspec have a ``_``."""
 
 _SECRET = re.compile(r"(?<=://)[^/@:]*:.*(?=@)|(?<=\?).*")
 """In a URL: a user's name, which may be empty, and a password with anything in it; or a query. A name alone is no
