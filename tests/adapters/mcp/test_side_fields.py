@@ -233,9 +233,12 @@ async def test_the_length_of_the_json_is_what_counts(odd: Any) -> None:
     assert len(json.dumps(sent)) < 10_000
 
 
-async def test_letters_of_any_script_count_one_each() -> None:
-    raw = result({**LINK, "description": "字" * 2 * HARD_LIMIT})
+async def test_letters_of_any_script_count_by_their_bytes_not_by_those_of_their_escapes() -> None:
+    raw = result({**LINK, "description": "字" * HARD_LIMIT})
     assert await sent_of(raw, offloader_of(InMemoryStorage())) is raw
+
+    twice = result({**LINK, "description": "字" * 2 * HARD_LIMIT})
+    assert await sent_of(twice, offloader_of(InMemoryStorage())) is not twice
 
 
 PLAIN = st.text(string.printable + "é字\0", max_size=30)
