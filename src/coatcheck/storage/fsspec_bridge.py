@@ -443,9 +443,7 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
         "neither renames files nor puts them whole": lambda kind: not (renames if all_rename else puts_whole)(kind),
         "keeps copies that survive a deletion": lambda kind: issubclass(kind, CachingFileSystem),
         "reads a file whole when asked for a part": lambda kind: not _reads_parts(kind),
-        "replaces no file when it moves another to its name": lambda kind: any(
-            base.__name__ in REPLACES_NOTHING for base in kind.__mro__
-        ),
+        "replaces no file when it moves another to its name": _replaces_nothing,
     }
     for kind in kinds:
         for reason, is_so in refused.items():
@@ -453,6 +451,12 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
                 msg = f"{kind.__name__} {reason}: pass the filesystem behind it, or another"
                 raise InvalidRequest(msg)
     return all_rename
+
+
+def _replaces_nothing(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
+    """Return whether ``mv`` is that of a filesystem that replaces nothing, not that of a subclass which mends it."""
+    owner = next(at for at, base in enumerate(kind.__mro__) if "mv" in vars(base))
+    return any(base.__name__ in REPLACES_NOTHING for base in kind.__mro__[: owner + 1])
 
 
 def _reads_parts(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types

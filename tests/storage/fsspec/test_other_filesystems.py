@@ -11,7 +11,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 from fsspec.registry import known_implementations
 
-from coatcheck import InvalidRequest
+from coatcheck import InvalidRequest, Offloaded, Offloader, TextBlock
 from coatcheck.storage import FsspecBridge
 from coatcheck.storage.fsspec_bridge import REPLACES_NOTHING
 
@@ -54,6 +54,21 @@ def test_a_filesystem_whose_move_replaces_nothing_is_refused(name: str) -> None:
     for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
         with pytest.raises(InvalidRequest, match="Mine replaces no file when it moves another to its name: pass"):
             FsspecBridge(filesystem, "folder")
+
+
+def test_a_subclass_of_such_a_filesystem_whose_own_move_replaces_files_is_taken() -> None:
+    def mv(self: MemoryFileSystem, source: str, target: str, **_: object) -> None:
+        self.pipe_file(target, self.cat_file(source))
+        self.rm_file(source)
+
+    kind = type("Mended", (type("WebHDFS", (MemoryFileSystem,), {}),), {"mv": mv})
+
+    for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
+        bridge = FsspecBridge(filesystem, "folder")
+        offloader = Offloader(bridge, max_result_tokens=10)
+        for _ in range(2):
+            outcome = offloader.offload([TextBlock("word " * 2_000)], tool_name="t", scope="s")
+            assert isinstance(outcome, Offloaded)
 
 
 def test_such_filesystems_have_these_names_in_fsspec() -> None:
