@@ -192,6 +192,8 @@ def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
         "'" + "\\'a" * 53_000 + "'}",  # more escapes than a text may have
         '"' + '\\"a' * 20_000 + "\n}",  # it ends nowhere on its line
         "'" + "\\'a" * 20_000 + "\\'}",  # nor does this: its last quote is escaped
+        "'" + "\\'" * 90 + "a" * 600_000 + "\n}",  # nor this: it has few escapes, but is long
+        ("'" + "\\'" * 90 + "a" * 2_000 + "\n") * 300 + "}",  # nor do these
     ],
 )
 def test_a_text_of_many_escaped_quotes_is_searched_for_others_in_linear_time(text: str) -> None:

@@ -44,8 +44,9 @@ _TEXT = re.compile("({}'|{}\")".format(*map(_BEGUN.format, "'\"")))
 _OPENED = re.compile("{}'?|{}\"?".format(*map(_BEGUN.format, "'\"")))
 """Also matches what begins like a text and does not end. It never goes back, so it takes linear time."""
 
-_MAX_OPEN_ESCAPES = 100
-"""In a text that does not end, each escaped quote may begin another one. With more, ``_TEXT`` would take minutes."""
+_MAX_OPEN_WORK = 1_000_000
+"""In a text that does not end, each escaped quote may begin another one, which is read to the end of the line: escapes
+times characters, in all such texts together. These take some 40 ms; without a limit, ``_TEXT`` could take minutes."""
 
 _HELD = "\x00"
 """In the skeleton of a literal, where a text or a word was taken out."""
@@ -102,7 +103,7 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
         spend(counter, len(text) // 4)
         with suppress(ValueError):
             return _quickly(text, counter)
-    if text.count("\\") > _MAX_OPEN_ESCAPES and any(map(_is_too_open, _OPENED.findall(text))):
+    if text.count("\\") * len(text) > _MAX_OPEN_WORK and sum(map(_open_work, _OPENED.findall(text))) > _MAX_OPEN_WORK:
         raise ValueError
     pieces = _TEXT.split(text)
     skeleton, held = _HELD.join(pieces[::2]), pieces[1::2]
@@ -146,14 +147,12 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
     return _restored(value, {f"{_WRITTEN}{one}": Verbatim(one) for one in words}, pairs=skeleton.count(":"))
 
 
-def _is_too_open(opened: str) -> bool:
-    """Return whether a text has too many escapes to search it for others if it does not end."""
-    escapes = opened.count("\\")
-    if escapes <= _MAX_OPEN_ESCAPES:
-        return False
+def _open_work(opened: str) -> int:
+    """Return how many characters may be read to search a text for others if it does not end; 0 if it ends."""
     before_last = opened[:-1]
     is_escaped = (len(before_last) - len(before_last.rstrip("\\"))) % 2 == 1
-    return is_escaped or opened[-1] != opened[0]
+    ends = len(opened) > 1 and opened[-1] == opened[0] and not is_escaped
+    return 0 if ends else opened.count("\\") * len(opened)
 
 
 def _has_odd_number(skeleton: str) -> bool:
