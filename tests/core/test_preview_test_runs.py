@@ -76,6 +76,8 @@ def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None
         "test result: FAILED. 135 passed; 15 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n",
         "=========== 15 failed, 135 passed in 0.32s ===========\n",
         "15 failed, 135 passed, 2 warnings in 0.32s\n",
+        "15 failed, 135 passed, 3 subtests passed in 0.32s\r\n",
+        "= 15 failed, 2 errors in 90061.00s (1 day, 1:01:01) =\n",
         "=========== 882 passed, 1 error in 61.20s (0:01:01) ===========\n",
     ],
 )
@@ -90,6 +92,9 @@ def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
     [
         "All 135 tests passed, none failed in the last week.\n",
         "Last year 15 failed in summer.\n",
+        "15 failed attempts were logged in 30s by the gateway, and retried.\n",
+        "12 errors and failures in 3s of downtime were all that was left.\n",
+        "2 errors fixed in 1.5s\n",
         "FAILED (see below)\n",
         "a --- FAIL: in the middle\n",
         "the test result: FAILED is rare\n",

@@ -126,6 +126,9 @@ _STAMPED = re.compile(
     r"|(?:[A-Z][a-z]{2} ){1,2}[ \d]\d \d\d:\d\d"
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
+_PYTEST = r"^(?:=+ )?(?:\d+ [a-z ]+, )*\d+ {}(?:, \d+ [a-z ]+)* in \d[\d.]*s(?: \([^()\n]+\))?(?: =+)?[ \t]*\r?$"
+"""The whole last line of pytest: prose may begin a line with ``3 failed attempts in 30s``."""
+
 _TERMINAL = {
     "\x1b[": re.compile(r"\x1b\[[0-9;]*[mK]"),
     "\r": re.compile(r"[^\n\r]\r[^\n\r]"),
@@ -134,8 +137,8 @@ _TERMINAL = {
     "\n   at ": re.compile(r"(?:Exception|Error)\b[^\n]*\n   at [\w.`<>+\[\]]+\("),
     "FAIL ": re.compile(r"^FAIL \S+\.[cm]?[jt]sx?\b", re.MULTILINE),
     "Tests: ": re.compile(r"^Tests: +\d+ failed, ", re.MULTILINE),
-    " failed": re.compile(r"^(?:=+ )?(?:\d+ [a-z]+, )*\d+ failed\b[^\n]* in \d[\d.]*s\b", re.MULTILINE),
-    " error": re.compile(r"^(?:=+ )?(?:\d+ [a-z]+, )*\d+ errors?\b[^\n]* in \d[\d.]*s\b", re.MULTILINE),
+    " failed": re.compile(_PYTEST.format("failed"), re.MULTILINE),
+    " error": re.compile(_PYTEST.format("errors?"), re.MULTILINE),
     "FAILED (": re.compile(r"^FAILED \((?:failures|errors|unexpected successes)=\d+", re.MULTILINE),
     "--- FAIL: ": re.compile(r"^ *--- FAIL: \S+ \(\d[\d.]*s\)$", re.MULTILINE),
     "test result: FAILED": re.compile(r"^test result: FAILED\. \d+ passed; ", re.MULTILINE),
