@@ -83,8 +83,10 @@ def command_upstream(
 
     """
     is_command = isinstance(command, Sequence) and not isinstance(command, str | bytes) and len(command) > 0
-    if not is_command or not all(isinstance(part, str) for part in command) or not command[0]:
-        msg = f"a command must be its program and arguments, such as ['uvx', 'my-server'], not {_shown(command)}"
+    odd = [part for part in command if not isinstance(part, str)] if is_command else []
+    if not is_command or odd or not command[0]:
+        given = f"with {_shown(odd[0])}" if odd else "without a program" if is_command else f"not {_shown(command)}"
+        msg = f"a command must be its program and arguments as str, such as ['uvx', 'my-server'], {given}"
         raise InvalidRequest(msg)
     program, *arguments = command
     inherited = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}

@@ -43,15 +43,15 @@ def test_what_cannot_be_called_is_refused_and_none_is_the_default(name: str) -> 
 @pytest.mark.parametrize(
     ("wrong", "shown"),
     [
-        ("uvx my-server", "a value of type str"),
-        ([], "an empty one"),
-        ([""], "a value of type list"),
-        (["uvx", 1], "a value of type list"),
-        (None, "a value of type NoneType"),
+        ("uvx my-server", "not a value of type str"),
+        ([], "not an empty one"),
+        ([""], "without a program"),
+        (["uvx", 1], "with a value of type int"),
+        (None, "not a value of type NoneType"),
     ],
 )
 def test_what_is_no_command_is_refused(wrong: Any, shown: str) -> None:  # noqa: ANN401
-    with pytest.raises(InvalidRequest, match=rf"^a command must be .*, such as \['uvx', 'my-server'\], not {shown}$"):
+    with pytest.raises(InvalidRequest, match=rf"^a command must be .*, such as \['uvx', 'my-server'\], {shown}$"):
         command_upstream(wrong)
 
 
