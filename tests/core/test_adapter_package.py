@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -48,3 +49,37 @@ def test_a_framework_that_lacks_what_an_adapter_uses_is_reported_with_the_comman
     said = r"^Name does not work with the sys that is installed: .*no_such_.*: pip install .*\[x\]"
     with pytest.raises(ImportError, match=said):
         load("Name")
+
+
+def test_a_file_with_the_name_of_a_package_gets_the_message_of_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No command would help who calls a script ``mcp.py`` or ``agents.py``."""
+    package = tmp_path / "coatcheck_of_yours"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("import named_like_a_package\n")
+    (tmp_path / "named_like_a_package.py").write_text("from named_like_a_package import Other\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    load, _ = front_door("coatcheck_of_yours", {"part": ("Name",)}, needs="sys", install="coatcheck[x]")
+
+    with pytest.raises(ImportError, match=r"^cannot import name 'Other' from partially initialized"):
+        load("Name")
+
+
+def test_what_is_lacking_behind_another_adapter_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "coatcheck_of_theirs"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from coatcheck.adapting import front_door\n"
+        "__getattr__, _ = front_door(__name__, {'outer': ('Outer',), 'inner': ('Inner',)}, needs='sys', install='x')\n"
+    )
+    (package / "outer.py").write_text("from coatcheck_of_theirs import Inner\n")
+    (package / "inner.py").write_text("import no_such_part\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    theirs = importlib.import_module("coatcheck_of_theirs")
+
+    with pytest.raises(ImportError) as raised:
+        _ = theirs.Outer
+
+    assert str(raised.value).count("does not work with") == 1

@@ -39,7 +39,8 @@ def front_door(
 
     Raises:
         ImportError: the framework is not installed, or lacks what the adapter uses; the message says what to install.
-            ``__getattr__`` raises it too.
+            ``__getattr__`` raises it too. Where a file has the name of a package, so that it imports itself, the
+            message is Python's.
         AttributeError: from ``__getattr__``: there is no such name.
 
     """
@@ -54,6 +55,8 @@ def front_door(
         try:
             return load(name)
         except ImportError as error:  # a version of the framework that lacks what the adapter uses
+            if error.name is None or "partially initialized" in str(error):
+                raise  # ours, from within, or a file of the user's that has the name of a package: no command helps
             msg = (
                 f"{name} does not work with the {module} that is installed: {error}. Install one that it works with:"
                 f" {_command(install_with)}"
