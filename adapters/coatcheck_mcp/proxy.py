@@ -569,7 +569,8 @@ def _check_upstreams(given: object) -> None:
     servers = given if isinstance(given, Mapping) else {"server": given}
     for name, server in servers.items():
         if not isinstance(server, Upstream):
-            msg = f"a Proxy needs a server, such as command_upstream(['uvx', 'my-server']), not {server!r}"
+            kind = type(server).__name__  # not its repr: settings and addresses may hold a secret
+            msg = f"a Proxy needs a server, such as command_upstream(['uvx', 'my-server']), not a value of type {kind}"
             raise InvalidRequest(msg)
         if not isinstance(name, str) or not name:
             msg = f"the name of a server must be a non-empty str, not {name!r}"

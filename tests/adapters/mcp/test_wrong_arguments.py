@@ -19,6 +19,16 @@ def test_what_is_no_server_is_refused(wrong: Any) -> None:  # noqa: ANN401
         Proxy(wrong, InMemoryStorage())
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    ["https://me:s3cret@example.com/mcp", {"a": {"command": "a-server", "env": {"API_KEY": "s3cret"}}}],
+)
+def test_what_is_no_server_is_not_shown_as_it_may_hold_a_secret(wrong: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InvalidRequest, match=r", not a value of type (?:str|dict)$") as raised:
+        Proxy(wrong, InMemoryStorage())
+    assert "s3cret" not in str(raised.value)
+
+
 @pytest.mark.parametrize("wrong", ["", 1])
 def test_a_name_that_no_server_can_have_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^the name of a server must be a non-empty str, not "):
