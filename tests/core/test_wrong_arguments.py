@@ -105,6 +105,17 @@ async def test_the_last_resort_takes_whatever_it_gets(wrong: Any) -> None:  # no
     assert await offloader.alast_resort([wrong, TextBlock(wrong)], tool_name="t", scope="s") is None
 
 
+@pytest.mark.parametrize("wrong", ["", 7])
+def test_a_last_resort_without_the_name_of_a_tool_names_none(wrong: Any) -> None:  # noqa: ANN401
+    outcome = Offloader(InMemoryStorage()).last_resort(
+        [TextBlock(LARGE)], tool_name="t", scope="s", retrieval_tool=wrong
+    )
+
+    assert isinstance(outcome, Offloaded)
+    assert isinstance(outcome.blocks[0], TextBlock)
+    assert "To read more: use your available tools" in outcome.blocks[0].text
+
+
 @pytest.mark.parametrize(
     "wrong", [{"blocks": LARGE}, {"blocks": [LARGE]}, {"tool_name": 7}, {"retrieval_tool": 7}, {"error": "a reason"}]
 )

@@ -92,7 +92,7 @@ class LastResort:
         nothing from being stored, since whoever calls this has failed already.
         """
         blocks, tool_name = _blocks_in(blocks), tool_name if isinstance(tool_name, str) else ""
-        retrieval_tool = retrieval_tool if isinstance(retrieval_tool, str) else None
+        retrieval_tool = (retrieval_tool or None) if isinstance(retrieval_tool, str) else None
         about = About(scope=None if isinstance(scope, Exception) else scope, tool_name=tool_name, references=())
         if isinstance(error, Exception):
             failure = _ours(error, "an adapter could not offload a result")
