@@ -5,7 +5,7 @@ Only the public class belongs here; what happens around a call is in ``hook`` an
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from agents import FunctionTool, Tool
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("ToolOffloader",)
+
+Item = TypeVar("Item")
 
 _NO_STEPS = "the SDK shows one call at a time, so leave it out"
 
@@ -107,11 +109,7 @@ def _require_tools(tools: Iterable[Tool]) -> list[Tool]:
         InvalidRequest: ``tools`` is a single tool, or holds something that is not a tool of the SDK.
 
     """
-    try:
-        listed = list(tools)
-    except TypeError:
-        msg = f"offload.tools takes a list of tools, not one {type(tools).__name__}: pass [tool]"
-        raise InvalidRequest(msg) from None
+    listed = _listed(tools, method="tools", what="tool")
     for tool in listed:
         if not hasattr(tool, "name"):
             name = getattr(tool, "__name__", type(tool).__name__)
@@ -127,13 +125,17 @@ def _require_servers(servers: Iterable[MCPServer]) -> list[MCPServer]:
         InvalidRequest: ``servers`` is a single server, or holds something that is not a server of the SDK.
 
     """
-    try:
-        listed = list(servers)
-    except TypeError:
-        msg = f"offload.mcp_servers takes a list of servers, not one {type(servers).__name__}: pass [server]"
-        raise InvalidRequest(msg) from None
+    listed = _listed(servers, method="mcp_servers", what="server")
     for server in listed:
         if isinstance(server, type) or not callable(getattr(server, "call_tool", None)):
             msg = f"offload.mcp_servers takes servers of the SDK, such as MCPServerStdio(...), not {server!r}"
             raise InvalidRequest(msg)
     return listed
+
+
+def _listed(given: Iterable[Item], *, method: str, what: str) -> list[Item]:
+    try:
+        return list(given)
+    except TypeError:
+        msg = f"offload.{method} takes a list of {what}s, not one {type(given).__name__}: pass [{what}]"
+        raise InvalidRequest(msg) from None

@@ -46,6 +46,12 @@ def _shown(text: str, budget: int = 500) -> str:
     return preview(Previewed.of(text), TiktokenCounter(), budget=budget)
 
 
+def _is_log(ending: str) -> bool:
+    """Return whether a text that ends so is shown as a log first."""
+    text = "\n".join(f"{number} of the tests is done" for number in range(200))
+    return kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ == "preview_log"
+
+
 @pytest.mark.parametrize("how", [(), ("-q",), ("-v", "--tb=no"), ("--tb=short",)])
 def test_of_a_run_of_pytest_the_failed_tests_are_shown(tmp_path: Path, how: tuple[str, ...]) -> None:
     pytest_alone = ("pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-c", "/dev/null", "--rootdir=.")
@@ -82,9 +88,7 @@ def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None
     ],
 )
 def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
-    text = "\n".join(f"{number} of the tests is done" for number in range(200))
-
-    assert kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ == "preview_log"
+    assert _is_log(ending)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +105,7 @@ def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
     ],
 )
 def test_prose_about_tests_is_no_log(ending: str) -> None:
-    text = "\n".join(f"{number} of the tests is done" for number in range(200))
-
-    assert kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ != "preview_log"
+    assert not _is_log(ending)
 
 
 def test_the_errors_that_a_program_names_itself_come_before_the_details_of_others() -> None:
