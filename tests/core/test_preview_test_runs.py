@@ -1,4 +1,4 @@
-"""The output of a test run is shown as a log: the tests that failed, and why the first one did."""
+"""The output of a failed test run or compiler is shown as a log: what failed, and why the first one did."""
 
 from __future__ import annotations
 
@@ -85,6 +85,11 @@ def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None
         "15 failed, 135 passed, 3 subtests passed in 0.32s\r\n",
         "= 15 failed, 2 errors in 90061.00s (1 day, 1:01:01) =\n",
         "=========== 882 passed, 1 error in 61.20s (0:01:01) ===========\n",
+        "src/sort.cpp:7:104: error: no match for 'operator<<'\n",
+        "lib/sort.h:12: error: expected ';' before 'int'\n",
+        "main.c:1:10: fatal error: sorted.h: No such file or directory\n",
+        "Sort.java:5: error: cannot find symbol\n",
+        "error[E0382]: use of moved value: `words`\n  --> src/sort.rs:14:5\n   |\n",
     ],
 )
 def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
@@ -102,6 +107,9 @@ def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
         "FAILED (see below)\n",
         "a --- FAIL: in the middle\n",
         "the test result: FAILED is rare\n",
+        "The compiler then says error: expected ';' before 'int', which is no help.\n",
+        "    sort.c:7: error: a quotation in Markdown\n",
+        "error[E0382]: see the index of errors\n",
     ],
 )
 def test_prose_about_tests_is_no_log(ending: str) -> None:

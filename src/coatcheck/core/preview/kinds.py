@@ -142,10 +142,12 @@ _TERMINAL = {
     "FAILED (": re.compile(r"^FAILED \((?:failures|errors|unexpected successes)=\d+", re.MULTILINE),
     "--- FAIL: ": re.compile(r"^ *--- FAIL: \S+ \(\d[\d.]*s\)$", re.MULTILINE),
     "test result: FAILED": re.compile(r"^test result: FAILED\. \d+ passed; ", re.MULTILINE),
+    "error: ": re.compile(r"^[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
+    "error[E": re.compile(r"^error\[E\d{4}\]: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
 }
 """What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest (pages
-have crosses, too), pytest, unittest, Go and Cargo. Each pattern is under a literal that its match contains: a search
-for the literal takes a hundredth of the time."""
+have crosses, too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and Rust. Each pattern is under a
+literal that its match contains: a search for the literal takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
