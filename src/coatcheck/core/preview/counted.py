@@ -1,4 +1,4 @@
-"""Says what is odd above a preview that has no room for a table, whose header would say it otherwise."""
+"""Names what is odd in a line above a preview that has no room for a table, whose header would otherwise name it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ("counted", "text_below")
 
 
 def counted(what: str, odd: Odd, budget: int, counter: TokenCounter) -> str:
-    """Return a line with as many of the odd kinds as half of ``budget`` holds; ``""`` where it holds none."""
+    """Return a line with as many of the odd kinds as fit half of ``budget``; ``""`` if none fits."""
     for most in range(len(odd.kinds), 0, -1):
         line = f"[{', '.join((what, *odd.kinds[:most]))}]\n"
         if not counter.exceeds(line, budget // 2):
@@ -24,7 +24,7 @@ def counted(what: str, odd: Odd, budget: int, counter: TokenCounter) -> str:
 
 
 def text_below(what: str, odd: Odd, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return what is odd, and below it head and tail of the text; None if nothing is odd or nothing fits."""
+    """Return a line with what is odd above head and tail of the text; None if nothing is odd or nothing fits."""
     line = counted(what, odd, budget, counter)
     if not line:
         return None

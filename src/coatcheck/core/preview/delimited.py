@@ -1,4 +1,4 @@
-"""CSV, TSV and their like: the header, then rows of both ends as they are written, never a part of one."""
+"""CSV, TSV and similar tables: the header, then whole rows from both ends, as they are written."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ DELIMITERS = "\t,;|"
 _MIN_ROWS = 5
 _MIN_COLUMNS = 2
 _MIN_CELLS = 20
-"""Few lines with one comma each may be prose."""
+"""Cells in the sample lines, including the header. A few lines with one comma each may be prose."""
 
 _NAME = re.compile(r"(?![^\n]*(?:: |\d[-:./]\d))\s*(?:[^\W\d]\S*(?: \S+){0,7}|\d{4})\s*")
-"""What may head a column: words that begin with a letter, or a year; no date, no time, no sentence after a colon."""
+"""A column name: up to eight words, the first beginning with a letter; or a year. No date, time or ``: `` in it."""
 
 _LONGEST_NAME = 60
 _LONGEST_ROW = LONGEST_LINE * 4
 _FIRST_PIECE = 8_192
-"""Characters. A table that has no column of few values in them has no odd rows, and is not read any further."""
+"""Characters read first. If no column has few distinct values in them, no row is odd, and the rest is not read."""
 
 
 def search_delimited(found: Found, content: Previewed) -> Iterator[None]:
@@ -56,7 +56,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
     found = found_in(content, search_delimited)
     lines = lines_of(content)
     columns = len(_cells(lines[1], delimiter))
-    # Lines, not rows: a quoted cell in the part that is not looked at may span several lines.
+    # Count lines, not rows: a quoted cell in the part that is not read may span several lines.
     size = f"table of {count_of(content.lines, 'line')} by {count_of(columns, 'column')}"
     unseen = unsearched_lines(found, content)
     what = "; ".join(filter(None, (f"{size}, the header is line 1", found.odd.what, unseen)))
@@ -71,9 +71,9 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
         left = room - counter.count(f"{what}\n")
         chosen = pick(rows, rows.__getitem__, content.lines, left, counter, longest=_LONGEST_ROW)
         if chosen.keys() <= {1} or any(len(_cells(row, delimiter)) != columns for row in chosen.values()):
-            return None, False  # a row that spans lines, or notes below the table: lines are not rows
+            return None, False  # a row spans lines, or notes follow the table: lines are not rows
         if room < budget and not rows.keys() & {2, *odd} <= chosen.keys():
-            return None, False  # names would take what the first row and the odd ones need
+            return None, False  # names would take the room of the first row and the odd ones
         shown = f"{what}\n{join_lines(chosen, content.lines)}"
         return shown if 1 in chosen and counter.count(shown) <= room else None, False
 
@@ -82,7 +82,7 @@ def preview_delimited(content: Previewed, budget: int, counter: TokenCounter) ->
 
 
 def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the rows of each piece to ``search``; yield where it begins and ends. Stop at a cell of several lines."""
+    """Add the rows of each piece to ``search``; yield where it begins and ends. Stop at a cell that spans lines."""
     start = text.find("\n") + 1
     header = _cells(text[: start - 1], delimiter)
     for piece in line_pieces(text, start, first=_FIRST_PIECE):
@@ -98,10 +98,10 @@ def _read(text: str, delimiter: str, search: OddSearch) -> Iterator[tuple[int, i
 
 
 def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
-    """Return the cells of all rows, one row after the other; none if a line is not a row of ``columns`` cells."""
+    """Return the cells of all rows, row by row; an empty list if a line is not a row of ``columns`` cells."""
     if all(line.endswith("\r") for line in lines):
         lines = [line[:-1] for line in lines]
-    # Rows without quotes, usually most of them, take a third of the time.
+    # Most rows usually have no quotes. Splitting those takes a third of the time.
     quoted = [number for number, line in enumerate(lines) if '"' in line or "\r" in line]
     rows = [_cells(lines[number], delimiter) for number in quoted]
     for number in quoted:
@@ -115,10 +115,10 @@ def _cells_of(lines: list[str], delimiter: str, columns: int) -> list[str]:
 
 
 def delimiter_of(content: Previewed) -> str | None:
-    """Return what separates the cells of a table with a header, or None if the content is not certainly one.
+    """Return the delimiter of a table with a header, or None if the content may be something else.
 
-    Not ``clevercsv``: it finds the delimiter of every table, but of most other contents too, and takes fifty times as
-    long; see ``docs/quality.md``.
+    ``clevercsv`` is not used: it finds the delimiter of every table, but also one in most other content, and takes
+    fifty times as long; see ``docs/quality.md``.
     """
     sample = sample_of(content)
     declared = content.declared in DELIMITED_TYPES
@@ -140,8 +140,8 @@ def delimiter_of(content: Previewed) -> str | None:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
-    """Return the cells of one line; none if a quoted cell continues on the next line."""
-    if line and '"' not in line and "\r" not in line:  # as the parser does, in a fifth of the time
+    """Return the cells of one line; an empty list if a quoted cell continues on the next line."""
+    if line and '"' not in line and "\r" not in line:  # as the parser does, but in a fifth of the time
         return line.split(delimiter)
     if line.count('"') % 2:
         return []

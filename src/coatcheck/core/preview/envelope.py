@@ -1,9 +1,9 @@
-"""Unwraps envelopes: text that is hardly more than another text in quotes or between tags.
+"""Unwraps envelopes: text that is little more than other text in quotes or between tags.
 
-In quotes, line ends and quotes are escaped. The tags are those around the output of a command, next to its return code.
-
-``{"type": "text", "text": "..."}``, a JSON string that holds JSON, the ``repr`` of an object with one long text: what
-counts is the text inside, of whatever kind. It may end without a quote, where a tool has cut it off.
+Examples are ``{"type": "text", "text": "..."}``, a JSON string that holds JSON, and the ``repr`` of an object with one
+long string. Only the text inside matters, whatever its kind. In quotes, line ends and quotes are escaped, and the
+closing quote may be missing if a tool has cut the text. The tags are those around the output of a command, next to its
+return code.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ __all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
 _MAX_CHARACTERS = 4_000_000
 _MAX_LEVELS = 4
 _MIN_SHARE = 0.8
-"""The share of the characters that the text inside must have."""
+"""The least share of all characters that the text inside must have."""
 
 _MIN_CHARACTERS = 200
 _MIN_ESCAPES = 3
 _SEARCHED = 4_096
-"""The text inside begins within this many characters."""
+"""The text inside must begin within this many characters."""
 
 _OPENING = re.compile(r"(?<![^\s:=(\[{,])[\"']")
 _MAX_ESCAPES = 100_000
-"""The most escapes in the text inside that take a match each. With more, it is not treated as an envelope."""
+"""Escapes in the text inside that need a regex match each. With more, the text is not treated as an envelope."""
 
 _KNOWN = re.compile(
     r"[\s\[\](){}:,='\"]|\b(?:type|text|content|TextContent|_?meta|None|null|annotations|isError|is_?error|False|false"
@@ -36,10 +36,10 @@ _KNOWN = re.compile(
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL)
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 _BACKSLASH = "\x00"
-"""Takes the place of an escaped backslash while the other escapes are resolved: no tool returns text that holds it."""
+"""Stands in for an escaped backslash while other escapes are resolved. Hardly any tool returns this character."""
 
 _HIDDEN = "\x00\x00"
-"""Takes the place of an escaped quote while the closing one is looked for."""
+"""Stands in for an escaped quote, backslash or line end during the search for the closing quote."""
 
 _COMMON = {"\\n": "\n", '\\"': '"', "\\'": "'", "\\t": "\t", "\\r": "\r"}
 
@@ -48,7 +48,7 @@ _OUTPUT_BEGINS = re.compile(rf"(?P<around>{_ELEMENTS})\s*<(?P<name>output|stdout
 _OUTPUT_ENDS = re.compile(rf"(?:\r?\n)?</(?:output|stdout)>(?P<around>{_ELEMENTS})\s*\Z")
 _RETURN_CODE = re.compile(r"<(?:return|exit)_?(?:code|status)>")
 _MAX_AROUND = 1_500
-"""Characters before and after the output."""
+"""The most characters before the output, and after it."""
 
 
 class Output(NamedTuple):
@@ -59,11 +59,11 @@ class Output(NamedTuple):
 
     end: int
     around: str
-    """What else there is: ``<returncode>0</returncode>``."""
+    """Everything else, such as ``<returncode>0</returncode>``."""
 
 
 def output_in(text: str) -> Output | None:
-    """Return where the output of a command is; None if ``text`` is not such an output with a return code."""
+    """Return where the output of a command is, or None if ``text`` is not such output with a return code."""
     begins = _OUTPUT_BEGINS.match(text, 0, _MAX_AROUND)
     if begins is None:
         return None
@@ -76,7 +76,7 @@ def output_in(text: str) -> Output | None:
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:
-    """Return the text inside and what else there is, or None if ``text`` is not an envelope."""
+    """Return the text inside and what else the envelope says, or None if ``text`` is not an envelope."""
     inside, rest = text, ""
     for _ in range(_MAX_LEVELS):
         found = _inside(inside)
@@ -90,10 +90,10 @@ def unwrapped(text: str) -> tuple[str, str] | None:
 
 
 def unescaped_text(written: str) -> str:
-    """Return a text with the escapes of Python and JSON resolved; a surrogate pair becomes one character."""
+    """Return ``written`` with the escapes of Python and JSON resolved. A surrogate pair becomes one character."""
     if _BACKSLASH in written:
         text = _ESCAPE.sub(_character, written)
-    else:  # most escapes are these few, and ``str.replace`` takes a tenth of the time of a match for each
+    else:  # most escapes are these few, and ``str.replace`` takes a tenth of the time of regex matches
         text = written.replace("\\\\", _BACKSLASH)
         for escaped, character in _COMMON.items():
             text = text.replace(escaped, character)
@@ -106,10 +106,10 @@ def unescaped_text(written: str) -> str:
 
 
 def _inside(text: str) -> tuple[int, int] | None:
-    """Return where the text in quotes that makes up most of ``text`` begins and ends."""
+    """Return the start and end of the quoted text that makes up most of ``text``, or None."""
     if not _MIN_CHARACTERS <= len(text) <= _MAX_CHARACTERS:
         return None
-    # The middle of the whole text is part of the text inside.
+    # The middle of an envelope is always part of the text inside.
     middle = text[int(len(text) * (1 - _MIN_SHARE)) : int(len(text) * _MIN_SHARE)]
     if _is_bare("\n", middle) or (_is_bare("'", middle) and _is_bare('"', middle)):
         return None
@@ -127,7 +127,7 @@ def _inside(text: str) -> tuple[int, int] | None:
 
 
 def _rare_escapes(written: str) -> int:
-    """Return how many escapes are not resolved by ``str.replace``."""
+    """Return how many escapes ``str.replace`` does not resolve."""
     left = written.replace("\\\\", "")
     return left.count("\\") - sum(map(left.count, _COMMON))
 
@@ -138,15 +138,16 @@ def _is_bare(sign: str, part: str) -> bool:
 
 
 def _end_of_quoted(text: str, start: int, quote: str, hidden: dict[str, str]) -> int:
-    """Return where the text in quotes that begins at ``start`` ends: before the quote, or where the text breaks off.
+    """Return the end of the quoted text that begins at ``start``: its closing quote, or where the text breaks off.
 
-    ``hidden`` keeps the text with its escapes replaced, for each kind of quote: a thousand quotes may be tried.
+    ``hidden`` caches the text with its escapes replaced, by quote: a thousand quotes may be tried.
     """
     end = text.find(quote, start)
     if end >= start and text[end - 1] != "\\" and text.find("\n", start, end) < 0:
         return end
     if quote not in hidden:
-        # Escapes are replaced by as many other characters; a match for each escape takes three times as long.
+        # Each escape is replaced by as many other characters, so offsets stay right. Regex matches take three times as
+        # long.
         rest = text.replace("\\\\", _HIDDEN).replace(f"\\{quote}", _HIDDEN).replace("\\\n", _HIDDEN)
         hidden[quote] = rest
     rest = hidden[quote]
@@ -160,5 +161,5 @@ def _character(found: re.Match[str]) -> str:
     code = found[1] or found[2] or found[3]
     if code:
         number = int(code, 16)
-        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last character
+        return chr(number) if number <= 0x10FFFF else found[0]  # noqa: PLR2004 - the last code point
     return _CONTROL.get(found[4], found[4] if found[4] in "\\/'\"" else found[0])

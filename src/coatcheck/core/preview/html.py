@@ -1,10 +1,11 @@
 """HTML: its title and its text, without markup, scripts and styles.
 
-The page is read tag by tag, and no tree is built. A parser that builds one as browsers do makes millions of elements
-out of a few kilobytes of unclosed tags, and its time grows with the square of the number of attributes of a tag. The
-preview shows lines of text, which need no tree. ``tests/core/test_preview_html.py`` compares them with a real parser's.
+The page is read tag by tag, without building a tree. A parser that builds one as browsers do makes millions of elements
+from a few kilobytes of unclosed tags, and its time grows with the square of the number of attributes of a tag. The
+preview shows lines of text, which need no tree. ``tests/core/test_preview_html.py`` compares them with those of a real
+parser.
 
-Read-back works on the stored markup, so a gap in the text has no position there; a pattern finds the place.
+Read-back works on the stored markup, where a gap in the text has no position. A pattern finds the place.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ __all__ = ("preview_html",)
 
 _MAX_CHARACTERS = 1_000_000
 _MAX_TAGS = 60_000
-"""How much of a page is read, from its beginning: this many tags take some 0.1 s."""
+"""How much of a page is read, from its beginning. 60,000 tags take about 0.1 s."""
 
 _MAX_OF = {b"&": 15_000, b"\n": 100_000}
-"""The most character references and line ends that are read: a reference takes up to 8 microseconds, a line one."""
+"""The most character references and line ends that are read. A reference takes up to 8 microseconds, a line takes 1."""
 
 _TOKEN = re.compile(
     rb"<!--(?:-?>|.*?--!?>|.*)"  # a comment, which the end of the page ends too
@@ -40,14 +41,14 @@ _TOKEN = re.compile(
     rb"|<[!?/a-z].*",  # a tag that does not end
     re.IGNORECASE | re.DOTALL,
 )
-"""As https://html.spec.whatwg.org/multipage/parsing.html#tokenization reads a page: a quoted value may hold a ``>``.
+"""Follows https://html.spec.whatwg.org/multipage/parsing.html#tokenization: a quoted value may contain a ``>``.
 
-What a lookahead has found, a name or attributes, is not tried in another way, and a tag or comment that does not end
-ends the reading, so this takes linear time. RE2 promises that without such care, but its matches take ten times as long
-to look at from Python."""
+The pattern takes linear time. A name or attributes found by a lookahead are never matched in another way, and a tag or
+comment that does not end ends the page. RE2 guarantees linear time without such care, but reading its matches from
+Python takes ten times as long."""
 
 _RAW = frozenset({b"script", b"style", b"textarea", b"title", b"iframe", b"noembed", b"noframes", b"xmp"})
-"""Elements with nothing but text up to their own end tag, whatever else it looks like."""
+"""Elements whose content is text up to their own end tag, whatever it looks like."""
 
 _END_OF = {name: re.compile(b"</" + name + rb"[\s/>]", re.IGNORECASE) for name in _RAW}
 
@@ -58,7 +59,7 @@ _BLOCKS = frozenset(
 )
 _CELLS = frozenset({b"td", b"th", b"option"})
 _ENDS_A_ROW = frozenset({b"tr", b"table", b"pre"})
-"""What is written in lines, such as a listing of code in a cell, stays in lines."""
+"""Tags that end a table row, which is joined into one line. Text inside, such as code in a cell, keeps its lines."""
 
 _BLANK = re.compile(r"[ \t\r\f\v\xa0]+")
 _HEAD_SHARE = 0.85
@@ -72,23 +73,23 @@ class _Page:
     """What has been read of a page so far."""
 
     read: int | None
-    """Characters after which reading stopped; None where all was read."""
+    """Characters read before reading stopped; None if all was read."""
 
     title: bytes = b""
     parts: list[bytes] = field(default_factory=list)
-    """Text as it is written, line ends around blocks, and bars between cells and between choices."""
+    """Text with its character references, line ends around blocks, and bars between cells and between options."""
 
     unseen: bytes = b""
-    """The element that is open and not shown, if there is one."""
+    """The name of the open element that hides its content; empty if there is none."""
 
     depth: int = 0
     """How many elements of that name are open."""
 
     in_row: bool = False
-    """Whether a row of a table is open. It is one line, on however many its cells are written."""
+    """Whether a table row is open. It becomes one line, however many lines its cells take in the markup."""
 
     def add(self, text: bytes) -> None:
-        """Add what a reader sees, unless it is in an element that nobody sees."""
+        """Add text, unless it is in an element that is not shown."""
         if not self.unseen:
             self.parts.append(text.replace(b"\n", b" ") if self.in_row else text)
 
@@ -100,12 +101,12 @@ class _Page:
             self.add(text)
 
     def add_tag(self, name: bytes, *, closes: bool) -> None:
-        """Take note of a tag of any other element."""
+        """Process a tag of any other element."""
         if name == self.unseen:
             self.depth += -1 if closes else 1
             self.unseen = name if self.depth else b""
         elif not closes and name in (_BLOCKS if self.unseen == b"svg" else () if self.unseen else _UNSEEN):
-            # No drawing contains a block, so a drawing that is still open was never closed.
+            # A drawing contains no block, so a drawing that is still open here was never closed.
             self.unseen, self.depth = (b"", 0) if self.unseen else (name, 1)
         if name in _ENDS_A_ROW:
             self.in_row = name == b"tr" and not closes
@@ -118,7 +119,7 @@ class _Page:
 def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return title and text within ``budget`` tokens, then names and the head of the markup if there is room.
 
-    None if the page has no text.
+    Return None if the page has no text, or nothing of it fits.
     """
     page = _read(content.text)
     lines = list(_lines(page))
@@ -137,7 +138,7 @@ def preview_html(content: Previewed, budget: int, counter: TokenCounter) -> str 
 
 
 def _with_markup(shown: str, text: str, budget: int, counter: TokenCounter) -> str:
-    """Return ``shown``, followed by the head of the markup where that leaves room: a page may be all scripts."""
+    """Return ``shown``, followed by the head of the markup if there is room: a page may be all scripts."""
     parts = (f"{shown}\n", f"{_MARKUP}\n")
     left = budget - count_parts(counter, *parts)
     if left < budget * (1 - ENOUGH):
@@ -175,7 +176,7 @@ def _show(page: _Page, lines: list[str], budget: int, counter: TokenCounter) -> 
 
 
 def _lines(page: _Page) -> Iterator[str]:
-    """Yield the lines of text that a reader sees, the title first, none twice in a row."""
+    """Yield the visible lines of text, the title first, and no line twice in a row."""
     last = _BLANK.sub(" ", _text(page.title).strip())
     if last:
         yield last
@@ -187,7 +188,7 @@ def _lines(page: _Page) -> Iterator[str]:
 
 
 def _read(markup: str) -> _Page:
-    """Read the tags of a page one after the other."""
+    """Read a page tag by tag."""
     whole = markup[:_MAX_CHARACTERS].encode("utf-8", "replace")
     data = whole
     while any(data.count(sign) > most for sign, most in _MAX_OF.items()):

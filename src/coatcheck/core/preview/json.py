@@ -1,4 +1,4 @@
-"""JSON: an outline with real field names, so that a query can use them. Of a large list only the ends are read.
+"""JSON: an outline with the real field names, so that a query can use them. Only the ends of a large list are read.
 
 JSON in which an object has a key twice is shown as text: the parsed value would hold only the last of the two.
 """
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 __all__ = ("RepeatedKeys", "outline_json", "parse_json", "preview_json")
 
 MAX_PARSED_CHARACTERS = 8_000_000
-"""Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the loop."""
+"""Characters. Parsing holds the interpreter's lock, 0.1 to 0.3 s for 8 MB of records: an exception to staying off the
+event loop."""
 
 _MAX_VALUES = 500_000
-"""The most commas in what is parsed: the parser makes millions of objects of 8 MB that are nothing but small values."""
+"""The most commas in JSON that is parsed: 8 MB of nothing but small values would become millions of objects."""
 
 _MAYBE_ROUNDED = re.compile(r"\de\+\d")
-"""orjson reads an integer beyond 64 bits as a rounded float; where the preview shows such a float, the standard
-``json``, which is exact, reads the text again."""
+"""A float that may be rounded: orjson parses an integer beyond 64 bits as a float. If the preview shows one, the text
+is parsed again by the standard ``json``, which is exact."""
 
 
 class RepeatedKeys(Exception):
@@ -49,10 +50,10 @@ def preview_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
 
 
 def outline_json(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Do what ``preview_json`` does, but show no JSON with a key twice.
+    """Do what ``preview_json`` does, but raise if a key is repeated.
 
     Raises:
-        RepeatedKeys: the parsed value lacks what a key held that an object has twice.
+        RepeatedKeys: an object has a key twice, so the parsed value lacks one of the two values.
 
     """
     if len(content.text) > LARGE:
@@ -71,12 +72,12 @@ def outline_json(content: Previewed, budget: int, counter: TokenCounter) -> str 
         try:
             return fit(json.loads(content.text), budget, counter)
         except (RecursionError, ValueError):
-            return None  # nested deeper than the standard parser goes, or a number of more digits than Python reads
+            return None  # nested deeper than the standard parser goes, or a number with more digits than Python reads
     return shown
 
 
 def parse_json(text: str) -> JsonValue:
-    """Return the value of JSON ``text``, which may have what only Python writes: NaN, infinity, lone surrogates.
+    """Parse JSON ``text``, which may contain what only Python writes: NaN, infinity and lone surrogates.
 
     Raises:
         RecursionError: it is nested deeper than either parser goes.
@@ -91,9 +92,9 @@ def parse_json(text: str) -> JsonValue:
 
 
 def _has_repeated_keys(text: str, value: JsonValue) -> bool:
-    """Return whether an object in ``text`` has a key twice, so that ``value`` lacks what the first of them held.
+    """Return whether an object in ``text`` has a key twice, so that ``value`` lacks the first of its values.
 
-    If so, ``text`` has more quotes than ``value`` written as JSON: a quote inside a string counts as one in both.
+    If so, ``text`` has more quotes than ``value`` written as JSON. A quote inside a string counts once in both.
     """
     try:
         written = orjson.dumps(value)
@@ -103,6 +104,6 @@ def _has_repeated_keys(text: str, value: JsonValue) -> bool:
 
 
 def _is_parsed(content: Previewed) -> bool:
-    """Return whether to parse a large text in full: not if the search has found records of another kind."""
+    """Return whether to parse large text in full: not if it is too large, or if the search found another kind."""
     is_other = content.found is not None and content.found.by is not search_json
     return not is_other and len(content.text) <= MAX_PARSED_CHARACTERS and content.text.count(",") <= _MAX_VALUES

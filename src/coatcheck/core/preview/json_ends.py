@@ -1,9 +1,9 @@
 """Large JSON: the records at both ends of its list, and the odd ones between them.
 
-For a list of records, or an object with one such list among small members. The gap is named in characters, from which
-``offset`` reads on. Up to 8 MB, all records are searched for odd ones, which also counts them. The number of records in
-a larger list is estimated, and the preview says so. If an object may have a second list, the records at its end may
-belong to that one, so only those at its head are shown.
+The JSON is a list of records, or an object with one such list among small members. The gap is given in characters, so
+that ``offset`` can read on from there. Up to 8 MB, all records are searched for odd ones, which also counts them. The
+number of records in a larger list is estimated, and the preview says so. If an object may have a second list, the
+records at its end may belong to that list, so only those at its head are shown.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ if TYPE_CHECKING:
 __all__ = ("LARGE", "preview_json_ends", "search_json")
 
 LARGE = 1_000_000
-"""In longer texts, in characters, only the ends of a list of records are shown, and the list is searched in pieces."""
+"""Characters. In longer JSON, only the ends of a list of records are shown, and the list is searched in pieces."""
 
 _MIN_WINDOW = 16 * 1024
-"""Characters read at each end, at least."""
+"""The fewest characters read at each end."""
 
 _READ_FOR_A_TOKEN = 16
-"""Characters read at each end for each token of the preview. A table shows at most a quarter of them."""
+"""Characters read at each end per token of the preview. A table shows at most a quarter of them."""
 
 _MAX_TRIES = 8
 _MIN_RECORDS = 2
 _LONGEST_MEMBER = 300
 _MAX_SEARCHED = 30_000_000
-"""Characters between both ends of an object that are searched for another member, 1 to 3 ms for each million."""
+"""Characters between the ends of an object that are searched for another member. A million takes 1 to 3 ms."""
 
 _MAX_CLOSED = 4_000_000
-"""The most lists that end among them: each costs as much as ten other characters."""
+"""The most ``]`` among them: each costs as much as ten other characters."""
 
 _STEP = 1_000_000
-"""Characters that are searched at once: other threads get the interpreter in between."""
+"""Characters searched at a time. Other threads get the interpreter in between."""
 
 _ANOTHER_MEMBER = re.compile(r'\][ \t\r\n]*,[ \t\r\n]*"')
 _ANOTHER_AROUND = re.compile(r'\][ \t\r\n}]*,[ \t\r\n]*"')
 """Both match the end of a list before another member, even inside a record or a string. The second also matches if
-objects end between the two, as they do if the list is in an object in an object."""
+objects end between the two, as they do if the list is in a nested object."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
     """What was read at both ends: members before the list, first and last records, members after it.
 
-    ``first`` and ``last`` are parts of one list, unless an object has several: see ``_is_one_list``.
+    ``first`` and ``last`` belong to one list, unless the object has several: see ``_is_one_list``.
     """
 
     path: tuple[str, ...]
@@ -80,14 +80,14 @@ class _Ends:
 
 
 def search_json(found: Found, content: Previewed) -> Iterator[None]:
-    """Search the list of a large JSON for odd records; yield after each piece."""
+    """Search the list of large JSON for odd records; yield after each piece."""
     text = content.text
     if len(text) > LARGE:
         yield from search_pieces(found, text, partial(read_list, text), partial(split_list, text))
 
 
 def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return records of both ends within ``budget`` tokens, or None if the text is not such JSON or too little fits."""
+    """Return records from both ends within ``budget`` tokens; None if the text is not such JSON or too little fits."""
     text = content.text
     found = found_in(content, search_json)
     try:
@@ -114,14 +114,14 @@ def preview_json_ends(content: Previewed, budget: int, counter: TokenCounter) ->
 
 
 def _records(text: str, ends: _Ends, found: Found) -> Records:
-    """Return what is known of the records: those at both ends and the odd ones, each at its position."""
+    """Return the known records: those at both ends and the odd ones, each at its position."""
     is_whole = _is_whole(text, found)
     is_one_list = found.end > ends.last[-1][1] if is_whole else _is_one_list(text, ends)
     searched = max(found.total, len(ends.first))
     known = dict(enumerate(ends.first))
     known.update((position, _item(text, *place)) for position, place in found.places.items())
     last = [item for item in ends.last if is_whole or item[0] >= found.end] if is_one_list else []
-    # If the count is incomplete or another list follows, assume one more, so that no known record is the last.
+    # If the count is incomplete or another list follows, assume one more record, so that no known record is the last.
     total = searched if is_whole and is_one_list else searched + 1 + len(last)
     known.update(enumerate(last, total - len(last)))
 
@@ -149,9 +149,9 @@ def _records(text: str, ends: _Ends, found: Found) -> Records:
 def _is_one_of_several(text: str) -> bool:
     """Return whether the text is several values, one after the other, such as JSON Lines with records of many KB.
 
-    Within one value, a comma is between two objects or lists, and a line end in a string is escaped.
+    Within one value, a comma separates two objects or lists, and a line end in a string is escaped.
     """
-    if "\n" not in text:  # quickly said of most large JSON
+    if "\n" not in text:  # quick, and true of most large JSON
         return False
     partings = ("}\n{", "]\n[", *(("}\r\n{", "]\r\n[") if "\r" in text else ()))
     starts = range(0, min(len(text), _MAX_SEARCHED), _STEP)
@@ -159,12 +159,12 @@ def _is_one_of_several(text: str) -> bool:
 
 
 def _item(text: str, start: int, end: int) -> Item:
-    """Return the record at this place."""
+    """Return the record from ``start`` to ``end``."""
     return start, end, items_in(f"{text[start:end]}]", 0)[0][0][2]
 
 
 def _is_one_list(text: str, ends: _Ends) -> bool:
-    """Return whether the last records are certainly in the list of the first ones."""
+    """Return whether the last records are certainly in the same list as the first ones."""
     start, end = ends.first[-1][1], ends.last[0][0]
     if not ends.path:
         return True
@@ -172,7 +172,7 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
         return False
     another = _ANOTHER_MEMBER if len(ends.path) == 1 else _ANOTHER_AROUND
     while start < end:
-        stop = text.find('"', start + _STEP, end) + 1 or end  # after a quote, where no match is cut
+        stop = text.find('"', start + _STEP, end) + 1 or end  # after a quote, so that no match is cut
         if another.search(text, start, stop):
             return False
         start = stop
@@ -180,8 +180,8 @@ def _is_one_list(text: str, ends: _Ends) -> bool:
 
 
 def _estimate(ends: _Ends) -> int:
-    """Return how many records the list holds, to two digits, if those not read are as long as those at its ends."""
-    # What separates two records is not counted: that takes 10 ms for 10 MB, and nested lists and texts have it too.
+    """Estimate the number of records to two digits, as if all were as long as those at the ends."""
+    # Counting separators instead takes 10 ms for 10 MB, and nested lists and strings contain them too.
     mean = sum((items[-1][1] - items[0][0]) / len(items) for items in (ends.first, ends.last)) / 2
     return int(float(f"{(ends.last[-1][1] - ends.first[0][0]) / mean:.2g}"))
 
@@ -191,7 +191,7 @@ def _members(members: dict[str, JsonValue]) -> list[str]:
 
 
 def _read(text: str, window: int, found: Found) -> _Ends:
-    """Return both ends of the list in ``text``, as far as ``window`` characters show them.
+    """Return both ends of the list in ``text``, as far as they are within ``window`` characters.
 
     Raises:
         NotRead: it is not such JSON.
@@ -220,8 +220,8 @@ def _read(text: str, window: int, found: Found) -> _Ends:
         start = tail.find(parting, start + 1)
         if start < 0:
             break
-        # What can be read from here to the very end without an error does not begin inside a text or a nested list:
-        # the quotes and the brackets would not balance.
+        # If everything from here to the very end can be read, this is not inside a string or a nested list: the quotes
+        # and brackets would not balance.
         try:
             last, end = items_in(tail, start + len(parting) - 1)
             after = members_after(tail, end, path)

@@ -1,4 +1,4 @@
-"""JSON with words before or after it: an outline of the JSON, between the words, of which a few lines are shown."""
+"""JSON with words before or after it: an outline of the JSON, between a few lines of the words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 __all__ = ("preview_json_in_words",)
 
 _MIN_SHARE_INSIDE = 0.5
-"""The share of the budget that words before and after JSON must leave for it."""
+"""The share of the budget that words before and after the JSON must leave for it."""
 
 _FEW_LINES = 8
-"""Lines of words before or after JSON that are shown whole: what a tool writes to stderr may be more."""
+"""Up to this many lines of words before or after the JSON are shown whole. What a tool writes to stderr may be more."""
 
 
 def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
@@ -27,7 +27,7 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
     text = content.text
     for start, end in embedded_json(text):
         before, after = _few_lines(content, 0, start), _few_lines(content, end, len(text))
-        names_places = start and end - start > LARGE  # gaps in shorter JSON are named by what they hold
+        names_places = start and end - start > LARGE  # gaps in shorter JSON are given in items or keys
         moved = f", {moved_by(text, start)}" if names_places else ""
         heading = f"[JSON inside{moved}; query reads only this:]\n"
         heading = f"{before}\n{heading}" if before else heading
@@ -37,14 +37,15 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
             try:
                 shown = outline_json(Previewed.of(text[start:end]), left, counter)
             except RepeatedKeys:
-                return None  # as text, the whole is better shown: the line numbers are right
+                return None  # the whole is better shown as text: its line numbers are right
             if shown is not None and count_parts(counter, heading, shown, ending) <= budget:
                 return f"{heading}{shown}{ending}"
     return None
 
 
 def _few_lines(content: Previewed, start: int, end: int) -> str:
-    """Return the words between two places; of more than a few lines the first and the last, with the gap named."""
+    """Return the words between two places; of more than a few lines, only the first, the last and a note for the
+    gap."""
     words = content.text[start:end].strip()
     lines = words.split("\n")
     if len(lines) <= _FEW_LINES:

@@ -1,10 +1,10 @@
-"""JSON Lines: the records as a table; the gap is named in lines, which ``line_range`` reads on from.
+"""JSON Lines: the records as a table. The gap is given in lines, so that ``line_range`` can read on from there.
 
 A few lines may be something else, such as what a program prints before it logs, or a last line that was cut off. They
 are shown as they are, among the rows.
 
-Objects that take several lines each, one after the other, are shown in the same way: the items of an MCP server, or
-what ``jq`` prints. All must be objects, and the text no longer than what is searched for odd records.
+A sequence of objects that take several lines each is shown in the same way: the items of an MCP server, or the output
+of ``jq``. All must be objects, and the text no longer than what is searched for odd records.
 """
 
 from __future__ import annotations
@@ -34,33 +34,34 @@ if TYPE_CHECKING:
 __all__ = ("are_spread", "preview_json_lines", "search_json_lines")
 
 _MAX_CHARACTERS_OF_A_TOKEN = 8
-"""The most in a text whose rows may all fit: a row is shorter than its line."""
+"""Characters. Text with more per token of the budget cannot fit: a row is shorter than its line."""
 
 _SHARE_OF_OTHERS = 0.25
-"""The share of the budget for those lines."""
+"""The share of the budget for lines that are not JSON."""
 
 _PARTING = "}\n{"
-"""Between two objects. JSON has it nowhere else: a line end in a text is escaped, and members are parted by a comma."""
+"""Separates two objects. It occurs nowhere inside JSON: a line end in a string is escaped, and commas separate
+values."""
 
 
 def are_spread(text: str) -> bool:
-    """Return whether ``text`` may be objects of several lines each, one after the other."""
+    """Return whether ``text`` may be a sequence of objects that take several lines each."""
     return text.startswith("{\n") and text.find(f"\n{_PARTING}\n", 0, PIECE) >= 0
 
 
 def search_json_lines(found: Found, content: Previewed) -> Iterator[None]:
-    """Search the records of a long text for odd ones; yield after each piece."""
+    """Search the records for odd ones, if they take several lines each or the text is long; yield after each piece."""
     text = content.text
     if are_spread(text):
         yield from search_pieces(found, text, partial(_read_objects, text), partial(_split_objects, text))
-        if found.end < len(text):  # not all are objects: it is shown, and searched, as another kind
+        if found.end < len(text):  # not all are objects: the text is shown, and searched, as another kind
             found.end = 0
     elif len(text) > LARGE_CHARACTERS:
         yield from search_pieces(found, text, partial(_read, text), partial(split_lines, text))
 
 
 def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return records of both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
+    """Return records from both ends within ``budget`` tokens, or None if they have nothing in common or none fits."""
     if are_spread(content.text):
         return _preview_objects(content, budget, counter)
     lines = lines_of(content)
@@ -78,7 +79,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
             if len(others) > MAX_OTHER_LINES * len(lines):
                 return None
     odd, unseen = _odd_lines(content, values, counter)
-    others = {position: line for position, line in others.items() if position not in values}  # those in it are odd
+    others = {position: line for position, line in others.items() if position not in values}  # odd ones moved there
     seen = "those looked at" if len(content.text) > LARGE_CHARACTERS else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
@@ -87,7 +88,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
     records = Records(
         what=", ".join(filter(None, (count, not_json, odd.what, unseen))),
         items=items,
-        total=content.lines,  # some lines may be blank, or not looked at
+        total=content.lines,  # some lines may be blank or not read
         odd=odd.positions,
         gap=partial(_gap, content.lines),
         as_they_are=as_they_are,
@@ -97,7 +98,7 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
 
 
 def _preview_objects(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Do what ``preview_json_lines`` does for objects of several lines each."""
+    """Do what ``preview_json_lines`` does for objects that take several lines each."""
     text, found = content.text, found_in(content, search_json_lines)
     if not found.end:
         return None
@@ -131,7 +132,7 @@ def _preview_objects(content: Previewed, budget: int, counter: TokenCounter) -> 
 def _next_to_names(
     records: Records, content: Previewed, budget: int, counter: TokenCounter, *, or_alone: bool
 ) -> str | None:
-    """Return the records as rows with names of what is not shown, or None if they are no table or none fits."""
+    """Return the records as rows, with names of what is not shown; None if they are not a table or none fits."""
     rows = Rows.of(records, counter)
     if rows is None:
         return None
@@ -146,7 +147,7 @@ def _next_to_names(
 
 
 def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenCounter) -> tuple[Odd, str]:
-    """Return which lines are odd, and which were not searched for odd ones; add the odd ones to ``values``."""
+    """Return the odd lines, and which lines were not searched; add the odd ones to ``values``."""
     text = content.text
     if len(text) <= LARGE_CHARACTERS:
         places, odd = list(values), find_odd(list(values.values()), counter)
@@ -158,7 +159,7 @@ def _odd_lines(content: Previewed, values: dict[int, JsonValue], counter: TokenC
 
 
 def _first_of(others: dict[int, str], budget: int, counter: TokenCounter) -> dict[int, str]:
-    """Return the first of the lines that are not JSON, as many as fit, by position."""
+    """Return the first lines that are not JSON, as many as fit, by position."""
     shown: dict[int, str] = {}
     for position, line in others.items():
         text = shortened(line)
@@ -183,7 +184,7 @@ def _read(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
 
 
 def _read_objects(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
-    """Add the objects of each piece to ``search``; yield where it begins and ends. Stop at what is no object."""
+    """Add the objects of each piece to ``search``; yield where it begins and ends. Stop at anything else."""
     start = 0
     while start < len(text):
         end = _end_of_piece(text, start)
@@ -198,7 +199,7 @@ def _read_objects(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Return where a piece of whole objects ends; ``start`` if the first is too long for one."""
+    """Return where a piece of whole objects ends; ``start`` if the first object is too long for a piece."""
     if len(text) - start <= PIECE:
         return len(text)
     return max(start, text.rfind(_PARTING, start, start + PIECE) + len(_PARTING) - 1)
@@ -223,7 +224,7 @@ def _read_line(line: str) -> JsonValue:
 
 
 def _parsed(line: str) -> JsonValue:
-    """Return what ``_read_line`` does, in less time if a bracket is not closed."""
+    """Return what ``_read_line`` returns, in less time if a bracket is not closed."""
     stripped = line.strip()
     if stripped[0] in "{[" and stripped[0] + stripped[-1] not in {"{}", "[]"}:  # such as a line of a list
         return Verbatim(line)

@@ -43,11 +43,11 @@ _BLANK = re.compile(f"[{_BLANKS}]*")
 
 
 class NotRead(Exception):
-    """The text ends here, or goes on in another way."""
+    """The text ends here, or does not continue as expected."""
 
 
 def finite(digits: str) -> float:
-    """Return a number; raises ``ValueError`` for one such as 1e400, which would be shown as infinity."""
+    """Parse a number; raise ``ValueError`` for one such as 1e400, which would be shown as infinity."""
     number = float(digits)
     if math.isinf(number):
         raise ValueError(digits)
@@ -71,10 +71,10 @@ class Opened(NamedTuple):
 
 
 def opened(text: str) -> Opened:
-    """Return where the list begins in ``text``, if ``text`` is a list or hardly more than one.
+    """Return where the list in ``text`` begins, if ``text`` is a list or little more than one.
 
     Raises:
-        NotRead: there is none.
+        NotRead: there is no such list.
 
     """
     head = text[:PIECE]
@@ -90,14 +90,14 @@ def opened(text: str) -> Opened:
 
 
 def parting_of(window: str, items: list[Item]) -> str:
-    """Return the characters between the first two records of a list, with one character of each record."""
+    """Return the characters between the first two records of a list, with the adjacent character of each record."""
     return window[items[0][1] - 1 : items[1][0] + 1]
 
 
 def read_list(text: str, search: OddSearch) -> Iterator[tuple[int, int]]:
     """Add the records of the first list of ``text`` to ``search``; yield where each piece of it begins and ends.
 
-    Stops where the list ends, where too many of the items are not objects, and at an item longer than a piece.
+    Stop where the list ends, if too many of the items are not objects, and at an item longer than a piece.
     """
     try:
         at = opened(text).at
@@ -128,10 +128,10 @@ def split_list(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def _quickly(window: str, parting: str) -> tuple[list[JsonValue], int]:
-    """Return the records up to the last ``parting`` and where the next one begins; nothing if there is none.
+    """Return the records up to the last usable ``parting``, and where the next record begins; no records without one.
 
-    ``window`` begins with a record. If its beginning, put in brackets, is valid JSON, it does not end inside a text or
-    a record.
+    ``window`` begins with a record. If its text before a ``parting`` is valid JSON when put in brackets, that text does
+    not end inside a string or a record.
     """
     stop = len(window)
     for _ in range(_MAX_TRIES):
@@ -147,7 +147,7 @@ def _quickly(window: str, parting: str) -> tuple[list[JsonValue], int]:
 
 
 def items_in(window: str, at: int) -> tuple[list[Item], int]:
-    """Return the values that are whole from ``at`` on, each with its place, and where they end."""
+    """Return the complete values from ``at`` on, each with its place, and where they end."""
     items: list[Item] = []
     at = _skip(window, at)
     while True:
@@ -165,7 +165,7 @@ def items_in(window: str, at: int) -> tuple[list[Item], int]:
 
 
 def _members_before(head: str, at: int, members: dict[str, JsonValue], path: tuple[str, ...]) -> tuple[str, int]:
-    """Read members up to one that does not end in this window; return its name and where it begins."""
+    """Read members up to one that does not end in this window; return its name and where its value begins."""
     while len(members) < _MAX_MEMBERS:
         name, at = _name(head, at)
         written = key_of(name)
@@ -221,6 +221,6 @@ def _value(window: str, at: int) -> tuple[JsonValue, int]:
 
 def _skip(window: str, at: int) -> int:
     if window[at : at + 1] not in _BLANKS:
-        return at  # nearly always, and a tenth of the time that a match takes
+        return at  # nearly always so, and a tenth of the time of a match
     found = _BLANK.match(window, at)
     return found.end() if found else at
