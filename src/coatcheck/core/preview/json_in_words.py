@@ -44,8 +44,7 @@ def preview_json_in_words(content: Previewed, budget: int, counter: TokenCounter
 
 
 def _few_lines(content: Previewed, start: int, end: int) -> str:
-    """Return the words between two places; of more than a few lines, only the first, the last and a note for the
-    gap."""
+    """Return the words between two places; of more than a few lines, only the first, the last and a gap."""
     words = content.text[start:end].strip()
     lines = words.split("\n")
     if len(lines) <= _FEW_LINES:

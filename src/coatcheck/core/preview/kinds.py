@@ -1,9 +1,9 @@
-"""Previews a text as what it is. A cheap test of its ends or its first lines says which kinds of content it may be.
+"""Previews text by its kind. Cheap tests of its ends or first lines say which kinds of content it may be.
 
-A test may be wrong: the function that shows a kind returns None for what is not of that kind after all, and then the
-next kind is tried, and plain text last. The same happens if a kind raises, or takes more work than ``work`` allows.
+A test may be wrong. The function that shows a kind then returns None, and the next kind is tried, plain text last. The
+same happens if a kind raises, or takes more work than ``work`` allows.
 
-Envelopes and the output of commands are shown here too, since what is inside may be of any kind.
+Envelopes and command output are shown here too, since the text inside may be of any kind.
 """
 
 from __future__ import annotations
@@ -61,21 +61,21 @@ _TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_log: _LOG_TYPES,
     preview_text: frozenset(_SHOWN_AS_TEXT.split()),
 }
-"""The content types that declare a kind. What declares one of ``preview_text`` is shown by head and tail, whatever it
-looks like."""
+"""The content types that declare each kind. Content that declares a type of ``preview_text`` is shown by head and tail,
+whatever it looks like."""
 
 _DECLARING = frozenset[str]().union(*_TYPES.values())
 
 _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 
 _NOISY = frozenset({preview_noise})
-"""Nobody reads it, so it does not hide what is around it."""
+"""Nobody reads it, so the rest of an envelope is not cut to show it."""
 
 _SHOW_TROUBLE = frozenset({preview_log, preview_noise})
-"""They show rare errors themselves, or have none."""
+"""These show rare errors themselves, or have none."""
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
-"""They look at little more than they show, so no limit of work applies to them."""
+"""These read little more than they show, so no limit of work applies to them."""
 
 SEARCHES: dict[PreviewFunction, Search] = {
     preview_json: search_json,
@@ -83,15 +83,16 @@ SEARCHES: dict[PreviewFunction, Search] = {
     preview_delimited: search_delimited,
     preview_repeats: search_repeats,
 }
-"""What finds the odd records or lines of a kind in a long text, in pieces."""
+"""The functions that search long text for the odd records or lines of a kind, in pieces."""
 
 _INSIDE = "unescaped text inside, with its own line numbers; search with pattern:"
 
 _LONGEST_REST = 200
-"""Characters of what else an envelope says that are shown above the text inside."""
+"""Characters shown of what else an envelope says, above the text inside."""
 
 _FEW_TOKENS = 160
-"""With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of it."""
+"""Tokens. With a smaller budget, an envelope is shown as it is: the line above the text inside would take too much of
+it."""
 
 _CHARACTERS_OF_A_TOKEN = 8
 _QUOTE = re.compile(r"(?:^|[\n:=(\[{,])\s*[\"']")
@@ -103,13 +104,14 @@ _BEFORE_JSON = ("\n[", "\n{", ": [", ": {")
 _PAGE = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*(?:<!doctype html\b|<html[\s>])", re.IGNORECASE | re.DOTALL
 )
-"""A comment may not contain ``-->``. Otherwise each further comment doubles the ways to match, and all are tried on a
-text that is not a page."""
+"""In this pattern, a comment cannot contain ``-->``. Otherwise each further comment would double the ways to match, and
+all would be tried on text that is not a page."""
 
 _ELEMENT = r"(?:body|div|p|table|ul|ol|h[1-6]|main|nav|span|pre|blockquote)"
 _BODY = re.compile(rf"\s*<{_ELEMENT}[\s>]", re.IGNORECASE)
 _END_OF_A_BODY = re.compile(rf"(?:</{_ELEMENT}>|<(?:hr|br|p) ?/?>)\s*$", re.IGNORECASE)
-"""The body of a page without the page, such as a table from pandas or the text of a wiki."""
+"""How the body of a page ends. Tools return bodies without the page, such as a table from pandas or the text of a
+wiki."""
 
 _NO_BODY = re.compile(
     r"\{[{%#]|<[%?]|\s(?:[:@#*(\[]|ng-|th:|v-|x-)[\w.-]+[\])]?=\"|<\w[^<>]*\s[\w:.|-]+=\{"  # a template
@@ -117,7 +119,7 @@ _NO_BODY = re.compile(
     r"|\A\s*(?i:<table\b[^>]*>\s*<(?!!--|(?:caption|col|colgroup|tbody|td|tfoot|th|thead|tr)\b))",  # XML
     re.MULTILINE,
 )
-"""In a template and in XML, the markup is what matters; and Markdown may begin with an element."""
+"""What is not a body. In a template and in XML, the markup is what matters, and Markdown may begin with an element."""
 
 _PART_OF_A_PAGE = re.compile(r"\s*<[!?a-zA-Z]")
 _XML = re.compile(r"\s*(?:<\?xml\b|<!--|<!DOCTYPE\s+(?!html\b)|<(?!html[\s>])[^\W\d][\w.:-]*[\s>])", re.IGNORECASE)
@@ -127,7 +129,7 @@ _STAMPED = re.compile(
     r"|(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b)"
 )
 _PYTEST = r"^(?:=+ )?(?:\d+ [a-z ]+, )*\d+ {}(?:, \d+ [a-z ]+)* in \d[\d.]*s(?: \([^()\n]+\))?(?: =+)?[ \t]*\r?$"
-"""The whole last line of pytest: prose may begin a line with ``3 failed attempts in 30s``."""
+"""The last line of pytest. All of it must match: prose may begin a line with ``3 failed attempts in 30s``."""
 
 _TERMINAL = {
     "\x1b[": re.compile(r"\x1b\[[0-9;]*[mK]"),
@@ -145,30 +147,30 @@ _TERMINAL = {
     "error: ": re.compile(r"^[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
     "error[E": re.compile(r"^error\[E\d{4}\]: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
 }
-"""What only a program's output has: colours, progress, stacks of Python, Java and .NET, failed tests of Jest (pages
-have crosses, too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and Rust. Each pattern is under a
-literal that its match contains: a search for the literal takes a hundredth of the time."""
+"""What only program output contains: colours, progress, stack traces of Python, Java and .NET, failed tests of Jest (but
+not its crosses, which pages have too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and Rust. Each
+pattern is under a literal that its match contains: a search for the literal takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
-"""Characters on either side of the middle. In noise, this window has at most one line end, with 60 digits before or
-after it."""
+"""Characters tested on either side of the middle. In noise, this window has at most one line end, with 60 digits before
+or after it."""
 
 _MIN_RECORDS = 2
 _MIN_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
 _BOM = "\ufeff"
 _HEAD, _TAIL = 4_096, 4_096
-"""Characters."""
+"""Characters at each end that the tests read."""
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
-    """Return what to show of ``content``, at most ``budget`` tokens by ``counter``; ``""`` where nothing useful fits.
+    """Return a preview of ``content`` of at most ``budget`` tokens by ``counter``; ``""`` if nothing useful fits.
 
-    Never raises. A text that fits is shown whole. For any other, the kind that the content type declares is tried
-    first. If the text does not look like that kind, or its type declares none, it is shown as what it looks like; when
-    in doubt, as text. A kind that needs too much work is left out, and so is one that raises; ``content.failures`` has
-    those. If even text raises, as with a counter that does, head and tail are shown in as many bytes as ``budget`` has
+    Never raises. Text that fits is shown whole. Otherwise, the kind that the content type declares is tried first. If
+    the text does not look like that kind, or its type declares none, it is shown as what it looks like; in doubt, as
+    text. A kind that needs too much work is skipped, and so is one that raises, which ``content.failures`` records. If
+    even text raises, for example because ``counter`` does, head and tail are shown in as many bytes as ``budget`` has
     tokens.
     """
     if budget <= 0:
@@ -176,7 +178,7 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
     once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
     metered = Metered(once)
     candidates: list[PreviewFunction] = []
-    # A preview is a convenience: no fault in one may cost the result that it is made from.
+    # A preview is a convenience: no fault in one may cost the result that it shows.
     try:
         if content.more_than < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
@@ -208,12 +210,12 @@ def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, c
     if shown is None:
         return None
     hidden = missing_from(shown, errors)
-    if not hidden:  # the room kept for them can show more
+    if not hidden:  # the room kept for the errors can show more
         try:
             full = show(content, budget, counter)
         except TooMuchWork:
             return shown
-        return shown if full is None or missing_from(full, errors) else full  # may have other lines
+        return shown if full is None or missing_from(full, errors) else full  # ``full`` may lack other errors
     above = "".join(hidden)
     return f"{above}{shown}" if count_parts(counter, above, shown) <= budget else shown
 
@@ -259,7 +261,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_pair = first in _PAIRS and _PAIRS[first] == last
     stamped = sum(_STAMPED.match(line) is not None for line in lines)
     of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
-    # An envelope: a quote opens, and after it comes a bracket or something escaped.
+    # An envelope opens a quote, with a bracket or an escape after it.
     is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
     is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
     is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
@@ -287,14 +289,14 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
         preview_repeats: True,
         preview_text: True,
     }
-    if declared not in _DECLARING:  # which ``application/xhtml+xml`` is
+    if declared not in _DECLARING:  # a suffix such as ``+json`` tells; ``application/xhtml+xml`` is known
         declared = f"application/{declared.rpartition('+')[2]}"
     kinds = [show for show, may in may_be.items() if may]
     return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
 
 
 def _is_terminal(end: str) -> bool:
-    """Return whether this end is a program's output. An issue quotes a stack, too, but most of its lines are words."""
+    """Return whether this end is program output. An issue quotes a stack trace too, but most of its lines are prose."""
     lines = end.count("\n")
     return any(
         held in end and sign.search(end) and (held[0] != "\n" or 2 * end.count(held) >= lines)
@@ -317,9 +319,9 @@ def preview_envelope(content: Previewed, budget: int, counter: TokenCounter) -> 
 
 
 def preview_command_output(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return a preview of a command's output and its return code, or None if the output is one to be shown as lines.
+    """Return a preview of a command's output and its return code, or None if the output is of a kind shown as lines.
 
-    In that case the whole text is better shown as lines: the return code comes first, and the line numbers are right.
+    The whole text is then better shown as lines: the return code comes first, and the line numbers are right.
     """
     text, found = content.text, output_in(content.text)
     if found is None:
@@ -331,12 +333,12 @@ def preview_command_output(content: Previewed, budget: int, counter: TokenCounte
 def _preview_inside(
     text: str, heading: str, budget: int, counter: TokenCounter, *, unless: Collection[PreviewFunction] = ()
 ) -> str | None:
-    """Return the heading and a preview of the text inside; None if nothing fits, or a kind of ``unless`` shows it."""
+    """Return the heading and a preview of the text inside; None if nothing fits, or a kind in ``unless`` shows it."""
     left = budget - counter.count(heading) - 1
     if left <= 0:
         return None
     inside = Previewed.of(text)
-    # Hardly any text has more characters per token, and counting a longer one takes as long as its preview.
+    # Hardly any text has more characters per token, and counting longer text takes as long as previewing it.
     if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
     for show in kinds_of(inside):

@@ -1,8 +1,8 @@
-"""Logs and the output of commands, and the lines of any text that tell of errors, the worst first.
+"""Logs and command output, and the lines of any text that report errors, the worst first.
 
-A log is shown by its head, its tail and such lines between them. Colours are left out, and so is what a progress bar
-overwrote. Line numbers are those of the stored text. Above a preview of any other kind, errors that it lacks are named
-if they are rare: if every other line tells of one, as in source code about errors, none is odd.
+A log is shown by its head, its tail and such lines between them. Colours are removed, and so is what a progress bar has
+overwritten. Line numbers are those of the stored text. Above a preview of any other kind, errors that it lacks are
+listed if they are rare: if every other line reports one, as in source code about errors, none is odd.
 """
 
 from __future__ import annotations
@@ -33,53 +33,52 @@ if TYPE_CHECKING:
 __all__ = ("RARE", "find_rare_trouble", "find_trouble", "missing_from", "name_trouble", "preview_log")
 
 _SAY_NOTHING = frozenset({b"[FATAL]", b"[ERROR]", b"[WARNING]", b"[WARN]"})
-"""Maven's blank lines: they would stand for the errors around them."""
+"""Maven's blank lines, which would be shown in place of the errors around them."""
 
 _WORDS = {b"FATA": "FATAL", b"CRIT": "FATAL", b"ERRO": "ERROR", b"FAIL": "ERROR", b"WARN": "WARN"}
-"""The level, where the first letters of a sign tell it at once."""
+"""The level of a sign, where its first four letters tell it."""
 
 MAX_SEARCHED = 32_000_000
-"""Characters of a text that are searched for trouble, from its beginning: 2 to 5 ms for each million."""
+"""Characters searched for trouble, from the beginning of the text. A million takes 2 to 5 ms."""
 
 _COLOURS = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
-"""They may be between a level and the space or bracket that it is recognized by."""
+"""Terminal colours. They may stand between a level and the space or bracket by which it is recognized."""
 
 _PIECE = 250_000
 MAX_COUNTED = 10_000
-"""Lines of each level that are counted, some 5 microseconds each."""
+"""The most lines counted for each level. Each takes about 5 microseconds."""
 
 _MAX_MENTIONS = 16
-"""Mentions that are taken out of a line, some 5 microseconds each."""
+"""The most mentions removed from a line. Each takes about 5 microseconds."""
 
 _KEPT = 200
-"""How many groups of similar lines are kept for each level, to be shown: the first half of them and the last."""
+"""Groups of similar lines kept for each level: half of them the first groups, half the last."""
 
 _ALIKE = 3
-"""How many lines of trouble are shown of those that differ only in numbers."""
+"""Lines of trouble shown from a group whose lines differ only in numbers."""
 
 RARE = 25
-"""Errors are rare if at most one line in this many tells of one, so in a text of fewer lines none is."""
+"""Errors are rare if at most one line in this many reports one, so text with fewer lines has no rare errors."""
 
 _SHARE = 0.25
 """The share of the budget that rare errors may take above a preview of another kind."""
 
 _TROUBLE_SHARE = 0.6
-"""The share of the budget that lines of trouble may take: of 250 tokens, two lines and the gaps around them.
+"""The share of the budget that lines of trouble may take. Of 250 tokens, that is two lines and the gaps around them.
 
-The rest is for head and tail, which tell what ran and how it ended.
-"""
+The rest is for head and tail, which tell what ran and how it ended."""
 
 _MIN_FOR_TROUBLE = 80
-"""Tokens: a line and the gaps around it."""
+"""Tokens. A line and the gaps around it need as many."""
 
 _LAST_LINES = 2
 _TAIL_EVERY = 4
 
 _AROUND = (60, 120)
-"""Characters of a long line that are shown before and after the sign of trouble in it, if there is room."""
+"""Characters of a long line shown before and after its sign of trouble, if there is room."""
 
 _MAX_SHARE = 0.35
-"""A line of trouble is shown whole if it takes at most this share of what all of them may take."""
+"""A line of trouble is shown whole if it takes at most this share of the tokens for all of them."""
 
 _MAX_NAMED = 6
 _BEGINS_A_GAP = "[… "
@@ -88,26 +87,27 @@ _WORD = re.compile(r"\w+")
 
 
 def find_rare_trouble(trouble: Trouble, content: Previewed) -> Iterator[None]:
-    """Add the errors in ``content`` to ``trouble`` as long as they are rare; yield after each piece."""
+    """Add the errors in ``content`` to ``trouble`` while they are rare; yield after each piece."""
     return find_trouble(trouble, content.text, rare=content.lines // RARE + 1)
 
 
 def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Iterator[None]:
     """Add the trouble in ``text`` to ``trouble``; yield after each piece.
 
-    With ``rare``, add only lines with sure signs of an error, none that only mentions one. Stop at that many lines of
-    either sort: then errors are not rare.
+    With ``rare``, add only lines with sure signs of an error, not those that only mention one. Stop after ``rare``
+    lines of both sorts together: errors are then not rare.
     """
     at, end = 0, min(len(text), MAX_SEARCHED)
     mentions: dict[bytes, bool] = {}
     while at < end:
         stop = min(at + _PIECE, end)
         if stop < len(text):
-            stop = text.rfind("\n", at, stop) + 1 or stop  # or within a line of more than a piece
+            stop = text.rfind("\n", at, stop) + 1 or stop  # or inside a line longer than a piece
         data = text[at:stop].encode("utf-8", "surrogatepass")
-        if b"\x1b" in data:  # one byte is found in a tenth of the time
+        if b"\x1b" in data:  # finding one byte takes a tenth of the time
             data = _COLOURS.sub(b"", data)
-        # Of a level that is counted up to its limit, only the last lines matter, so only the last piece is searched.
+        # A level at its limit, like all milder ones, is searched for only in the last piece: only its last lines still
+        # matter.
         full = [level for level, count in trouble.counts.items() if count >= MAX_COUNTED] if stop < end else []
         worst = LEVELS.index(full[0]) if full else len(LEVELS)
         signs = SIGNS.searched_for[worst] if rare is None else SIGNS.errors
@@ -150,7 +150,7 @@ def find_trouble(trouble: Trouble, text: str, *, rare: int | None = None) -> Ite
 
 
 def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
-    """Return whether ``line`` only mentions errors, and the rest of it tells of none; ``known`` remembers answers."""
+    """Return whether ``line`` only mentions errors, and the rest of it reports none; ``known`` caches the answers."""
     kind = line.translate(None, IN_NUMBERS)
     if kind not in known:
         rest, mentions = SIGNS.mention.subn(b" ", line, _MAX_MENTIONS)
@@ -195,12 +195,12 @@ def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tuple[str, str]]]:
-    """Return a summary, which is empty if all is well, and lines of trouble by number, each with a remark.
+    """Return a summary, empty if all is well, and lines of trouble by number, the most important first, with remarks.
 
-    The first line of each level that has the level itself, the first that tells of it, and the last come first, the
-    worst level before others. Then a line of each group comes before the second of any: of each level the first group,
-    the last, the second, and so on; those that have the level itself before those that only tell of it. The remark on
-    the first line that is shown of a group says how many lines it has, if they are not all listed.
+    For each level, the worst first, come the first line that states a level of its own, the first line of all, and the
+    last. Then one line of each group comes before the second of any. Groups are ordered by level, then those that state
+    a level before those that do not, and then as first, last, second, and so on. The remark on the first line shown of
+    a group says how many lines it has, if not all are listed.
     """
     more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
@@ -240,9 +240,9 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
 
 
 def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list[str]:
-    """Return a summary and lines that name the errors in ``content``, the worst first, to put above a preview.
+    """Return a summary and lines about the errors in ``content``, the worst first, to put above a preview.
 
-    Nothing if errors are not rare, or if none fits into their share of ``budget`` tokens.
+    Return an empty list if errors are not rare, or if none fits into their share of ``budget`` tokens.
     """
     if content.lines < RARE:
         return []
@@ -264,7 +264,10 @@ def name_trouble(content: Previewed, budget: int, counter: TokenCounter) -> list
 
 
 def missing_from(shown: str, errors: list[str]) -> list[str]:
-    """Return ``errors`` without the lines that ``shown`` has, in any notation; nothing if it has them all."""
+    """Return the summary and those of ``errors`` that ``shown`` lacks, in any notation.
+
+    Return an empty list if it lacks none, unless the summary names lines that were not searched.
+    """
     summary, *named = errors
     rows = [row for row in shown.split("\n") if not row.startswith(_BEGINS_A_GAP)]
     words = ((line, _WORD.findall(line, line.index("]"))) for line in named)
@@ -273,7 +276,7 @@ def missing_from(shown: str, errors: list[str]) -> list[str]:
 
 
 def _around_sign(line: str, most: int) -> str:
-    """Return ``line``, or of a long one at most about ``most`` characters around the sign of trouble in it."""
+    """Return ``line``, or of a longer one at most about ``most`` characters around its sign of trouble."""
     before, behind = (min(size, most * size // sum(_AROUND)) for size in _AROUND)
     if len(line) <= before + behind:
         return line

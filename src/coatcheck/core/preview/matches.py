@@ -1,4 +1,4 @@
-"""What ``grep -n`` and its like print: matches by file, each file with how many there are."""
+"""Output of ``grep -n`` and similar tools: matches by file, with the number of matches in each."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ("are_matches", "preview_matches")
 _TIME = r"(?<=\d\d:)\d\d:\d\d(?!\d)"
 _DRIVE = r"(?:[A-Za-z]:[\\/])?"
 _PLACE = rf":(?!{_TIME})(\d+)|\((\d+(?:,\d+)?)\)(?=: ?(?:fatal )?(?:error|warning) )"
-"""``:12``, or ``(12,5)`` as the compilers of TypeScript and .NET write it, before what they found."""
+"""``:12``, or ``(12,5)`` before a message, as the compilers of TypeScript and .NET write it."""
 
 _MATCH = re.compile(rf"({_DRIVE}[^\s:](?=[^:\n]*[./\\])[^:\n]*|[A-Za-z][\w-]*)(?:{_PLACE}):(.*)", re.DOTALL)
-"""A path has a dot or a slash, which a lookahead finds, so that a long line without a colon is read in linear time. A
-path without one is a name such as ``Makefile``. The minutes of a time are not the number of a line."""
+"""A match. Its path has a dot or a slash, which a lookahead finds, so that a long line without a colon takes linear
+time; or it is a name such as ``Makefile``. The minutes of a time are not a line number."""
 
 _AROUND = re.compile(rf"--|{_DRIVE}(?:[^\s:./\\]*[./\\][^\s:]*?|[A-Za-z]\w*)-\d+-.*", re.DOTALL)
-"""A line that ``-C`` shows around a match, or what is between two groups of lines."""
+"""A line that ``-C`` shows around a match, or the ``--`` between two groups of lines."""
 
 _MIN_LINES, _MAX_LINES_OF_A_MATCH = 5, 12
 _SPARE_TOKENS = 4
-"""The heading's number of matches grows, and lines may take more tokens together than apart."""
+"""Tokens kept free: the number of matches in the heading grows, and lines may take more tokens together than apart."""
 
 _CLOSING_LINES, _LONGEST_CLOSING_LINE = 3, 200
-"""What a checker says at its end, such as how many errors it found, is not longer."""
+"""The most lines, and characters in each, of what a checker says at its end, such as how many errors it found."""
 
 
 def are_matches(lines: Sequence[str]) -> bool:
-    """Return whether ``lines`` are matches and lines around them, and some file has a dot or a slash in its path."""
+    """Return whether ``lines`` are matches and lines around them, and at least one path has a dot or a slash."""
     found = [*map(_MATCH.fullmatch, lines)]
     return (
         len(lines) >= _MIN_LINES
