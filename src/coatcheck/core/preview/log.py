@@ -159,7 +159,7 @@ def _only_mentions(line: bytes, known: dict[bytes, bool]) -> bool:
 
 
 def preview_log(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return head, tail and lines of trouble within ``budget`` tokens, or None if hardly a line fits."""
+    """Return head, tail and lines of trouble within ``budget`` tokens, or None if fewer than two lines fit."""
     raw = lines_of(content)
     first = next((number for number in raw if raw[number].strip()), None)
     last = list(islice((number for number in reversed(raw) if raw[number].strip()), _LAST_LINES))

@@ -24,7 +24,7 @@ _AS_A_SENTENCE = r"[^\n:\[|]*[a-z.,;)]\s*$"
 
 _IN_CODE = (
     rf"^\s*[\"']+{_WORD}\.?[\"']+,?\s*$|^\s*(?:export )?type [A-Z]\w* =[^\n]*[|;][^\n]*",  # a lone value, a type
-    rf"^\s*(?:if|elif|else if|while|return)\b[^\n]* [=!]=+ [\"']{_WORD}[\"']",  # compared
+    rf"^\s*(?:if|elif|else if|while|return)\b[^\n]* [=!]=+ [\"']{_WORD}[\"']",  # a comparison
     rf"^\s*(?:[a-z]+ )?{_WORD} = (?:[\"']\w+[\"'],?;?|\d+,|[A-Z]+)\s*$|^const {_WORD}: \w+;\s*$",
     rf"^\s*(?:def |self\.)[\w.]+\((?:\w+=)?{_WORD}(?:, \*{{0,2}}\w+)*\):?\s*$",  # in Python
     rf"{_ARGUMENT}{_WORD}[,)]{_AS_CODE}|{_ARGUMENT}{_WORD},\s*$|\b{_WORD}\([\"'(*&]{_AS_CODE}",  # an argument
@@ -32,7 +32,7 @@ _IN_CODE = (
     rf"^#\s*(?:define|undef) {_WORD}\b[^\n]*|^\s*(?:import|return) {_WORD}\W*$|[$]{{?{_WORD}\b|\b{_WORD}, [$][a-z_]",
     rf"\w\.{_WORD}(?:[,;)][^\n]*)?[;,({{\\]\s*$|^\s*[?:] [\w.]+\.{_WORD}\s*$",  # a member of an enum
     rf"\w\.{_WORD}=\"\w+\"[,;)}}]",  # a member of an enum in minified JavaScript, which pages contain
-    rf"\blogging\.{_WORD}\b|^\s*case [\w.]+\.{_WORD}:|^\s+\w+ = [\w.]+\.{_WORD};?\s*$",  # a name
+    rf"\blogging\.{_WORD}\b|^\s*case [\w.]+\.{_WORD}:|^\s+\w+ = [\w.]+\.{_WORD};?\s*$",  # a qualified name
     r"^[^\n]*[$][$]\w[^\n]*[;\\]\s*$",  # a recipe in a makefile
     rf"(?:echo|ECHO|\bprintf?)(?: [^\s\"'`]+)*(?: \\?{_TEXT})+|^msg(?:id|str) [^\n]*",  # printed, or translated
     rf"(?:^|[\s(,=\[f])(?:\"[^\"\n]*{_FORMAT}[^\"\n]*|'[^'\n]*{_FORMAT}[^'\n]*)",

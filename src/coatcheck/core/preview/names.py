@@ -1,4 +1,4 @@
-"""The names in what is not shown: identifiers, paths, capitalised words and numbers, as terms to search for."""
+"""Names from the text that is not shown, as search terms: identifiers, paths, capitalised words and numbers."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ _MIN_FOR_NAMES = 90
 """Tokens: a smaller budget has no room for names."""
 
 _SHARE_OF_NAMES, _MAX_FOR_NAMES = 0.5, 400
-"""The share of the budget for the names in what is not shown, and the most tokens. Found on one half of the
+"""The share of the budget for names from the rest of the text, and the most tokens. Found on one half of the
 conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _LOOKED_AT = 20_000
-"""Characters; no budget holds the names of more."""
+"""Characters searched for names. No budget holds the names of more."""
 
 ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-"""What strings of JSON and Python write for a character."""
+"""An escape in a JSON or Python string."""
 
 CLOSING_TAG = re.compile(r"</[^<>]*")
-"""What closes an element, which was named where it began."""
+"""A closing tag. The opening tag has the same name."""
 
 _LOOKED_AT_ONCE = 2_048
-"""Characters. Most budgets are full after a few thousand."""
+"""Characters searched at a time. Most budgets are full after a few thousand."""
 
 _SHORTEST, _LONGEST = 3, 60
 _LONGEST_TOKEN = 6
-"""Average characters in a token of a name. Each name takes at least one token."""
+"""The most characters per token of names, on average. Each name takes at least one token."""
 
 _DENSE = 0.6
-"""Share of the characters. Text with a larger share of names hardly gets shorter without the rest."""
+"""The share of the characters that are names. In denser text, leaving out the rest saves hardly any room."""
 
 _MIN_ROOM = 8
-"""Tokens."""
+"""Tokens. With less room, no names are searched for."""
 
 _SIGNS = "_./~@:+-"
 """What names may contain besides letters and digits."""
@@ -65,43 +65,46 @@ _SIGNS = "_./~@:+-"
 _OF_TERMS = f"{string.ascii_letters}{string.digits}{_SIGNS}"
 _BESIDES_TERMS = bytes(code if chr(code) in f"{_OF_TERMS},\n" else ord(" ") for code in range(256))
 _CONTINUED = bytes(range(0x80, 0xC0))
-"""All bytes of a UTF-8 character but the first."""
+"""The continuation bytes of UTF-8."""
 
 _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
-"""A figure with a comma for each thousand. Any other comma separates two terms."""
+"""A number with a comma between thousands. Any other comma separates two terms."""
 
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|_+[A-Za-z]\w+|[A-Z]\w*[^\W\d_]|[a-z]{2,}[A-Z]\w*(?=:$)"
     r"|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
     re.ASCII,
 )
-"""What each line begins with: an identifier, a path, a private name, a capitalised word or a key such as
-``minReplicas:``; or a figure that is the whole line; or nothing. One letter before a capital may be what is left of an
-escape. There is only one way to reach the first sign that words do not have, so this takes linear time."""
+"""The name at the start of each line: an identifier, a path, a private name, a capitalised word, a key such as
+``minReplicas:``, or a number that is the whole line; or nothing. A key needs two letters before its capital, since one
+may be the rest of an escape. There is only one way to reach the first character that words do not contain, so this
+takes linear time."""
 
 _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORECASE)
-"""A digest or a part of a key. The first is named, since a single one may be what is asked for; where there are many,
-each would take as many tokens as ten names."""
+"""A digest or a part of a key. Only the first is listed: a single one may be what is asked for, but each takes as many
+tokens as ten names."""
 
 _PLACE = re.compile(r"(\.[A-Za-z]\w*)(?::\d+){1,2}:?(?= |$)", re.ASCII)
-"""The line, and the column, that a compiler puts behind the extension of a file. The first of a file is named; others
-would fill a gap with the same path. What is no file may have a port or a version there, and each is named."""
+"""The line, and perhaps the column, that a compiler puts after a file's extension. Only the first of a file is listed:
+others would fill a gap with the same path. Without a file extension, the digits may be a port or a version, so each one
+is listed."""
 
 _FILE = itemgetter(1)
-"""The file of a place. A template, ``\\1``, would be parsed by a module that Python does not import as it ends."""
+"""The file of a place. A template such as ``\\1`` would be parsed by a module that Python no longer imports while it
+exits."""
 
 _MARK, _MARKS = "[ref=", re.compile(r"\[ref=\w{1,20}\]", re.ASCII)
-"""What snapshots of a page write behind each element, to click it by. Apart from its element it says nothing, and a
-search for the name of the element finds it."""
+"""What page snapshots write after each element, to click it by. Without the element it means nothing, and a search for
+the name of the element finds it."""
 
 _LINES_OF_A_NUMBER = 4
-"""Where lines are numbered, so many share the number of the first: one for each line took a third of the room. With 10,
-a few more names fit, but their lines are harder to find."""
+"""If lines are numbered, the names of this many lines share the number of the first: a number for each line took a
+third of the room. With 10, a few more names fit, but their lines are harder to find."""
 
 _ROW = 3
-"""A figure continues a row if so many figures before it are known, all behind the same stem if there is one: in what a
-browser's tools return, a page has a thousand elements ``3_12``, ``3_13``. A row with gaps is listed: without its names,
-previews kept up to one percentage point less of what was needed in ``docs/quality.md``."""
+"""A name that ends in a number is left out if the names with the previous three numbers are known: browser tools return
+pages with a thousand elements ``3_12``, ``3_13``. If any is missing, it is listed: without such names, previews kept up
+to one percentage point less of what was needed in ``docs/quality.md``."""
 
 _IN_THE_REST = ("[… more, in it:", " …]")
 _NUMBER = re.compile(r"[ \t]*(\d{1,9})(?=[:|\t])", re.ASCII)
@@ -116,7 +119,7 @@ _WORDS = (
     " you your yours"
 )
 SENTENCE_WORDS = frozenset(_WORDS.split())
-"""Words of three letters or more that any sentence may contain or begin with: a capital does not make them names."""
+"""Words of three letters or more that any sentence may contain or begin with. A capital does not make them names."""
 
 _BEGINS_A_SENTENCE = frozenset(map(str.capitalize, SENTENCE_WORDS))
 
@@ -130,15 +133,16 @@ def next_to_names(
     may_fit: bool,
     or_alone: bool,
 ) -> str | None:
-    """Return what ``fit`` makes of a part of the budget, followed by names of ``text`` that it lacks; or None.
+    """Return a preview made by ``fit``, followed by names of ``text`` that it lacks, or None.
 
     Args:
-        fit: makes a preview of at most that many tokens, and says whether it shows everything; None if nothing fits.
+        fit: makes a preview of at most the given number of tokens, or None if nothing fits, and says whether it is
+            whole.
         text: what is previewed.
-        budget: tokens of the whole.
+        budget: tokens for the preview and the names together.
         counter: counts them.
         may_fit: whether everything may fit, so that this is tried first.
-        or_alone: whether to show it without names if there is no room for both. If false, the answer is then None:
+        or_alone: whether to return the preview without names if there is no room for both. If false, return None then:
             head and tail, with names from between, show more.
 
     """
@@ -160,7 +164,7 @@ def next_to_names(
             best, most = named, used
         if used >= budget * ENOUGH:
             break
-        for_names = used - counter.count(shown)  # the preview gets what few names leave
+        for_names = used - counter.count(shown)  # the preview gets the room that few names leave
     return best
 
 
@@ -174,7 +178,7 @@ def _with_names(
 ) -> tuple[str, str | None]:
     """Do what ``with_names`` does; also return all names of ``text`` if none was left out.
 
-    ``among`` has all names, if they are known.
+    ``among`` contains all names, if they are known.
     """
     opening, closing = _IN_THE_REST
     room = budget - count_parts(counter, f"{shown}\n", opening, closing) - 1
@@ -190,7 +194,7 @@ def _with_names(
 
 
 def without_notation(text: str, notation: re.Pattern[str]) -> str:
-    """Return as much of ``text`` as is looked at for names, with a space for each match of ``notation``."""
+    """Return the part of ``text`` that is searched for names, with a space for each match of ``notation``."""
     return notation.sub(" ", text[: _LOOKED_AT + _LONGEST])
 
 
@@ -199,9 +203,9 @@ def names_in(
 ) -> tuple[str, bool]:
     """Return names of ``text`` between ``start`` and ``end`` that ``shown`` lacks, in order, within ``budget`` tokens.
 
-    Also returns whether those are all that were found. If the lines are ``numbered``, the number of a line comes before
-    its names and those of the next few lines. If the lines are hardly more than names, such as paths, it returns
-    nothing: more lines say as much.
+    Also return whether those are all. If the lines are ``numbered``, the number of a line comes before its names and
+    those of the next few lines. If the text is little more than names, such as paths, return none: more lines say as
+    much.
     """
     if budget <= 0:
         return "", False
@@ -221,7 +225,7 @@ def names_in(
     kept, fit = names_within(names, budget, counter)
     has_all = fit and not is_enough
     before, _, last_shown = kept.rpartition(" ")
-    # The number of a line is dropped if none of its names fits.
+    # Drop the number of a line if none of its names fits.
     return before if numbered and not fit and last_shown.isdecimal() else kept, has_all
 
 
@@ -230,14 +234,14 @@ def _are_dense(found: list[str], text: str, start: int, *, most: float) -> bool:
     if text.find(found[-1], start) + len(found[-1]) - start >= most:
         return False
     at = start
-    for name in found:  # in their order: the last one may be a part of a longer one far before it
+    for name in found:  # in order: the last name may also be part of a longer one far before it
         at = text.find(name, at) + len(name)
     return at - start < most
 
 
 def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, bool]:
-    """Return the first of ``names`` within ``budget`` tokens, and whether those are all."""
-    names = f" {names}"  # as it is counted where it is shown
+    """Return as many of the first ``names`` as fit ``budget`` tokens, and whether those are all."""
+    names = f" {names}"  # counted with the space that comes before it
     kept = counter.head(names, budget)
     if kept == names:
         return names[1:], True
@@ -245,14 +249,14 @@ def names_within(names: str, budget: int, counter: TokenCounter) -> tuple[str, b
 
 
 def without(names: str, shown: str) -> str:
-    """Return ``names`` without those that ``shown`` has."""
+    """Return ``names`` without those that ``shown`` contains."""
     return " ".join(name for name in names.split() if name not in shown)
 
 
 def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> Iterator[tuple[str | None, str]]:
     """Yield each name from ``start`` to ``end`` once, with the number of its line if lines are ``numbered``.
 
-    Each term is looked at once, however often it occurs: a match for every name in the text takes ten times as long.
+    Each distinct term is tested once: a regex match for every name in the text takes ten times as long.
     """
     known = set(_terms_of(shown).split())
     said, has_digest = " ".join(known), False
@@ -267,7 +271,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and name not in said
                 and name not in _BEGINS_A_SENTENCE
                 and "..." not in name  # as in pytest's progress
-                and "___" not in name  # as in the rules around its headings
+                and "___" not in name  # as in the rules around pytest's headings
                 and not (numbered and name[0].isdecimal())
             ):
                 is_digest = _DIGEST.fullmatch(name) is not None
@@ -282,21 +286,21 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
 
 
 def _goes_on(name: str, known: set[str]) -> bool:
-    """Return whether the figure that ends a name continues a row of known ones: nobody searches for ids one by one."""
+    """Return whether the number that ends ``name`` continues a known sequence: nobody searches for ids one by one."""
     stem = name.rstrip(string.digits)
     figure = int(name[len(stem) :])
     return known.issuperset(f"{stem}{before}" for before in range(figure - _ROW, figure))
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
-    """Yield each line of ``text`` and its terms; or those of a few lines at once, if lines are not ``numbered``."""
+    """Yield each line of ``text`` and its terms; if lines are not ``numbered``, the terms of a few lines at once."""
     while start < end:
         stop = min(start + _LOOKED_AT_ONCE, end)
-        if stop < end:  # where no term is split
+        if stop < end:  # so that no term is split
             stop = max(text.rfind("\n", start, stop), -1 if numbered else text.rfind(" ", start, stop)) + 1 or end
         part = text[start:stop]
         if start and text[start - 1] in _OF_TERMS:
-            part = part.lstrip(_OF_TERMS)  # the end of a longer one
+            part = part.lstrip(_OF_TERMS)  # the end of a longer term
         if stop < len(text) and text[stop] in _OF_TERMS:
             part = part.rstrip(_OF_TERMS)
         if _MARK in part:
@@ -310,7 +314,7 @@ def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple
 
 
 def _terms_of(text: str) -> str:
-    """Return the terms of ``text``, with spaces between them, on the same lines."""
+    """Return the terms of ``text``, separated by spaces, on the same lines."""
     return text.encode("utf-8", "replace").translate(_BESIDES_TERMS, _CONTINUED).decode("ascii")
 
 
@@ -321,7 +325,7 @@ def _parted(word: str) -> list[str]:
 
 
 def _candidates(terms: str, known: set[str]) -> list[str]:
-    """Return each term once that is not ``known`` and may be a name."""
+    """Return the distinct terms that are not ``known`` and may be names."""
     for parting in (", ", " ,", ",\n"):  # hardly any other comma is left
         terms = terms.replace(parting, " ")
     words = dict.fromkeys(terms.split())

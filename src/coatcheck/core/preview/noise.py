@@ -1,4 +1,4 @@
-"""Base64 and hexadecimal dumps: what it is and how much, with the first characters; nobody reads the rest."""
+"""Base64 and hexadecimal dumps: what they are, how long, and the first characters. Nobody reads the rest."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ("preview_noise",)
 
 _DIGITS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=\r\n"
 _STEP = 1_048_576
-"""Characters looked at in one piece, a few milliseconds: other threads get the interpreter in between."""
+"""Characters tested at a time, in a few milliseconds. Other threads get the interpreter in between."""
 
 _SAMPLE = 4_096
 _HEXADECIMAL = re.compile(r"(?:0x)?[0-9a-fA-F]+\s*")
@@ -29,7 +29,7 @@ _BEGINNINGS = {
 def preview_noise(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return what the content is, within ``budget`` tokens, or None if that does not fit.
 
-    Also None if the text has more than base64 or hexadecimal digits, or if sampled lines are not full.
+    Also return None if the text contains more than base64 or hexadecimal digits, or if sampled lines differ in length.
     """
     text, total = content.text, len(content.text)
     if total < MIN_CHARACTERS or not _has_noisy_ends(content) or not _is_digits(text):
@@ -53,7 +53,7 @@ def _has_noisy_ends(content: Previewed) -> bool:
 
 
 def _is_digits(text: str) -> bool:
-    """Return whether all that follows the head of a data URL is digits: other text amid noise would be lost."""
+    """Return whether all text after the head of a data URL is digits: other text in the noise would be lost."""
     start = text.find(BEGINS_DATA, 0, _SAMPLE) + len(BEGINS_DATA) if text.startswith("data:") else 0
     end = len(text.rstrip())
     return text.isascii() and not any(

@@ -1,4 +1,4 @@
-"""Text in which most lines differ from others only in numbers: how many lines each group has, and one of each as it is.
+"""Text in which most lines differ from others only in numbers: the size of each group, and one of its lines as it is.
 
 Digits in a name, such as ``file_3.txt`` or ``G101``, tell lines apart: the names are what the agent needs.
 """
@@ -25,30 +25,30 @@ __all__ = ("preview_repeats", "search_repeats")
 _MIN_LINES = 20
 _MIN_ALIKE = 4
 _MIN_SHARE = 2 / 3
-"""The share of the lines that must be of a group, blank ones aside. Otherwise head and tail of the text say more."""
+"""The share of the non-blank lines that must be in a group. With less, head and tail of the text say more."""
 
 _MAX_DIGITS = 0.25
-"""The share of a line that may be digits: in a line of figures, these are what the agent needs."""
+"""The share of a line that may be digits. In a line of numbers, the numbers are what the agent needs."""
 
 _MIN_WORDS = 2
 _RARE = 0.1
-"""The share of the lines below which a group is rare."""
+"""A group with a smaller share of the lines is rare."""
 
 _MAX_NAMED = 4
-"""How many groups the heading names: those with the most lines."""
+"""The most groups that the heading names: those with the most lines."""
 
 _LAST_LINES = 3
-"""Totals come at the end."""
+"""Lines looked at from the end, where totals come."""
 
 _MAX_GROUPS = 20_000
-"""With more groups of lines than this, a text is not treated as repetitive."""
+"""With more groups of lines than this, text is not treated as repetitive."""
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _NUMBERED_NAME = re.compile(r"[^\W\d][/._-]?\d")
 
 
 def search_repeats(found: Found, content: Previewed) -> Iterator[None]:
-    """Count the lines of each group; yield after each piece. Stops where few lines are alike."""
+    """Count the lines of each group; yield after each piece. Stop if few lines are alike."""
     text, number = content.text, 1
     for start, end in line_pieces(text, 0) if len(text) <= MAX_SEARCHED else ():
         lines = text[start:end].removesuffix("\n").split("\n")
@@ -113,7 +113,7 @@ def _keys(lines: Iterable[str]) -> list[bytes]:
 
 
 def _is_of_a_group(line: str) -> bool:
-    """Return whether a line says the same as one with other digits."""
+    """Return whether ``line`` would say the same with other digits."""
     has_words = sum(_WORD.search(part) is not None for part in line.split()) >= _MIN_WORDS
     return has_words and not _NUMBERED_NAME.search(line) and sum(map(str.isdigit, line)) <= _MAX_DIGITS * len(line)
 

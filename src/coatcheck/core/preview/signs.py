@@ -1,6 +1,6 @@
-"""The signs of trouble in a line of text: what programs, loggers and tools write where something is wrong.
+"""The signs of trouble in a line of text: what programs, loggers and tools write when something is wrong.
 
-What only looks like one, in source code or prose, is in ``mentions``.
+What only looks like a sign, in source code or prose, is in ``mentions``.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _COUNTED = (
     r"[1-9][\d,]* (?:(?:failed|errors?|failures?)(?:[^\w\n.-]|\.(?:[^\w\n]|$)|$)"
     r"|failing(?: ?[^\w\n .-]|\.?[ \t]*$| (?:and|checks?)\b))"
 )
-"""How many errors there are. A name such as ``errors.html`` after a year does not match, nor does ``3 failing tests``,
-which plans and issues speak of."""
+"""A count of errors. A name such as ``errors.html`` after a year does not match, nor does ``3 failing tests``, which
+plans and issues mention."""
 
 _TOOLS_FATAL = (
     rf"\bthread '[^'\n]*'(?: \(\d+\))? panicked at |{_START}(?:fatal error: |(?:PHP )?Fatal error: )"
     r"|\(core dumped\)|\bterminate called after throwing an instance of '"
 )
-"""What else tells of a program's end: Rust, Go, PHP, a shell, C++."""
+"""How else the crash of a program is reported: by Rust, Go, PHP, a shell, C++."""
 
 _TOOLS = (
     rf"{_START}(?:[ \t]+\d+:\d+[ \t]+error[ \t]|::error[ :]|e: [^\n]*\.kts?:|[ \t]*\*\* \([A-Z]\w[\w.]+\) |CMake Error"
@@ -58,9 +58,9 @@ _TOOLS = (
     r"|(?:^|[ \t:\[(])ORA-\d{5}: |\bSQLSTATE\[\w{5}\]|\bI/O error, dev \w|\bsystemd\[\d+\]: Failed to start "
     r"|^Failed to (?:compile\.\r?$|start [^\n]*\.service\b)|^\{[^\n]*\"(?:severity|level)\": ?\"error\""
 )
-"""How tools tell of an error without a level: ESLint, GitHub Actions, Kotlin, Elixir, CMake, APT, Git, Node, Yarn,
-curl, Pyright, Ruby, linkers, test runners with counts, shells, Oracle, PDO, the kernel, systemd, webpack, and loggers
-that write JSON."""
+"""How tools report an error without a level: ESLint, GitHub Actions, Kotlin, Elixir, CMake, APT, Git, Node, Yarn, curl,
+Pyright, Ruby, linkers, test runners with counts, shells, Oracle, PDO, the kernel, systemd, webpack, and loggers that
+write JSON."""
 
 _FATAL = (
     rf"{_TOOLS_FATAL}|\b(?:FATAL|CRITICAL|PANIC|SEVERE)\b|{_START}(?:(?:fatal|panic):|crit: [A-Z])|: fatal error:"
@@ -80,14 +80,14 @@ _ERROR = (
     rf"|{_placed('error|err', 'ERRO|ERR', 'E')}"
 )
 _OWN = rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:ERROR|FAILED|FATAL|SEVERE|CRITICAL)\b"
-"""A line with such a level of its own: what the program itself says is wrong, and not only a class that is named."""
+"""A line with a level of its own: the program itself says that something is wrong, and does not only name a class."""
 
 _CLASS = r"\b(?:[A-Za-z_$][\w$]*\.)+[\w$]*(?:Exception|Error)\b"
 _LIKE_ERROR = (
     rf"Traceback \(most recent call last\)|{_CLASS}"
     rf"|{_START}(?:\w+\.)*\w*(?:Error|Exception)(?::[^:\n]|:$)|\bFAILURE\b|\b{_COUNTED}"
 )
-"""What tells of errors in a log, but in source code or a manual only shows that it is about errors."""
+"""Signs of an error in a log, which in source code or a manual only show that it is about errors."""
 
 _WARN = (
     rf"\bWARN(?:ING)?\b|{_START}(?:(?:│ +)?(?:\w+\.)*\w*Warning\b:|warn: [A-Z])|: warning:"
@@ -99,24 +99,24 @@ _QUIET = (
     rf"{_START}(?:\[[^\]\n]*\] *)?[\[(<]?(?:TRACE|DEBUG|INFO)\b|\b(?:level|severity)=(?:trace|debug|info)\b"
     rf"|{_placed('trace|debug|info', 'TRC|DBG|INF', '[VDI]')}"
 )
-"""A line with such a level of its own tells of no error only because it names a class."""
+"""A line with such a level of its own does not report an error only because it names a class."""
 
 _LEVELS = dict(zip(LEVELS, (_FATAL, f"{_ERROR}|{_LIKE_ERROR}", _WARN), strict=True))
-"""By level, the worst first: what tells of it in a line."""
+"""The signs of each level, the worst first."""
 
 
 class _Signs:
-    """The patterns that tell of errors. RE2: linear in time whatever the text, and other threads work meanwhile.
+    """The patterns of all signs. RE2 takes linear time whatever the text, and lets other threads work meanwhile.
 
     A fork copies the locks in them as they are. If another thread was searching, the child would wait for a thread that
-    it does not have, so a child makes patterns of its own.
+    it does not have, so a child makes its own patterns.
     """
 
     def __init__(self) -> None:
         self.compile()
 
     def compile(self) -> None:
-        """Make all patterns."""
+        """Compile all patterns."""
         searched_for = (f"(?m)(?:{'|'.join([*_LEVELS.values()][:most])})[^\n]*" for most in range(len(_LEVELS) + 1))
         self.searched_for = [*map(re2.compile, searched_for)]
         """The signs of no level, of the worst, of the two worst, and of all; each with the rest of its line."""
@@ -128,7 +128,7 @@ class _Signs:
         self.mention = re2.compile(MENTION)
 
     def renew(self) -> None:
-        """Make them again, after dropping those that RE2's module remembers."""
+        """Compile them again, after dropping those that the RE2 module has cached."""
         re2.purge()
         self.compile()
 
