@@ -1,7 +1,7 @@
-"""How JSON values are written in few tokens: as JSON, without the quotes and braces that say nothing.
+"""Writes JSON values in few tokens: as JSON, without the quotes and braces that say nothing.
 
-A string is bare if nobody can take it for another type or for two values; else it is written as in JSON. A value is
-written whole or named by its size, never cut silently.
+A string is bare if nobody can take it for another type or for two values; otherwise it is written as in JSON. A value
+is written whole or shown by its size, never cut silently.
 """
 
 from __future__ import annotations
@@ -24,42 +24,42 @@ _BARE = re.compile(
     r"(?!-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$)(?!(?:true|false|null|NaN|-?Infinity)$)"
     r"[^\x00-\x20\"'\[\]{}|,;](?:[^\x00-\x1f\"\[\]{}|,;\\]*[^\s\"\[\]{}|,;\\])?"
 )
-"""Texts that need no quotes: not a number, not a word of JSON, and without anything that separates values."""
+"""Strings that need no quotes: not a number, not a word of JSON, and without anything that separates values."""
 
 MIN_CUT = 40
-"""The fewest characters worth leaving out of a text: saying that there are more takes as much room as some 30."""
+"""Characters. Cutting fewer saves nothing: the note about the missing ones takes about 30 itself."""
 
 _DEEPEST = 12
-"""Levels that are written out. Deeper values are named by their size."""
+"""Levels of nesting that are written out. Deeper containers are shown by their size."""
 
 
 _FIRST_LINE = 60
-"""Characters of the first line of a text in lines."""
+"""Characters of the first line that are shown of a list of lines."""
 
 _WORDS: dict[JsonValue, str] = {None: "null", True: "true", False: "false"}
 
 
 class Verbatim(str):
-    """A value of another notation than JSON, shown as it is written: ``None``, ``Decimal('1.5')``."""
+    """A value in another notation than JSON, shown as it is written: ``None``, ``Decimal('1.5')``."""
 
     __slots__ = ()
 
 
 def key_of(key: str) -> str:
-    """Return a field name as a query writes it: bare where it is a word, else in double quotes."""
+    """Return a field name as a query writes it: bare if it is an identifier, otherwise in double quotes."""
     bare = isinstance(key, Verbatim) or (key.isascii() and key.isidentifier())
     return key if bare else encode_basestring(key)
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return ``1 key``, ``2,000 keys``."""
+    """Return a number with its noun: ``1 key``, ``2,000 keys``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def scalar(value: JsonValue, longest: int) -> str:
-    """Return a text, number, truth value or null; of a text beyond ``longest`` characters its head, and its length.
+    """Format a string, number, boolean or null. Cut a string longer than ``longest`` characters, and add its length.
 
-    Of base64 the head is always short.
+    Base64 is always cut short.
     """
     if type(value) is Verbatim and len(value) <= longest:
         return value
@@ -75,11 +75,11 @@ def scalar(value: JsonValue, longest: int) -> str:
 
 
 def named(value: dict[str, JsonValue] | list[JsonValue]) -> str:
-    """Return a container by its size: ``[12 objects]``, ``{3 keys}``, ``[9 lines: "# Results"]``."""
+    """Return the size of a container: ``[12 objects]``, ``{3 keys}``, ``[9 lines: "# Results"]``."""
     if isinstance(value, dict):
         return "{" + count_of(len(value), "key") + "}"
     first = value[0] if value else None
-    if isinstance(first, str) and first.endswith("\n") and all(map(_is_line, value)):  # as notebooks have a text
+    if isinstance(first, str) and first.endswith("\n") and all(map(_is_line, value)):  # as notebooks store text
         return f"[{count_of(len(value), 'line')}: {scalar(first[:-1], _FIRST_LINE)}]"
     noun = "object" if set(map(type, value)) == {dict} else "item"
     return f"[{count_of(len(value), noun)}]"
@@ -90,7 +90,7 @@ def _is_line(value: JsonValue) -> bool:
 
 
 def brief(value: JsonValue, longest: int) -> str:
-    """Return a value on one line; a container that takes more than ``longest`` characters is named by its size."""
+    """Format a value on one line. A container that takes more than ``longest`` characters is shown by its size."""
     if not isinstance(value, (dict, list)):
         return scalar(value, longest)
     parts: list[str] = []
@@ -104,9 +104,9 @@ def brief(value: JsonValue, longest: int) -> str:
 
 
 def parts_of(value: JsonValue, depth: int, longest: int) -> Iterator[str]:
-    """Yield a value in pieces, as it is written on one line; what is nested too deep is named by its size.
+    """Yield the pieces of a value on one line. A container that is nested too deep is shown by its size.
 
-    Of a text beyond ``longest`` characters comes the head.
+    A string longer than ``longest`` characters is cut.
     """
     if isinstance(value, (dict, list)) and depth > _DEEPEST:
         yield named(value)

@@ -1,6 +1,6 @@
-"""Finds odd records: those with a field, or a value of one, that few others have, and items that are not objects.
+"""Finds odd records: those with a field or a field value that few others have, and items that are not objects.
 
-Of a field with many values, what counts is whether they are numbers, strings, null, empty and so on.
+If a field has many values, only their types count: number, string, null, empty string and so on.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ __all__ = ("MAX_OTHERS", "NOTHING_ODD", "Odd", "OddSearch", "find_odd", "most_od
 
 _MIN_RECORDS = 20
 _RARE = 200
-"""Records for each odd one: at most one in 200, or a single one."""
+"""Records for each odd one: at most one in 200 may be odd, or a single one."""
 
 _FEW_VALUES = 8
-"""Of a field with more values in the first records, only what they are is counted."""
+"""If a field has more distinct values than this in the first records, only their types are counted."""
 
 _MAX_VALUES = 1_000
-"""The most values of a field that are counted one by one."""
+"""The most distinct values of a field that are counted one by one."""
 
 _SAMPLE = 100
 _LONGEST_NAMED = 40
-"""Characters of a value that is named whole."""
+"""The longest value, in characters, that is shown whole."""
 
 _MAX_FIELDS = 200
-"""Of all levels together; more are not looked at."""
+"""The most fields, of all levels together. Others are not looked at."""
 
 _MAX_LEVELS = 5
 """Levels of fields: those of records, those of objects in records, and so on."""
@@ -50,14 +50,14 @@ MAX_OTHERS = 0.2
 """The share of the items that may be something other than objects."""
 
 _MAX_ODD = 0.2
-"""The share of the records with a field, or with an object, that may have a rare value or a rare field there. If more
-have one, the values or the names are data, and none is odd."""
+"""Of the records with a field or an object, the share that may have a rare value or a rare field in it. If more do, the
+values or the names are data, and none is odd."""
 
 _FEW_NAMES = 12
-"""The most rare fields of an object; those in the same records count once. If there are more, the names are data."""
+"""The most rare fields of an object. Those in the same records count once. If there are more, the names are data."""
 
 _ADDED_AT_ONCE = 4_096
-"""Records: other threads get the interpreter in between."""
+"""Records added at a time. Other threads get the interpreter in between."""
 
 _NOUNS: Final = {type(None): "null", bool: "boolean", int: "number", float: "number", str: "string", list: "list"}
 _OBJECT: Final = "object"
@@ -83,7 +83,7 @@ class Odd(NamedTuple):
 
     @property
     def what(self) -> str:
-        """All kinds; empty where nothing is odd."""
+        """All kinds, joined; empty if nothing is odd."""
         return ", ".join(self.kinds)
 
 
@@ -105,18 +105,18 @@ def find_odd(items: Sequence[JsonValue], counter: TokenCounter) -> Odd:
 
 
 class OddSearch:
-    """Counts the values of each field in records that come in pieces, and of the fields of objects in them."""
+    """Counts the values of each field in records that come in pieces, and of the fields of nested objects."""
 
     def __init__(self, counter: TokenCounter | None = None) -> None:
         self._counter = counter
         self._fields: dict[str, _Field] = {}
         self._room = _MAX_FIELDS
         self._types = _Tally()
-        """The items by what they are: objects, and others."""
+        """The items by type: objects, and others."""
         self.total: int = 0
         """Items so far."""
         self.cells: int = 0
-        """Values that were looked at so far."""
+        """Values counted so far."""
 
     @property
     def may_find(self) -> bool:
@@ -124,9 +124,9 @@ class OddSearch:
         return any(field.has_few for field in self._fields.values())
 
     def add(self, items: Sequence[JsonValue]) -> bool:
-        """Count the values of further records, level by level: if there are too many fields, inner ones are left out.
+        """Count the values of more records, level by level. If there are too many fields, inner ones are left out.
 
-        Returns whether most items so far are objects. If not, the new ones are not counted.
+        Return whether most items so far are objects. If not, the new ones are not counted.
         """
         records = [item for item in items if isinstance(item, dict)]
         end = self.total + len(items)
@@ -156,8 +156,8 @@ class OddSearch:
     ) -> Iterator[_Level]:
         """Count the values of ``fields`` and of new ones, in records or in the objects that some have in ``outer``.
 
-        ``here`` has the positions of all records of this piece, ``places`` those of ``records``. Yields what is counted
-        next: the objects that records have in each of these fields.
+        ``here`` holds the positions of all records of this piece, ``places`` those of ``records``. Yield what is
+        counted next: the objects that records have in each of these fields.
         """
         for name, at, values in _columns(fields, self._room, places, records):
             field = self._field(fields, name, outer=outer)
@@ -170,7 +170,7 @@ class OddSearch:
                 yield field.fields, having, [found for found in objects if found], field
 
     def add_cells(self, names: Sequence[str], cells: Sequence[str]) -> None:
-        """Count the cells of further records that have every field, one record after the other."""
+        """Count the cells of more records, one record after the other. Every record has every field."""
         here = range(self.total, self.total + len(cells) // len(names))
         for column, name in enumerate(names[:_MAX_FIELDS]):
             field = self._field(self._fields, name)
@@ -197,7 +197,7 @@ class OddSearch:
         return Odd(tuple(positions), tuple(what for _, _, what in kinds))
 
     def _field(self, fields: dict[str, _Field], name: str, *, outer: _Field | None = None) -> _Field:
-        """Return the field of this name, made now if it is new."""
+        """Return the field with this name; create it if it is new."""
         if name not in fields:
             self._room -= 1
             fields[name] = _Field(name, self._types, outer=outer)
@@ -211,7 +211,7 @@ class OddSearch:
 
 
 class _Tally:
-    """How many items have each value, and which are the first and the last of them."""
+    """How many items have each value, with the positions of the first and the last of them."""
 
     def __init__(self) -> None:
         self.counts: dict[object, int] = {}
@@ -219,7 +219,7 @@ class _Tally:
         self.last: dict[object, int] = {}
 
     def note(self, value: object, count: int, first: int, last: int) -> None:
-        """Count a value ``count`` times more."""
+        """Add ``count`` to the count of a value."""
         self.counts[value] = self.counts.get(value, 0) + count
         self.first[value] = min(self.first.get(value, first), first)
         self.last[value] = max(self.last.get(value, last), last)
@@ -232,21 +232,21 @@ class _Field(_Tally):
         super().__init__()
         self._key: str = key_of(name)
         self._outer = outer
-        """The field whose objects it is in."""
+        """The field whose objects contain this one."""
         self.has_lists = False
-        """Whether any of its objects is the first of a list."""
+        """Whether any of its objects is the first item of a list."""
         self.fields: dict[str, _Field] = {}
         """The fields of its objects."""
         self.has_objects = False
         self.has_few = True
-        """Whether each value is counted, not just what it is."""
+        """Whether each distinct value is counted, not just its type."""
         self._is_new = True
-        if _OBJECT in types.counts:  # which all lack the field
+        if _OBJECT in types.counts:  # all earlier objects lack the field
             self.note(_ABSENT, types.counts[_OBJECT], types.first[_OBJECT], types.last[_OBJECT])
 
     @property
     def name(self) -> str:
-        """The path to it, as a query writes it: ``spec.containers[0].image``, where only first items are looked at."""
+        """Its path, as a query writes it: ``spec.containers[0].image``. Only the first item of a list is looked at."""
         return self._key if self._outer is None else f"{self._outer.name}{'[0]' * self._outer.has_lists}.{self._key}"
 
     def add(self, places: Sequence[int], values: Sequence[object]) -> None:
@@ -273,7 +273,7 @@ class _Field(_Tally):
 
     def _note_each(self, places: Sequence[int], values: Sequence[object]) -> None:
         counts = Counter(values)
-        if len(counts) > _FEW_VALUES:  # finding each of them takes longer than noting where each record's is
+        if len(counts) > _FEW_VALUES:  # searching for each value takes longer than noting all positions
             last = dict(zip(values, places, strict=True))
             first = dict(zip(reversed(values), reversed(places), strict=True))
             for value, count in counts.items():
@@ -284,14 +284,14 @@ class _Field(_Tally):
                 self.note(value, count, places[values.index(value)], places[-1 - backwards.index(value)])
 
     def objects(self, values: Sequence[object]) -> list[Mapping[str, JsonValue]]:
-        """Return the object that is, or is first, in each of the values; an empty one where none is."""
+        """Return the object in each value, which is the value or its first item; an empty object if neither is one."""
         objects = list(map(_object_in, values))
         pairs = zip(objects, values, strict=True)
         self.has_lists = self.has_lists or any(found and found is not value for found, value in pairs)
         return objects
 
     def add_absent(self, here: Sequence[int], places: Sequence[int]) -> None:
-        """Count the records that are ``here`` but not at ``places``: they lack the object that the field is in."""
+        """Count the records ``here`` that are not at ``places``: they lack the field or the object it would be in."""
         count = len(here) - len(places)
         if count:
             first = next((one for one, place in zip(here, places, strict=False) if one != place), here[len(places)])
@@ -316,7 +316,7 @@ class _Field(_Tally):
         return min(map(self.first.__getitem__, having)), max(map(self.last.__getitem__, having))
 
     def rare(self, most: int) -> Iterator[_Kind]:
-        """Yield the first and the last record of each kind of at most ``most`` records, and what it is."""
+        """Yield the first and the last record of each kind that at most ``most`` records have, and what the kind is."""
         if self.present <= most:
             yield *self.span, f"{self.present:,} with {self.name}"
         elif 0 < self.absent <= most and not (self._outer and self._outer.absent):  # else the object is missing
@@ -331,7 +331,7 @@ class _Field(_Tally):
                 yield self.first[value], self.last[value], f"{self.counts[value]:,} with {self.name}: {written}"
 
     def _give_up(self) -> None:
-        """Keep only what the values are."""
+        """Keep only the types of the values."""
         self.has_few = False
         seen = [value for value in self.counts if value is not _ABSENT]
         noted = [(value, self.counts.pop(value), self.first.pop(value), self.last.pop(value)) for value in seen]
@@ -342,11 +342,11 @@ class _Field(_Tally):
 def _rare(level: Sequence[tuple[int, Collection[_Field]]], most: int) -> Iterator[Iterator[_Kind]]:
     """Yield what ``_Field.rare`` yields for each field, then for the fields in their objects, level by level.
 
-    ``level`` has the fields of each object, and how many records have that object.
+    ``level`` holds the fields of each object, and how many records have that object.
     """
     while level:
         for having, fields in level:
-            # Fields of the same records count once: an error comes with its code and its text.
+            # Fields of the same records count once: an error comes with a code and a message.
             seldom = {(field.present, field.span) for field in fields if field.present <= most}
             rare = sum(present for present, _ in seldom)
             are_data = len(seldom) > _FEW_NAMES or rare > _MAX_ODD * having
@@ -366,9 +366,9 @@ def _columns(
 ) -> Iterator[tuple[str, Sequence[int], Sequence[object]]]:
     """Yield each field that is ``known`` or that records have, the places of those records, and their values.
 
-    New fields are yielded only as far as there is ``room`` for them: names that are data may be as many as values.
+    New fields are yielded only while there is ``room`` for them: if names are data, there may be as many as values.
 
-    Where a record lacks the field, its value is ``_ABSENT``; where most do, they are left out.
+    If a record lacks the field, its value is ``_ABSENT``; if most do, those records are left out.
     """
     present = Counter(chain.from_iterable(records))
     names = [*known, *islice((name for name in present if name not in known), room)]
@@ -390,7 +390,7 @@ def _columns(
 
 
 def _noun(value: object) -> object:
-    """Return what a value is: ``number``, ``empty string``; ``_ABSENT`` and ``_PRESENT`` are that themselves."""
+    """Return the type of a value: ``number``, ``empty string``; ``_ABSENT`` and ``_PRESENT`` stay as they are."""
     if value is _ABSENT or value is _PRESENT:
         return value
     noun = _NOUNS.get(type(value), _OBJECT)
@@ -398,7 +398,7 @@ def _noun(value: object) -> object:
 
 
 def _noun_of_all(values: Sequence[object]) -> object:
-    """Return what all values are; None if that is not seen at once."""
+    """Return the type of all values; None if a quick look does not tell."""
     types = set(map(type, values))
     if len(types) > 1:
         return _NOUNS[int] if types <= _NUMBERS else None

@@ -1,11 +1,11 @@
-"""A JSON value within a budget: whole where it fits, else breadth before depth.
+"""A JSON value within a budget: whole if it fits, otherwise breadth before depth.
 
-Every part of the value (``parts``) has a rank, which grows with its depth, its place in its list and, in a long text,
-how much is shown. Parts are taken by rank, lowest first, as far as the budget goes, and written in their order. So
-every sibling has a line before the first one is shown in full. Every container says how much it holds, and lists of
-records are tables.
+Every part of the value (``parts``) has a rank, which grows with its depth, its place in its list and, for a long
+string, how much of it is shown. Parts are taken by rank, lowest first, as far as the budget goes, and written in their
+original order. So every sibling gets a line before the first one is shown in full. Every container says how much it
+holds, and lists of records are tables.
 
-What a part costs is estimated by its characters, and only the whole is counted exactly, a few times. Counting each part
+The cost of a part is estimated from its characters. Only the whole is counted exactly, a few times: counting each part
 took most of the time of a preview.
 """
 
@@ -32,19 +32,20 @@ if TYPE_CHECKING:
 __all__ = ("fit_outline",)
 
 _FEW_TOKENS = 80
-"""A smaller budget shows the value from its beginning: a line for every part would leave no room for what they hold."""
+"""Tokens. A smaller budget shows the value from its beginning: a line for every part would leave no room for the
+contents."""
 
 _CHARACTERS_OF_A_TOKEN = 5
-"""At most, in what is taken before the first exact count."""
+"""The most characters per token of the budget that are ranked before the first exact count."""
 
 _FIRST_GUESS, _MOST = 0.95, 1.6
 """Characters per token of an outline, divided by those of its source text: the mean, and the maximum."""
 
 _NEXT_GUESS = 0.97
-"""The same, compared with the last outline that was counted: what comes next may have fewer characters per token."""
+"""The same, compared with the last outline counted: what comes next may have fewer characters per token."""
 
 _LARGE_PART = 400
-"""Characters beyond the budget that are looked at: a part that does not fit is passed over, and a later one may fit."""
+"""Characters beyond the budget that are ranked: if a part does not fit, a later one may."""
 
 _ROUNDS = 5
 _LITTLE = 0.7
@@ -52,10 +53,10 @@ _LITTLE = 0.7
 beginning says more."""
 
 _LONGEST_TEXT = 100_000
-"""Characters of a text that is written whole before it is cut to what fits."""
+"""The longest string, in characters, that is written whole before the line is cut to what fits."""
 
 _TRIES = 3
-"""What is shown of the first members gets shorter with each line for another, so that more of them need one."""
+"""The beginning of the value gets shorter with each line for another member, and then more members need one."""
 
 _UNITS_OF_A_STEP = 20
 
@@ -63,8 +64,8 @@ _UNITS_OF_A_STEP = 20
 def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: str, names_of: str) -> str | None:
     """Return the outline of ``value`` within ``budget`` tokens, or None if nothing useful fits.
 
-    A value that fits is shown whole. The outline of any other is followed by names that it leaves out. They are taken
-    from ``names_of``, which is ``text``, as it was before parsing, without what only its notation needs.
+    A value that fits is shown whole. Any other outline is followed by names that it leaves out. They are taken from
+    ``names_of``: the source ``text`` without what only its notation needs.
     """
     if not isinstance(value, (dict, list)) or budget <= 0:
         return None
@@ -83,7 +84,7 @@ def fit_outline(value: JsonValue, budget: int, counter: TokenCounter, *, text: s
 
 
 def _density(text: str, counter: TokenCounter) -> float:
-    """Return about how many characters of ``text`` take a token, from its beginning.
+    """Estimate the characters per token of ``text`` from its beginning.
 
     What is known of the whole is not used, although that would cost nothing: a preview would then depend on what was
     counted before.
@@ -93,19 +94,19 @@ def _density(text: str, counter: TokenCounter) -> float:
 
 
 class _Outline:
-    """The parts of a value by rank, as far as they were asked for, and what they show within a budget."""
+    """The parts of a value by rank, as far as they were needed, and what they show within a budget."""
 
     def __init__(
         self, value: dict[str, JsonValue] | list[JsonValue], root: Container, counter: TokenCounter, *, density: float
     ) -> None:
-        """Begin; ``density`` is how many characters of the value's text take a token."""
+        """Start with no part ranked; ``density`` is the characters per token of the value's text."""
         self.most = density * _MOST
-        """The most characters of a token in an outline."""
+        """The most characters per token of an outline."""
         self._value = value
         self._root = root
         self._counter = counter
         self._density = density * _FIRST_GUESS
-        """Characters of a token in an outline: first a guess, then those of the last outline that was counted."""
+        """Characters per token of an outline: first a guess, then those of the last outline counted."""
         self._steps: list[tuple[Part, int, int]] = []
         """Each part with its level and about how many characters it takes."""
         self._characters = 0
@@ -114,7 +115,7 @@ class _Outline:
     def fit(self, budget: int) -> tuple[str | None, bool]:
         """Return the value within ``budget`` tokens, and whether it is whole.
 
-        Above it are lines that count what is odd in lists whose tables have no room.
+        Above it, lines count what is odd in lists whose tables have no room.
         """
         shown, is_whole = self._fitted(budget)
         if shown is None or is_whole:
@@ -135,7 +136,7 @@ class _Outline:
         self._reach(looked_at)
         best, used, is_whole = None, 0, False
         total = self._characters
-        # Characters: what is above ``fits`` may fit, and what is above ``most`` does not.
+        # In characters. A size above ``fits`` may fit; one above ``most`` does not.
         fits, most, size = 0, total, min(total, int(budget * self._density))
         for _ in range(_ROUNDS):
             taken, following = self._take(size)
@@ -151,7 +152,7 @@ class _Outline:
                     best, used = shown, tokens
                 if is_whole or tokens >= budget * ENOUGH:
                     break
-                if fits >= total:  # the parts took less than was guessed, so more of them are looked at
+                if fits >= total:  # the parts took less than guessed, so rank more of them
                     looked_at = int(looked_at * budget / max(1, tokens)) + _LARGE_PART
                     self._reach(looked_at)
                     most = total = self._characters
@@ -169,7 +170,7 @@ class _Outline:
             self._characters += step[2]
 
     def _take(self, size: int) -> tuple[int, int]:
-        """Take the first parts that have ``size`` characters together, without what follows on one that does not fit.
+        """Take the first parts that fit ``size`` characters together; skip any that does not, and what depends on it.
 
         Return how many characters they have, and the next size at which others would be taken.
         """
@@ -202,7 +203,7 @@ class _Outline:
 
 
 def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: TokenCounter) -> str | None:
-    """Return the members or items of a value from the first on, as far as they fit."""
+    """Return as many members or items of a value as fit, from the first on."""
     room = budget * _CHARACTERS_OF_A_TOKEN * 2
     lines: list[str] = []
     members = value.items() if isinstance(value, dict) else (("", child) for child in value)
@@ -222,12 +223,12 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
         kept = counter.head(text, budget - counter.count(f"…\n{rest}") - 1)
         shown = f"{kept}…\n{rest}"
         begun = kept.count("\n") + (": " in kept[kept.rfind("\n") + 1 :])
-        names_all = begun >= named_from  # else a shorter beginning has left out members that were not named
+        names_all = begun >= named_from  # otherwise the shorter beginning leaves out members that were not named
         if (best is None or names_all) and kept and counter.count(shown) <= budget:
             best = shown
         if names_all or isinstance(value, list):
             break
-        # A line takes a token, so more lines than these are too many.
+        # A line takes a token, so more than ``budget`` lines are too many.
         rest, named_from = "\n".join(islice(_stubs(value, begun), budget)), begun
         if counter.exceeds(rest, int(budget * SHARE_OF_STUBS)):
             break
@@ -235,13 +236,13 @@ def _beginning(value: dict[str, JsonValue] | list[JsonValue], budget: int, count
 
 
 def _stubs(value: dict[str, JsonValue], start: int) -> Iterator[str]:
-    """Yield a line for each member from the one at ``start`` on, by its size if it is a container."""
+    """Yield a line for each member from the one at ``start`` on; a container is shown by its size."""
     for key in islice(value, start, None):
         yield f"{before_value(key)}{brief(value[key], 0)}"
 
 
 def _dense(value: JsonValue, most: int) -> str:
-    """Return a value on one line in its order; what is beyond ``most`` characters is left out."""
+    """Write a value on one line, in its order, and leave out what is beyond ``most`` characters."""
     parts: list[str] = []
     for piece in parts_of(value, 0, _LONGEST_TEXT):
         parts.append(piece[: most + 1])

@@ -1,7 +1,7 @@
-"""The parts of a JSON value in its outline: scalars, containers, and the rows of those that are tables.
+"""The parts of a JSON value in its outline: scalars, containers, and the rows of tables.
 
-Each part has levels of detail. It says about how many characters a level takes, which parts may follow once it is
-shown, with their ranks, and how it is written at the level that it has got. ``outline`` decides how far each one gets.
+Each part has levels of detail. It estimates how many characters a level takes, says which parts may follow once it is
+shown, with their ranks, and writes itself at the level that it has reached. ``outline`` decides how far each part gets.
 """
 
 from __future__ import annotations
@@ -30,32 +30,34 @@ _CUTS = (60, 160, 400, 520, 650, 1_000, 1_600, 3_000, 6_000, 100_000)
 
 _RANK_OF_A_LEVEL = 1.0
 _RANK_OF_A_CUT = 3.0
-"""Compared with the place of an item in its list, which ranks by its logarithm: 1 for the second, 2 for the fourth."""
+"""Added to the rank for each longer cut. An item's place in its list adds its binary logarithm: 1 for the second, 2 for
+the fourth."""
 
 _RANK_OF_A_NAME = 1.0
 _KEYS_OF_A_MAP, _FIRST_OF_A_MAP = 24, 8
-"""After the first members of a map from ids to values, the others rank as those of a list do, so that a long map does
-not take the room of all that comes after it."""
+"""An object with this many members may be a map from ids to values. After the first ones, its members rank as list
+items do, so that a long map does not take the room of all that comes after it."""
 
 ONE_LINE = 300
-"""Characters of a container that is written on one line."""
+"""The longest container, in characters, that is written on one line."""
 
 _LONGEST_KEY = 160
 _DEEPEST = 12
 _MIN_RECORDS = 2
 _FEW_CELLS = 24
 _TOKENS_OF_A_CELL = 2
-"""At least: itself, and what separates it from the next one."""
+"""The fewest tokens of a cell: itself, and what separates it from the next one."""
 
 _MAX_NAMES = 200
 _NAMED, _STUB, SHOWN = 1, 1, 2
 """Levels of detail: a row shown by its name only, a container by its size only, and the first that shows content."""
 
 DENSITY = 2.6
-"""Characters of a token, where they are not known."""
+"""Characters per token, where the real value is unknown."""
 
 _FEW_RECORDS, SHARE_OF_STUBS = 8, 0.3
-"""Up to this many records can all be opened, if showing how much is in each takes a smaller share of the budget."""
+"""Up to this many records are opened one by one, not as a table, if a table that gives only their sizes takes a smaller
+share of the budget than this."""
 
 
 class Part:
@@ -68,16 +70,16 @@ class Part:
     name = ""
     """What is written before it: the name of a member."""
     is_out = False
-    """Whether it did not fit: then nothing that follows on it is shown."""
+    """Whether it did not fit. Then nothing that depends on it is shown."""
     of: Part
     """The container that it is part of; the root is part of itself."""
 
     def cost(self, level: int) -> int:
-        """Return about how many more characters are shown at ``level`` than before it."""
+        """Estimate how many more characters are shown at ``level`` than before it."""
         raise NotImplementedError
 
     def follow(self, rank: float, level: int) -> Iterable[Step]:
-        """Return what may be shown once this is, at ``level``."""
+        """Return what may be shown after this part is shown at ``level``."""
         raise NotImplementedError
 
     def lines(self, depth: int) -> list[str]:
@@ -99,12 +101,12 @@ class _Scalar(Part):
         is_cut = isinstance(self._value, str) and len(self._value) > _CUTS[level - 1] + MIN_CUT
         return ((rank + _RANK_OF_A_CUT, self, level + 1),) if is_cut and level < len(_CUTS) else ()
 
-    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - of one line at any depth
+    def lines(self, depth: int) -> list[str]:  # noqa: ARG002 - one line at any depth
         return [f"{self.name}{scalar(self._value, _CUTS[self.level - 1])}"]
 
 
 class Container(Part):
-    """An object or a list with something in it, as a line for each member or item, or as a table."""
+    """A non-empty object or list, shown as a line for each member or item, or as a table."""
 
     def __init__(
         self, value: dict[str, JsonValue] | list[JsonValue], depth: int, budget: int, counter: TokenCounter
@@ -124,7 +126,7 @@ class Container(Part):
         return self._rows is not None
 
     def open(self) -> None:
-        """Find out what is in it."""
+        """Create the parts of its content."""
         _, most, counter = self._made
         self._odd, rows = _rows(self._value, most, counter)
         if rows is not None:
@@ -134,7 +136,7 @@ class Container(Part):
                 part = self._parts[position] = _part(child, *self._made)
                 part.name = before_value(key)
         else:
-            # Scalars below another value are written on one line, so from the first on.
+            # Nested scalars are written on one line, so they are taken from the first on.
             is_line = self._depth and not isinstance(self._value[0], (dict, list))
             order = range(len(self._value)) if is_line else ends(len(self._value))
             wanted = dict.fromkeys(chain(self._odd.positions, islice(order, most)))
@@ -145,7 +147,7 @@ class Container(Part):
     def odd(self, path: str = "") -> Iterator[tuple[str, Odd]]:
         """Yield what this is and what is odd in it, and the same for each container in it that was opened.
 
-        ``path`` leads to it, as a query writes it.
+        ``path`` is its path, as a query writes it.
         """
         if self._odd.kinds:
             yield f"{path}{': ' if path else ''}{_what_is(self._value)}", self._odd
@@ -156,11 +158,11 @@ class Container(Part):
                 yield from part.odd(f"{path}{parting}{name}" if name else f"{path}[{position}]")
 
     def cost(self, level: int) -> int:
-        """Return about how many characters its own line takes; what is in it costs extra."""
+        """Estimate how many characters its own line takes; its content costs extra."""
         return len(self.name) + 10 if level == _STUB else 20
 
     def follow(self, rank: float, level: int) -> Iterator[Step]:
-        """Yield itself with what it holds, and then that: rows, members or items."""
+        """Yield itself at the next level if it is a stub, otherwise its content: rows, members or items."""
         if level == _STUB:
             yield rank + _RANK_OF_A_LEVEL, self, SHOWN
             return
@@ -179,7 +181,7 @@ class Container(Part):
                 yield rank + log2(place) + (0 if is_scalar else _RANK_OF_A_LEVEL), part, _STUB if is_scalar else SHOWN
 
     def lines(self, depth: int) -> list[str]:
-        """Return what is shown of it: on one line where that is short, and indented below another value."""
+        """Return what is shown of it: on one line if that is short, and indented if it is nested."""
         if self.level == SHOWN and self._rows is not None:
             first, *rows = self._rows.lines() or [named(self._value)]
             return [f"{self.name}{first}", *(f"  {row}" if depth else row for row in rows)]
@@ -203,7 +205,7 @@ class Container(Part):
         if any(len(lines) > 1 for lines in parts.values()):
             return False
         if isinstance(self._value, list) and max(parts) >= len(parts):
-            return False  # there are gaps, which have names
+            return False  # gaps are named, on lines of their own
         are_scalars = isinstance(self._value, list) and all(isinstance(self._parts[one], _Scalar) for one in parts)
         return are_scalars or sum(len(lines[0]) for lines in parts.values()) <= ONE_LINE
 
@@ -217,7 +219,7 @@ class _Table:
         self.parts = {one: _Row(rows, one, len(self._names.get(one, ""))) for one in rows.positions}
 
     def follow(self, rank: float) -> Iterator[Step]:
-        """Yield the rows, and before most of them their names."""
+        """Yield each row, and its name, which ranks before most rows."""
         for place, row in enumerate(self.parts.values(), 1):
             if self._names:
                 yield rank + _RANK_OF_A_NAME + log2(place) / 2, row, _NAMED
@@ -242,7 +244,7 @@ class _Row(Part):
         self._name = name
         self._widest = 0
         self._written: tuple[str, ...] = ()
-        """The row at each level, from the first one that shows content up to the last one that was asked for."""
+        """The row at each level, from the first one that shows content up to the highest one asked for."""
 
     def cost(self, level: int) -> int:
         if level == _NAMED:
@@ -303,13 +305,13 @@ def _rows(value: dict[str, JsonValue] | list[JsonValue], budget: int, counter: T
         return odd if keys is None else NOTHING_ODD, None  # members with little in common are not records
     if _hides_most(rows, budget):
         return odd, None
-    # If one of the cells without names is left out, all must be numbered, which saves no room in few rows.
+    # Leaving out a cell without a name means numbering all of them, which saves no room in few rows.
     is_few = rows.are_cells and len(rows.same) * len(rows.positions) < _FEW_CELLS
     return odd, rows.in_full() if is_few else rows
 
 
 def _hides_most(rows: Rows, budget: int) -> bool:
-    """Return whether a table of a few records takes little of the budget, since it only counts what they hold."""
+    """Return whether a table of a few records takes little of the budget because it gives only sizes."""
     if rows.is_plain or rows.records.total > _FEW_RECORDS:
         return False
     room = budget * DENSITY * SHARE_OF_STUBS
@@ -338,5 +340,5 @@ def _what(value: dict[str, JsonValue] | list[JsonValue], odd: Odd) -> str:
 
 
 def before_value(key: str) -> str:
-    """Return the name of a member as it is written before the value; of a long one the beginning."""
+    """Return the name of a member as it is written before its value. A long name is cut."""
     return f"{key_of(key)}: " if len(key) <= _LONGEST_KEY else f"{key_of(key[:_LONGEST_KEY])}…: "

@@ -1,7 +1,7 @@
-"""Looks for odd records in a long text, piece by piece, so that other threads get the interpreter in between.
+"""Searches long text for odd records, piece by piece, so that other threads get the interpreter in between.
 
-The reader of each kind yields where each piece is, after adding the records in it to an ``OddSearch``. Only the places
-of the odd records are kept, since all records of 8 MB of JSON take some 50 MB.
+The reader of each kind adds the records of a piece to an ``OddSearch``, and yields where the piece is. Only the places
+of the odd records are kept, since all records of 8 MB of JSON take about 50 MB.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ __all__ = (
 )
 
 MAX_SEARCHED = 8_000_000
-"""Characters of a text that is searched for odd records, some 20 ms for each million. A longer one is not searched."""
+"""Characters. Longer text is not searched for odd records. A million takes about 20 ms."""
 
 PIECE = 65_536
 """Characters of a piece: parsing one holds the interpreter's lock for less than a millisecond."""
 
 _LONGEST_LINE = 1_000_000
-"""Characters of a line that is a piece of its own."""
+"""The longest line, in characters, that may be a piece of its own."""
 
 _MAX_CELLS = 6_000_000
-"""Values that are looked at, which takes some 0.3 s for records that have hardly a field in common."""
+"""The most values counted. That takes about 0.3 s for records that have hardly a field in common."""
 
 
 def found_in(content: Previewed, search: Search) -> Found:
@@ -81,7 +81,7 @@ def search_pieces(
 
 
 def line_pieces(text: str, start: int, *, first: int = PIECE) -> Iterator[tuple[int, int]]:
-    """Yield where each piece of whole lines begins and ends, up to a line that is too long for one.
+    """Yield where each piece of whole lines begins and ends. Stop at a line that is too long for one.
 
     ``first`` is the size of the first piece, in characters, which may be smaller than the others.
     """
@@ -106,7 +106,7 @@ def split_lines(text: str, start: int, end: int) -> list[tuple[int, int]]:
 
 
 def unsearched_lines(found: Found, content: Previewed) -> str:
-    """Say which lines were not searched; nothing where all were."""
+    """Return which lines were not searched; empty if all were."""
     if found.end == len(content.text):
         return ""
     first = content.text.count("\n", 0, found.end) + 1

@@ -1,8 +1,8 @@
 """Python literals, such as the lists of tuples that database tools print: outlined like JSON.
 
-They are rewritten as JSON and read by its parser. ``ast`` refuses ``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``,
-which rows are full of, and warns about texts that only look like Python; a parser in Python takes ten times as long. A
-value that is not a text, list or dict stays as it is written.
+They are rewritten as JSON and read by the JSON parser. ``ast`` rejects values that rows are full of, such as
+``Decimal('1.5')`` and ``datetime.date(2024, 5, 1)``, and warns about text that only looks like Python; a parser written
+in Python takes ten times as long. A value that is not a string, list or dict stays as it is written.
 """
 
 from __future__ import annotations
@@ -30,32 +30,33 @@ if TYPE_CHECKING:
 __all__ = ("preview_python",)
 
 MAX_PARSED_CHARACTERS = 1_000_000
-"""A longer literal is shown as text."""
+"""Characters. A longer literal is shown as text."""
 
 _UNITS_OF_A_VALUE = 15
 _UNITS_OF_AN_ESCAPE = 30
 
 _DEEPEST = 50
 _BEGUN = r"{0}[^{0}\\\n]*(?:\\.[^{0}\\\n]*){{0,50000}}"
-"""A text of more escapes is shown as it is: ``re`` takes some 130 bytes for each, and so it would for each character
-without the inner repeats."""
+"""A string without its closing quote. With more than 50,000 escapes it does not match, and the content is shown as
+text: ``re`` takes about 130 bytes for each escape and, without the inner repeats, for each character."""
 
 _TEXT = re.compile("({}'|{}\")".format(*map(_BEGUN.format, "'\"")))
 _OPENED = re.compile("{}'?|{}\"?".format(*map(_BEGUN.format, "'\"")))
-"""Also matches what begins like a text and does not end. It never goes back, so it takes linear time."""
+"""Also matches a string that does not end. It never backtracks, so it takes linear time."""
 
 _MAX_OPEN_WORK = 1_000_000
-"""In a text that does not end, each escaped quote may begin another one, which is read to the end of the line: escapes
-times characters, in all such texts together. These take some 40 ms; without a limit, ``_TEXT`` could take minutes."""
+"""The most work on strings that do not end: escapes times characters, in all of them together. Each escaped quote may
+begin another string, which is read to the end of the line. This much takes about 40 ms; without a limit, ``_TEXT``
+could take minutes."""
 
 _HELD = "\x00"
-"""In the skeleton of a literal, where a text or a word was taken out."""
+"""In the skeleton of a literal, marks where a string or a word was taken out."""
 
 _WRITTEN = "\x01"
-"""Begins a text of JSON that holds what is shown as it is written."""
+"""Begins a JSON string that holds a value to be shown as it is written."""
 
 _NONE = "\x02"
-"""Takes the place of ``None``: rows are full of it, and replacing it takes a tenth of the time of a match for each."""
+"""Stands in for ``None``: rows are full of it, and replacing it takes a tenth of the time of regex matches."""
 
 _MARKS = (_HELD, _WRITTEN, _NONE)
 
@@ -63,15 +64,15 @@ _WORD = re.compile(r"None|True|False|nan|-?inf|[-+]?[\d.][\d.eE+_-]*j?")
 _OTHER = rf"\s\[\]){{}},:{_HELD}"
 _TUPLE = r"(?<![\w.])\([^()]*\)"
 _VALUE = re.compile(rf"([A-Za-z_][\w.]*\([^()]*(?:{_TUPLE}[^()]*)*\)|[bBuU]?{_HELD}|[^({_OTHER}]+(?=[{_OTHER}]|\Z))")
-"""A call without another one inside, but with tuples, as in ``OrderedDict([('a', 1)])``; a text with the letter that
-may be before it; or a word."""
+"""A call that contains tuples but no other call, as in ``OrderedDict([('a', 1)])``; a string with its prefix, if any;
+or a word."""
 
 _SIMPLE = re.compile(r"([A-Za-z_][\w.]*(?:\([^()\[\]{}\x00]*\))?)")
 """A word, or a call that holds nothing but words."""
 
 _WORDS = frozenset({"None", "True", "False", "nan", "inf"})
 _ODD_NUMBER = re.compile(r"(?<![.\d])\d{19}|\.\d+0(?!\d)")
-"""What would look different after the JSON parser than it is written."""
+"""A number that would look different after JSON parsing."""
 
 _LONG_NUMBER = b"0" * 19
 _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
@@ -96,7 +97,7 @@ def preview_python(content: Previewed, budget: int, counter: TokenCounter) -> st
 
 
 def _parsed(text: str, counter: TokenCounter) -> JsonValue:
-    """Return the value of a literal; raises ``ValueError`` where there is none."""
+    """Parse a literal; raise ``ValueError`` if there is none."""
     if any(mark in text for mark in _MARKS):
         raise ValueError
     if not ('"' in text or "\\" in text or "\n" in text):
@@ -124,12 +125,12 @@ def _parsed(text: str, counter: TokenCounter) -> JsonValue:
 
 
 def _quickly(text: str, counter: TokenCounter) -> JsonValue:
-    """Return the value of a literal whose texts are in single quotes without escapes, as most are.
+    """Parse a literal whose strings are in single quotes without escapes, as most are.
 
-    Its numbers are left to the parser of JSON; words, and calls without a text inside, become texts of JSON.
+    Numbers are left to the JSON parser. Words, and calls without a string inside, become JSON strings.
 
     Raises:
-        ValueError: there is anything else in it.
+        ValueError: it contains anything else.
 
     """
     pieces = text.split("'")
@@ -148,7 +149,7 @@ def _quickly(text: str, counter: TokenCounter) -> JsonValue:
 
 
 def _open_work(opened: str) -> int:
-    """Return how many characters may be read to search a text for others if it does not end; 0 if it ends."""
+    """Return how many characters may be read to search a string for others if it does not end; 0 if it ends."""
     before_last = opened[:-1]
     is_escaped = (len(before_last) - len(before_last.rstrip("\\"))) % 2 == 1
     ends = len(opened) > 1 and opened[-1] == opened[0] and not is_escaped
@@ -156,15 +157,15 @@ def _open_work(opened: str) -> int:
 
 
 def _has_odd_number(skeleton: str) -> bool:
-    """Return whether a skeleton without words has a number that would look different after the JSON parser."""
-    # Most have no fraction and no long number, and finding that out takes a tenth of the time of the search.
+    """Return whether a skeleton without words has a number that would look different after JSON parsing."""
+    # Most have no fraction and no long number. Finding that out takes a tenth of the time of the search.
     if "." in skeleton or _LONG_NUMBER in skeleton.encode("utf-8", "replace").translate(_AS_ZEROS):
         return _ODD_NUMBER.search(skeleton) is not None
     return False
 
 
 def _lists_of(skeleton: str) -> str:
-    """Return a skeleton with tuples and sets as lists, and no comma after the last of their values."""
+    """Return a skeleton with tuples and sets as lists, and without trailing commas."""
     lists = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
     blanks, closings = ([sign for sign in signs if sign in lists] for signs in (", \t\r\n", "]}"))
     if any(f"{blank}{closing}" in lists for blank in blanks for closing in closings):
@@ -173,10 +174,10 @@ def _lists_of(skeleton: str) -> str:
 
 
 def _unescaped(held: list[str], text: str) -> list[str]:
-    """Return the texts with their escapes resolved.
+    """Return the strings with their escapes resolved.
 
     Raises:
-        ValueError: one begins with the mark of what is shown as it is written.
+        ValueError: one begins with ``_WRITTEN``.
 
     """
     if "\\" not in text:
@@ -188,10 +189,10 @@ def _unescaped(held: list[str], text: str) -> list[str]:
 
 
 def _taken_out(skeleton: str, held: Sequence[str], counter: TokenCounter) -> tuple[str, list[str]]:
-    """Return a skeleton without its words and innermost calls, and all that is held in their places.
+    """Return a skeleton without its words and innermost calls, and everything that was taken out of it so far.
 
     Raises:
-        ValueError: a word is not one of a literal.
+        ValueError: a word does not belong in a literal.
 
     """
     pieces = _VALUE.split(skeleton)
@@ -212,7 +213,7 @@ def _filled(call: str, left: Iterator[str]) -> str:
 
 
 class _AsJson(dict[str, str]):
-    """How each text of Python, and each word or call, is written in JSON. Most come again and again."""
+    """Maps each Python string, word or call to its JSON. Cached, since most of them come again and again."""
 
     def __missing__(self, held: str) -> str:
         self[held] = written = encode_basestring(held if held[0] == _WRITTEN else held[1:-1])
@@ -223,8 +224,8 @@ def _restored(value: JsonValue, words: Mapping[str, str], *, pairs: int) -> Json
     """Return a value with its words and calls as they are written.
 
     Raises:
-        ValueError: it has fewer than ``pairs`` members, because a name is repeated or two look alike, such as 1 and
-            '1', and the parser keeps only the last. Or it is nested too deep.
+        ValueError: it has fewer than ``pairs`` members, because a key is repeated or two look alike, such as 1 and '1',
+            and the parser keeps only the last. Or it is nested too deep.
 
     """
     if words:

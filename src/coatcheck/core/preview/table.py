@@ -1,7 +1,7 @@
 """Records as rows: the field names once, then one line for each record, as many as fit, most of them from the head.
 
-Nested objects become columns with the path that a query uses; what is the same in every row shown is said once. A
-record is shown whole, or with its long values named by their size.
+Nested objects become columns, named by the path that a query uses. What is the same in every row shown is said once. A
+record is shown whole, or with its long values shortened and their sizes given.
 """
 
 from __future__ import annotations
@@ -27,55 +27,54 @@ if TYPE_CHECKING:
 __all__ = ("Records", "Rows", "ends", "gap_of_list", "gap_of_object", "table", "with_gaps")
 
 _HEAD_ROWS, _TAIL_ROWS = 400, 80
-"""Records that are looked at, from each end."""
+"""The most records looked at from each end."""
 
 _TAIL_EVERY = 6
-"""The second row shown is the last one, and then every sixth is from the end."""
+"""The second row shown is the last record. After it, every sixth row is from the end."""
 
 _DETAILS = (100_000, 600, 160, 60)
-"""Characters of a value that is written whole; the first that shows enough rows is taken."""
+"""The longest value, in characters, that is written whole. The first length that shows enough rows is used."""
 
 _TRIES = 4
-"""How many tables are made, each smaller than the one before it."""
+"""How many tables are tried, each smaller than the one before it."""
 
 _ENOUGH_ROWS = 3
 _MIN_ROWS = 2
 _DEPTHS = (3, 1, 0)
-"""Levels of nested objects that become columns: the first depth at which there are not too many is taken."""
+"""Levels of nested objects that become columns. The first depth that does not make too many columns is used."""
 
 _MAX_COLUMNS = 80
 _MIN_FILLED = 0.4
-"""The share of the cells that must be filled, not counting one in each column, which always is. Records that have less
-in common are not a table."""
+"""The share of the cells that must be filled, apart from one in each column, which always is. Records with less in
+common are not a table."""
 
 _UNITS_OF_A_CELL = 24
-"""Work of taking a cell from its record, and again of writing it."""
+"""Units of work to take a cell from its record, and again to write it."""
 
 _UNITS_OF_A_RECORD = 12
-"""Work of finding out what kind of record it is."""
+"""Units of work to find out what kind of record it is."""
 
 _CONTAINER = 1_000
-"""Characters that a nested container counts as, since it is not written to find out."""
+"""Characters that a nested container counts as, since it is not written to measure it."""
 
 _LONGEST_NAME = 40
 _NAMING_COLUMNS = 8
-"""Columns that may name a record: a name comes first."""
+"""The first columns, which may name a record: a name comes first."""
 
 _CHARACTERS_OF_A_TOKEN = 8
-"""At most, of names, so that most of what cannot fit is not counted."""
+"""The most characters per token of names. Names that are longer in all cannot fit, and are not counted."""
 
 _LINE_END_AND_DIGITS = 2
-"""Tokens that a gap takes more than one that begins at the first record."""
+"""Tokens that a gap may take on top of one that begins at the first record."""
 
 _SHARE_OF_NAMES = 0.5
-"""The share of the room for rows that names may take. If it is enough to name all records, those without a row are
-named."""
+"""The share of the room for rows that names may take. If all records can be named in it, those without a row are."""
 
 _OTHER = "not an object: "
 _MIN_FOR_SAME = 3
 _PART = " ; "
 _CELLS = [Verbatim(f"[{index}]") for index in range(_MAX_COLUMNS + 1)]
-"""The names of cells that have none."""
+"""Names for cells that have none."""
 
 _NO_CELL = Verbatim("")
 """Shown where a record lacks a field."""
@@ -85,14 +84,14 @@ _ARE_CONTAINERS = frozenset({dict, list})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """Records with a name for each: position in a list, key of an object, number of a line."""
+    """Records, each with a name: position in a list, key of an object, number of a line."""
 
     what: str
     """``list of 2,000 objects``."""
 
     items: Mapping[int, JsonValue]
-    """By position, those of them that ``ends`` asks for: objects, lists of objects, or lists of scalars. Among objects
-    a few may be anything else."""
+    """By position, the records that ``ends`` asks for: objects, lists of objects, or lists of scalars. A few among
+    objects may be anything else."""
 
     total: int
     gap: Callable[[int, int], str]
@@ -111,9 +110,9 @@ class Records:
 def table(
     rows: Rows, budget: int, counter: TokenCounter, *, within: Callable[[list[str]], str] = "\n".join
 ) -> tuple[str | None, bool]:
-    """Return rows with what ``within`` puts around them, in ``budget`` tokens, and whether they are all.
+    """Return rows with what ``within`` puts around them, in ``budget`` tokens, and whether those are all.
 
-    None if fewer than two would fit.
+    Return None instead of the rows if fewer than two would fit.
     """
     room = budget - counter.count(within([""]))
     for _ in range(_TRIES):
@@ -124,7 +123,7 @@ def table(
         cost = counter.count(shown)
         if cost <= budget:
             return shown, is_whole
-        # What is around each line costs, too. With less room than these lines take, the next ones are fewer.
+        # What is put around each line costs, too. With less room than these lines take, the next table has fewer.
         room = min(room * budget // cost, counter.count("\n".join(lines)) - 1)
     return None, False
 
@@ -134,7 +133,7 @@ def _table(shown: Rows, budget: int, counter: TokenCounter) -> tuple[list[str] |
     total = shown.records.total
     best: list[str] | None = None
     most = 0
-    # If one of the cells without names is left out, all must be numbered, which does not always save room.
+    # Leaving out a cell without a name means numbering all of them, which does not always save room.
     ways = (shown, shown.in_full()) if shown.same and shown.are_cells else (shown,)
     spend(counter, _UNITS_OF_A_CELL * shown.size * len(ways))
     named = [(way, way.names()) for way in ways]
@@ -168,7 +167,7 @@ def with_gaps(
     name: str = "",
     names: Mapping[int, str] | None = None,
 ) -> Iterator[str]:
-    """Yield lines in order, and wherever positions are missing what ``gap`` calls them, with their ``names`` if any."""
+    """Yield lines in order, with a note for missing positions: what ``gap`` calls them, and their ``names``, if any."""
     expected = 0
     for position in (*sorted(lines), total):
         if position > expected:
@@ -193,7 +192,7 @@ class Rows:
     same: dict[str, JsonValue]
     cells: dict[int, list[Record]]
     key: str | None
-    """The column that says again what the record's name says."""
+    """The column that repeats the record's name."""
 
     is_plain: bool
     """Whether a row shows every value of its record, and none of them is a list or an object."""
@@ -247,7 +246,7 @@ class Rows:
         return _CELLS[0] in self.columns or _CELLS[0] in self.same
 
     def widest(self, position: int) -> int:
-        """Return how many characters the longest text of a record has; a container counts as a long one."""
+        """Return the length of a record's longest string; a container counts as a long one."""
         widest = 0
         for flat in self.cells[position] or [{"": self.records.items[position]}]:
             for value in flat.values():
@@ -269,7 +268,7 @@ class Rows:
         return len(self.columns) * sum(map(len, self.cells.values()))
 
     def names(self) -> tuple[str, dict[int, str]]:
-        """Return the first column that tells the records apart, and what it says of each; nothing if there is none."""
+        """Return the first column that tells the records apart, and its value for each; both empty if there is none."""
         if len(self.positions) < self.records.total or len(self.columns) < 2:  # noqa: PLR2004 - one is the name itself
             return "", {}
         if self.records.keys is not None:
@@ -287,7 +286,7 @@ class Rows:
         return "", {}
 
     def in_full(self) -> Rows:
-        """Return the same rows, each also with what is the same in all of them."""
+        """Return the same rows, with the columns that are the same in all of them."""
         return replace(self, columns=[*next(iter(self.cells.values()))[0]], same={})
 
     def header(self, longest: int) -> str:
@@ -339,14 +338,14 @@ def _filled(
 
 
 def _new_gaps(position: int, lines: Mapping[int, str], total: int) -> int:
-    """Return how many gaps there are more once this position is shown: one, none, or one less."""
+    """Return how many more gaps there are once this position is shown: 1, 0 or -1."""
     return sum(0 <= next_to < total and next_to not in lines for next_to in (position - 1, position + 1)) - 1
 
 
 def _named(
     column: str, names: dict[int, str], room: int, counter: TokenCounter
 ) -> tuple[str, dict[int, str], dict[int, int]]:
-    """Return what names the records and what each name costs, if all of them fit in half the room."""
+    """Return the column and the names of the records, and what each name costs, if all fit in half the room."""
     if sum(map(len, names.values())) <= room * _CHARACTERS_OF_A_TOKEN:
         costs = {position: counter.count(f"|{name}") for position, name in names.items()}
         if sum(costs.values()) <= room * _SHARE_OF_NAMES:
@@ -372,7 +371,7 @@ def _objects(item: JsonValue) -> list[Record]:
         return [item]
     if not isinstance(item, list):
         return []
-    # A list of more scalars than a table has columns is not a row: there may be a million.
+    # A list of more scalars than a table may have columns is not a row: there may be a million.
     if _ARE_CONTAINERS.isdisjoint(map(type, item[: _MAX_COLUMNS + 1])):
         is_row = len(item) <= _MAX_COLUMNS
         return [dict(zip(_CELLS, item, strict=False))] if is_row else []
@@ -381,7 +380,7 @@ def _objects(item: JsonValue) -> list[Record]:
 
 
 class _Names(dict[str, str]):
-    """The column of each field name: made once, since all records of a table have much the same ones."""
+    """Maps each field name to its column. Cached, since all records of a table have much the same fields."""
 
     def __missing__(self, key: str) -> str:
         self[key] = name = key_of(key)
@@ -396,7 +395,7 @@ def _flat(record: Record, deepest: int, names: _Names) -> Record:
     left = [("", record, deepest)]
     for prefix, one, depth in left:
         if len(flat) > _MAX_COLUMNS:
-            break  # more than a table has, and each further key is at least one more
+            break  # more than a table may have, and each further key adds at least one
         for key, child in islice(one.items(), _MAX_COLUMNS + 1):
             name = f"{prefix}{key if isinstance(key, Verbatim) else names[key]}"
             if depth and child and isinstance(child, dict):
@@ -407,7 +406,7 @@ def _flat(record: Record, deepest: int, names: _Names) -> Record:
 
 
 def _grouped(columns: Sequence[str]) -> Iterator[str]:
-    """Yield column names; neighbours of one nested object as ``price.(amount|currency)``."""
+    """Yield column names; neighbours in one nested object are grouped as ``price.(amount|currency)``."""
     for prefix, group in groupby(columns, key=lambda name: name.rpartition(".")[0]):
         names = list(group)
         if prefix and len(names) > 1:
@@ -433,7 +432,7 @@ def _same(cells: dict[int, list[Record]], columns: dict[str, int], rows: int) ->
 
 
 def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence[str] | None) -> str | None:
-    """Return the column that holds the key of the record in every row."""
+    """Return the column that holds the key of the record in every row, if there is one."""
     if keys is None:
         return None
     for column in columns:
@@ -443,10 +442,10 @@ def _key(cells: dict[int, list[Record]], columns: dict[str, int], keys: Sequence
 
 
 def gap_of_list(first: int, last: int) -> str:
-    """Name items of a list."""
+    """Return what items of a list are called in a gap."""
     return f"items {first:,}-{last:,}" if last > first else f"item {first:,}"
 
 
 def gap_of_object(first: int, last: int) -> str:
-    """Say how many entries of an object there are."""
+    """Return how many more keys an object has."""
     return count_of(last - first + 1, "more key")
