@@ -1,4 +1,4 @@
-"""What a preview is made from: a text with what is known of it, its lines at both ends, and how gaps are named."""
+"""What a preview is made from: text and what is known about it, its lines at both ends, and the notes for gaps."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ __all__ = (
 )
 
 LARGE_CHARACTERS = 256 * 1024
-"""In a longer text, only the lines of a part at each end are looked at, and ``search_for_odd`` searches it in pieces
-before the preview is made. ``preview`` searches a shorter one itself."""
+"""In longer text, only the lines of a window at each end are read, and ``search_for_odd`` searches the text in pieces
+before the preview is made. ``preview`` searches shorter text itself."""
 
 _WINDOW = 32 * 1024
-"""Characters of that part: eight times what a preview of 1,000 tokens shows."""
+"""Characters of that window: eight times what a preview of 1,000 tokens shows."""
 
 _SAMPLE_CHARACTERS = 8_192
 _SAMPLE_LINES = 60
 
 _MAX_MISSES = 16
-"""How many lines may not fit before no more are tried."""
+"""How many lines may fail to fit before no more are tried."""
 
 LONGEST_LINE = 600
-"""Characters of a line that is shown whole where whole lines are picked."""
+"""The longest line, in characters, that is shown whole where whole lines are picked."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
 IN_NUMBERS = b"0123456789.,"
-"""Lines that differ in nothing else are of one group."""
+"""Lines that differ only in these characters are in one group."""
 
 LEVELS = ("FATAL", "ERROR", "WARN")
 """The levels of trouble, the worst first."""
@@ -73,16 +73,16 @@ class LineGroup:
 
     count: int = 0
     lines: dict[int, str] = field(default_factory=dict)
-    """Some of them, by number."""
+    """Some of them, by line number."""
 
 
 @dataclass(slots=True)
 class Trouble:
-    """The lines of a text that tell of trouble, as far as it has been searched."""
+    """The lines of text that report trouble, as far as it has been searched."""
 
     counts: dict[str, int] = field(default_factory=dict.fromkeys(LEVELS, 0).copy)
     groups: dict[str, dict[bytes, LineGroup]] = field(default_factory=partial(defaultdict, dict))
-    """By level, the first and the last groups of its lines, by the line without its numbers."""
+    """For each level, its first and last groups, by the line without its numbers."""
 
     searched: int = 0
     """Lines that were searched."""
@@ -96,7 +96,7 @@ class Trouble:
 
 @dataclass(slots=True)
 class Found:
-    """The odd records or lines of a text, as far as it has been searched for them."""
+    """The odd records or lines of text, as far as it has been searched for them."""
 
     odd: Odd = NOTHING_ODD
     places: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -109,10 +109,10 @@ class Found:
     """Where the search ended, in characters."""
 
     tail: int = 0
-    """Where the last but one of the searched pieces begins."""
+    """Where the second to last of the searched pieces begins."""
 
     groups: dict[bytes, LineGroup] = field(default_factory=dict)
-    """The lines of a text by what they are without numbers, each group with its first line."""
+    """Groups of lines, by the line without its numbers, each with its first line."""
 
     by: Search | None = None
     """The function that searched."""
@@ -120,7 +120,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
-    """One text to be previewed."""
+    """Text to be previewed, and what is known about it."""
 
     text: str
     """The whole text, as it is stored."""
@@ -129,13 +129,13 @@ class Previewed:
     """MIME type, as declared; ``text/plain`` says nothing about the kind."""
 
     lines: int
-    """Lines in the text: ``\\n`` ends one, and the last needs none."""
+    """Lines in the text. ``\\n`` ends a line; the last one may do without."""
 
     more_than: int = 0
     """Tokens that the text is known to exceed; nothing is known by default."""
 
     trouble: Trouble | None = None
-    """The lines that tell of trouble, if the text was searched for them before."""
+    """The lines that report trouble, if the text was searched for them before."""
 
     rare: Trouble | None = None
     """The errors in text that is not a log, if it was searched for rare ones before."""
@@ -144,11 +144,12 @@ class Previewed:
     """The odd records, if the text was searched for them before."""
 
     failures: dict[str, Exception] = field(default_factory=dict, compare=False, repr=False)
-    """The kinds of preview that raised on this text, with their errors. ``preview`` adds to it and tries none twice."""
+    """The kinds of preview that raised on this text, with their errors. ``preview`` adds to them and tries none
+    twice."""
 
     @classmethod
     def of(cls, text: str, content_type: str = "text/plain") -> Previewed:
-        """Return ``text`` to be previewed, its lines counted."""
+        """Return ``text`` with its lines counted."""
         return cls(text=text, content_type=content_type, lines=text.count("\n") + (text[-1:] not in {"", "\n"}))
 
     @property
@@ -168,7 +169,7 @@ def lines_of(content: Previewed) -> dict[int, str]:
 
 
 def sample_of(content: Previewed) -> list[str]:
-    """Return the first whole lines of a text that are not blank, which its kind is told by."""
+    """Return the first whole lines of the text that are not blank, from which its kind is told."""
     head = content.text[:_SAMPLE_CHARACTERS]
     lines = head.split("\n")
     if len(head) < len(content.text):
@@ -192,7 +193,7 @@ def shortened(line: str, longest: int = LONGEST_LINE) -> str:
 def ends_within(text: str, size: int) -> str:
     """Return head and tail of ``text`` in at most ``size`` UTF-8 bytes, and so in at most as many tokens.
 
-    Asks no tokenizer and looks at no structure, so that it works where every preview has failed.
+    Uses no tokenizer and no structure of the text, so that it works where every preview has failed.
     """
     if fits_bytes((text,), size):
         return text
@@ -205,22 +206,22 @@ def ends_within(text: str, size: int) -> str:
 
 
 def gap_of_characters(first: int, last: int, total: int, *, held: str = "") -> str:
-    """Say which characters are not shown, and, if given, what they hold."""
+    """Return a note that names the characters not shown and, if given, what they hold."""
     return f"[… characters {first:,}-{last:,} of {total:,} not shown{held} …]"
 
 
 def gap_of_lines(first: int, last: int, total: int, *, held: str = "") -> str:
-    """Say which lines are not shown, and, if given, what they hold."""
+    """Return a note that names the lines not shown and, if given, what they hold."""
     return f"[… lines {first:,}-{last:,} of {total:,} not shown{held} …]"
 
 
 def moved_by(text: str, start: int) -> str:
-    """Say how far lines and characters of what begins at ``start`` are from those of the whole ``text``."""
+    """Return a note on how far lines and characters after ``start`` are from those of the whole ``text``."""
     return f"line numbers are {text.count(chr(10), 0, start):,} and characters {start:,} more in the whole"
 
 
 def join_lines(chosen: Mapping[int, str], total: int) -> str:
-    """Return the chosen lines in their order, with every gap named."""
+    """Return the chosen lines in order, with a note for every gap."""
     shown: list[str] = []
     expected = 1
     for number in sorted(chosen):
@@ -242,9 +243,9 @@ def pick(
     *,
     longest: int = LONGEST_LINE,
 ) -> dict[int, str]:
-    """Return lines by number, the most wanted first, as long as they fit ``budget`` with the gaps between them.
+    """Return lines by number, the most wanted first, as long as they and the notes for gaps fit ``budget``.
 
-    A gap is filled if its lines take no more tokens than its mark. A line of more than ``longest`` characters is
+    A gap is filled if its lines take no more tokens than its note. A line of more than ``longest`` characters is
     shortened. ``line`` may raise ``KeyError`` for a line that is not in ``wanted``.
     """
     chosen: dict[int, str] = {}
@@ -281,7 +282,7 @@ def pick(
 def _up_to_known(
     beside: range, known: Container[int], line: Callable[[int], str], most: int, counter: TokenCounter
 ) -> tuple[dict[int, str], int]:
-    """Return the lines before the first ``known`` one and their tokens; no line if there are more than ``most``."""
+    """Return the lines before the first ``known`` one and their tokens; no line if those are more than ``most``."""
     lines: dict[int, str] = {}
     tokens = 0
     for number in beside:

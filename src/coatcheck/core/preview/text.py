@@ -1,7 +1,7 @@
-"""Plain text: its head and its tail, in whole lines where lines are short, with the gap named between them.
+"""Plain text: its head and tail, in whole lines if they are short, with a note for the gap between them.
 
-The tail is there because errors and totals come at the end. In text with lines longer than the budget, the cut
-is inside a line, never inside a character, and the gap is named in characters, from which ``offset`` reads on.
+The tail is shown because errors and totals come at the end. If lines are longer than the budget, the cut is inside a
+line, never inside a character, and the gap is given in characters, so that ``offset`` can read on from there.
 
 The long borders and rules of a drawn table are shortened: one may take more tokens than a row.
 """
@@ -24,31 +24,32 @@ if TYPE_CHECKING:
 __all__ = ("preview_text",)
 
 _FOR_A_BEGINNING, _FOR_AN_END = 120, 72
-"""Tokens. Head and tail get the same room, as nobody knows which end holds the answer: the head says what ran, the tail
-how it ended. If half of the room is too little for a beginning, such as the first commit of a log with its subject, the
-head gets more, as long as the tail keeps a few lines. Found like ``_SHARE_OF_NAMES``."""
+"""Tokens. Head and tail get the same room, since nobody knows which end holds the answer: the head says what ran, the
+tail how it ended. If half of the room is too little for a beginning, such as the first commit of a log with its
+subject, the head gets more, as long as the tail keeps a few lines. Found like ``_SHARE_OF_NAMES``."""
 
 _NUMBERED = re.compile(r"\s*(\d{1,9})[:|\t]")
 _NUMBERED_LINES, _IN_ORDER = 0.5, 0.8
-"""The share of the first lines that must have numbers, and the share of these that must be above the previous one: file
-sizes are in no order. Tools print a part of a file with line numbers, and its end is not an outcome."""
+"""The share of the first lines that must have numbers, and the share of these numbers that must exceed the previous
+one: file sizes are in no order. Tools print a part of a file with line numbers; its end is not an outcome, so no tail
+is shown."""
 
 _SHARE_OF_NAMES = (0.6, 0.4)
-"""The share of the budget for the names in what is not shown; less where the number of each line is among them. Found
-on one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
+"""The share of the room for names from the text that is not shown: without and with line numbers, which take some of
+it. Found on one half of the conversations of ``docs/quality.md``, and confirmed on the other."""
 
 _WORTH_THE_ROOM = 0.85
 _IN_THEM = ", in them:"
 
 _MIN_OF_A_CUT = 0.5
-"""A piece is cut back to a line end only where that leaves at least this share of it."""
+"""A piece is cut back to a line end only if at least this share of it is left."""
 
 _RULE = re.compile(r"^(?=[-=─━═ ]*[+│-╏║-╿])([-=+─-╿ ]{8})[-=+─-╿ ]{32,}$", re.MULTILINE)
-"""A border, or a line between rows. One without a crossing or a corner, such as ``=====``, takes few tokens; so does
-that of a Markdown table."""
+"""A border of a table, or a line between its rows. A rule without a crossing or a corner, such as ``=====``, does not
+match: it takes few tokens, and so does that of a Markdown table."""
 
 _READ_FOR_A_TOKEN = 16
-"""Characters at each end, for each token of the preview, in which rules are shortened."""
+"""Characters at each end, per token of the preview, in which rules are shortened."""
 
 
 def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
@@ -57,14 +58,14 @@ def preview_text(content: Previewed, budget: int, counter: TokenCounter) -> str:
     if ruled is not content:
         if not counter.exceeds(ruled.text, budget):
             return ruled.text
-        shown = _ends(ruled, budget, counter, only_lines=True)  # places in a line would not be those of the whole
+        shown = _ends(ruled, budget, counter, only_lines=True)  # positions in a line would not be those of the whole
         if shown is not None:
             return shown
     return _ends(content, budget, counter) or counter.head(content.text, budget)
 
 
 def _with_short_rules(content: Previewed, budget: int) -> Previewed:
-    """Return the text with the long rules near its ends shortened: as many lines, but fewer characters."""
+    """Return the text with the long rules near its ends shortened: the same lines, with fewer characters."""
     text, reach = content.text, budget * _READ_FOR_A_TOKEN
     head = text.rfind("\n", 0, reach) + 1
     tail = text.find("\n", max(0, head - 1, len(text) - reach)) + 1 or len(text)
@@ -75,14 +76,14 @@ def _with_short_rules(content: Previewed, budget: int) -> Previewed:
 
 
 def _shortened(rule: re.Match[str]) -> str:
-    # A template such as "\\1…" would be parsed by a module that Python no longer imports while it ends.
+    # A template such as "\\1…" would be parsed by a module that Python no longer imports while it exits.
     return f"{rule[1]}…"
 
 
 def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines: bool = False) -> str | None:
     """Return head and tail, or None if nothing fits or, with ``only_lines``, if a line would be cut."""
     text = content.text
-    # The longest form of the gap is reserved; numbers of the real one are at most as long.
+    # Reserve room for the longest note; the numbers in the real one are at most as long.
     room = budget - counter.count(f"\n{_gap(0, len(text), content)}\n")
     numbered = _is_numbered(content)
     for_names = int(room * _SHARE_OF_NAMES[numbered])
@@ -100,7 +101,7 @@ def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines:
         over = count_parts(counter, *(shown.partition(f" {cut.names}") if cut.names else (shown,))) - budget
         if over <= 0:
             return shown
-        room -= over  # the joined parts can have more tokens than each has alone
+        room -= over  # joined parts can have more tokens than separate ones
         kept = counter.head(cut.names, max(0, counter.count(cut.names) - over - 1)).rpartition(" ")[0]
         if kept and not numbered:
             cut = cut._replace(names=kept)
@@ -124,13 +125,13 @@ def _cut(
 ) -> _Cut:
     """Return the cut that leaves head, tail and names within about ``room`` tokens; ``among`` has all names, if known.
 
-    The number of a line is not a name, so if lines have numbers, the names are looked for again.
+    If lines are ``numbered``, the names are searched for again, since the number of a line is not a name.
     """
     text = content.text
     left = room - for_names
     for_head = left if numbered else max(left // 2, min(_FOR_A_BEGINNING, left - _FOR_AN_END))
     head = _end_at_a_line(counter.head(text, for_head))
-    left -= counter.count(head)  # what a line that does not fit leaves goes to the tail, and then to the names
+    left -= counter.count(head)  # room that a line does not fit into goes to the tail, then to the names
     tail = "" if numbered else _start_at_a_line(counter.tail(text, left))
     left += for_names - counter.count(tail)
     start, end = len(head), max(len(text) - len(tail), len(head))
@@ -150,7 +151,7 @@ def _is_numbered(content: Previewed) -> bool:
 
 
 def _gap(start: int, end: int, content: Previewed, *, names: str = "") -> str:
-    """Return the line in place of what is not shown: the characters from ``start`` up to ``end``."""
+    """Return the note that replaces the characters from ``start`` up to ``end``."""
     text = content.text
     held = f"{_IN_THEM} {names}" if names else ""
     if _is_of_lines(start, end, content):

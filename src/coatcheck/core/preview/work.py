@@ -1,4 +1,4 @@
-"""How much work one preview may take: counted, so that the same content is shown alike on a busy machine."""
+"""How much work one preview may take. Work is counted, not timed: the same content looks the same on a busy machine."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from coatcheck.core.tokens import CountedOnce, TokenCounter
 __all__ = ("Metered", "TooMuchWork", "count_parts", "spend")
 
 MAX_UNITS = 1_500_000
-"""Some 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
+"""About 0.1 s. A unit is what counting one character costs a tokenizer, about 0.07 microseconds."""
 
 _UNITS_OF_A_COUNT = 60
-"""What a call of a tokenizer costs before its first character."""
+"""What a call of a tokenizer costs on top of its characters."""
 
 _CHARACTERS_OF_A_TOKEN = 16
-"""At most, of the text that is looked at to cut or to compare: a tokenizer stops where the limit is reached."""
+"""The most characters per token that are read to cut or to compare: a tokenizer stops at the limit."""
 
 
 class TooMuchWork(Exception):
-    """A kind of preview has used up its work: a simpler kind shows the content."""
+    """A kind of preview has used up its work; a simpler kind shows the content."""
 
 
 @dataclass(slots=True)
 class Metered(TokenCounter):
-    """Counts as another counter does, and raises ``TooMuchWork`` once that and ``spend`` took too much together.
+    """Counts as the wrapped counter does, and raises ``TooMuchWork`` once that and ``spend`` take too much together.
 
     Each line is counted once, so counting a preview again after a change costs only what has changed.
     """
@@ -32,15 +32,15 @@ class Metered(TokenCounter):
     counter: CountedOnce
 
     left: int = MAX_UNITS
-    """Units of work."""
+    """Units of work left."""
 
     @property
     def longest_token(self) -> int | None:
-        """The same as that of the counter that this one wraps."""
+        """As in the wrapped counter."""
         return self.counter.longest_token
 
     def spend(self, units: int) -> None:
-        """Take note of work.
+        """Record work.
 
         Raises:
             TooMuchWork: there was more of it than one preview may take.
@@ -51,29 +51,29 @@ class Metered(TokenCounter):
             raise TooMuchWork
 
     def count(self, text: str) -> int:
-        """Count, and take note of the work."""
+        """Count, and record the work."""
         self.spend(_UNITS_OF_A_COUNT + len(text))
         return self.counter.count(text)
 
     def count_parts(self, *parts: str) -> int:
-        """Count all parts together, and take note of the work."""
+        """Count all parts together, and record the work."""
         self.spend(_UNITS_OF_A_COUNT + sum(map(len, parts)))
         return self.counter.count_parts(*parts)
 
     def exceeds(self, text: str, limit: int) -> bool:
-        """Compare, and take note of the work."""
+        """Compare, and record the work."""
         self._spend_up_to(text, limit)
         if len(text) <= max(0, limit) * _CHARACTERS_OF_A_TOKEN:
             return self.counter.count(text, most=limit) > limit
         return self.counter.exceeds(text, limit)
 
     def head(self, text: str, limit: int) -> str:
-        """Cut, and take note of the work."""
+        """Cut, and record the work."""
         self._spend_up_to(text, limit)
         return self.counter.head(text, limit)
 
     def tail(self, text: str, limit: int) -> str:
-        """Cut, and take note of the work."""
+        """Cut, and record the work."""
         self._spend_up_to(text, limit)
         return self.counter.tail(text, limit)
 
@@ -82,11 +82,11 @@ class Metered(TokenCounter):
 
 
 def spend(counter: TokenCounter, units: int) -> None:
-    """Take note of work other than counting, where it is metered; raises ``TooMuchWork``."""
+    """Record work other than counting, if it is metered; raises ``TooMuchWork``."""
     if isinstance(counter, Metered):
         counter.spend(units)
 
 
 def count_parts(counter: TokenCounter, *parts: str) -> int:
-    """Return the tokens of all parts together; each is counted once, where the counter remembers."""
+    """Return the tokens of all parts together; a counter that remembers counts each part once."""
     return counter.count_parts(*parts) if isinstance(counter, CountedOnce | Metered) else counter.count("".join(parts))

@@ -1,7 +1,7 @@
-"""XML: its elements as fields, attributes as ``@name``, outlined like JSON; no closing tags, and repeated ones as rows.
+"""XML: its elements as fields, attributes as ``@name``, outlined like JSON; no closing tags, repeated elements as rows.
 
-It is read by a small parser of our own, which resolves no entities that the content defines: with the standard
-library's parser, a few hundred bytes can expand to gigabytes.
+A small parser of our own reads it and resolves no entities that the content defines: with the standard library's
+parser, a few hundred bytes can expand to gigabytes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ("preview_xml",)
 
 MAX_PARSED_CHARACTERS = 1_000_000
-"""A longer text is shown as text."""
+"""Characters. Longer XML is shown as text."""
 
 _UNITS_OF_A_PIECE = 60
 _MAX_PIECES = 22_000
-"""Tags and attributes: more would take all the work that a preview may, and leave none for a simpler one."""
+"""The most tags and attributes. More would use up the work of a preview, and leave none for a simpler kind."""
 
 _DEEPEST = 50
 _MIN_ELEMENTS = 2
@@ -38,7 +38,8 @@ _PIECE = re.compile(
     rf"\s*(?P<empty>/?)>)(?P<text>[^<]*)",
     re.DOTALL | re.IGNORECASE,
 )
-"""An element of more attributes is shown as text: ``re`` takes some 700 bytes for each."""
+"""An element with more than 20,000 attributes does not match, and the content is shown as text: ``re`` takes about 700
+bytes for each."""
 
 _ATTRIBUTE = re.compile(rf"({_NAME})\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _WORD = re.compile(r"[\w.+-]+")
@@ -62,9 +63,9 @@ def preview_xml(content: Previewed, budget: int, counter: TokenCounter) -> str |
 
 
 def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
-    """Return the root element under its name; raises ``ValueError`` where a tag is missing or has no partner.
+    """Return the root element under its name; raise ``ValueError`` if a tag is missing or has no partner.
 
-    Also if the root holds no element: tools put a tag around a log or a file, whose lines and end matter.
+    Also raise if the root holds no element: tools put a tag around a log or a file, whose lines and end matter.
     """
     top = _Element("")
     left = [top]
@@ -100,7 +101,7 @@ def _parsed(text: str, counter: TokenCounter) -> dict[str, JsonValue]:
 
 
 def _text(written: str) -> str:
-    """Return a text with its white space as a reader sees it; a number needs no quotes, since all is text."""
+    """Return ``written`` with white space collapsed. Words and numbers need no quotes, as all values are strings."""
     text = " ".join(written.split())
     return Verbatim(text) if _WORD.fullmatch(text) else text
 
