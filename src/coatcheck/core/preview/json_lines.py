@@ -34,14 +34,13 @@ if TYPE_CHECKING:
 __all__ = ("are_spread", "preview_json_lines", "search_json_lines")
 
 _MAX_CHARACTERS_OF_A_TOKEN = 8
-"""Characters. Text with more per token of the budget cannot fit: a row is shorter than its line."""
+"""The most characters of text per token of the budget if all its rows may fit: a row is shorter than its line."""
 
 _SHARE_OF_OTHERS = 0.25
 """The share of the budget for lines that are not JSON."""
 
 _PARTING = "}\n{"
-"""Separates two objects. It occurs nowhere inside JSON: a line end in a string is escaped, and commas separate
-values."""
+"""Separates two objects. JSON has it nowhere else: a line end in a string is escaped, and commas separate values."""
 
 
 def are_spread(text: str) -> bool:

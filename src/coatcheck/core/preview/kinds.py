@@ -161,7 +161,7 @@ _MIN_LINES_OF_A_LOG = 8
 _STAMPED_SHARE = 0.5
 _BOM = "\ufeff"
 _HEAD, _TAIL = 4_096, 4_096
-"""Characters at each end that the tests read."""
+"""Characters of the head and the tail that the tests read."""
 
 
 def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
