@@ -1,8 +1,8 @@
-"""What coatcheck decides, words and cuts: pure values and rules.
+"""The pure part of coatcheck: values, decisions, wording and cutting.
 
-Nothing here does I/O, reads a clock, a random source or the environment, except ``vocabulary``, which loads token
-ranks, and ``forks`` and ``lazy``, which guard imports. ``tests/meta/test_layers.py`` holds all other modules of this
-folder to that.
+Nothing here does I/O, or reads a clock, a random source or the environment. The exceptions are ``vocabulary``, which
+loads token ranks, and ``forks`` and ``lazy``, which guard imports. ``tests/meta/test_layers.py`` enforces this for all
+other modules of this folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Ages and sizes as people write them: ``30d``, ``2GB``.
+"""Parse ages and sizes as people write them, such as ``30d`` and ``2GB``.
 
-Only reading them belongs here: the command line and ``coatcheck.toml`` accept the same notation.
+Only parsing belongs here. The command line and ``coatcheck.toml`` accept the same notation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*)", re.ASCII)
 
 
 def parse_seconds(name: str, text: str) -> float:
-    """Return the seconds of an age such as ``30d``; the units are s, m, h, d and w.
+    """Return an age such as ``30d`` in seconds. The units are s, m, h, d and w.
 
     Raises:
         InvalidRequest: ``text`` is not a number with one of these units; the message begins with ``name``.
@@ -27,7 +27,7 @@ def parse_seconds(name: str, text: str) -> float:
 
 
 def parse_bytes(name: str, text: str) -> float:
-    """Return the bytes of a size such as ``1.5 GB``; the units are KB, MB, GB and TB, powers of 1,000.
+    """Return a size such as ``1.5 GB`` in bytes. The units are KB, MB, GB and TB, powers of 1,000.
 
     Raises:
         InvalidRequest: ``text`` is not a number, alone or with one of these units; the message begins with ``name``.

@@ -1,8 +1,8 @@
-"""The arguments of the retrieval tool: what the model is told of each, how they are parsed, what goes together.
+"""The arguments of the retrieval tool: how the model sees them, how they are parsed, which exclude each other.
 
-The JSON schema, the parsed request, the options of ``coatcheck get`` and the calls that a notice suggests follow from
-the table ``ARGUMENTS``. Tests compare it with what Python writes out by hand, such as the signature of
-``Offloader.retrieve``. So a new argument is a row here, a field of ``Request`` with the code that uses it, and then
+The table ``ARGUMENTS`` defines the JSON schema, the parsed request, the options of ``coatcheck get`` and the calls that
+a notice suggests. Tests compare it with what Python code must repeat by hand, such as the signature of
+``Offloader.retrieve``. To add an argument, add a row here and a field of ``Request`` with the code that uses it, then
 whatever the tests name.
 
 Models send numbers as strings, empty strings for arguments that they omit, and ranges in half a dozen shapes. The
@@ -41,42 +41,44 @@ __all__ = (
 )
 
 DEFAULT_CONTEXT_LINES = 5
-"""As many as Strands' own tool shows, which models may know."""
+"""Lines around a match: as many as Strands' own tool shows, which models may know."""
 
 MAX_CONTEXT_LINES = 100
-"""A larger number is clamped to this: context is there to judge a match by, and ``line_range`` reads on."""
+"""Lines. A larger number is clamped: context is for judging a match, and ``line_range`` reads further."""
 
 MAX_SELECTOR_CHARACTERS = 1_000
-"""The longest pattern or query. People write at most some 200; the rest is room for generated alternatives."""
+"""The most characters of a pattern or query. People write at most about 200; the rest leaves room for generated
+alternatives."""
 
 LAST_LINE = 10**LONGEST_NUMBER
-"""The end of a line range that has none. Larger than any number that is accepted."""
+"""Stands for the end of an open line range. Larger than any accepted number."""
 
 LISTING = "*"
-"""The reference of the list of what is stored. A call without a reference asks for it too."""
+"""The reference that asks for the list of what is stored. A call without a reference asks for it too."""
 
 RANGE_FORMS = '"10-20", "10-" or "10"'
-"""The line ranges that an error message suggests: those of the schema, not all that are accepted."""
+"""The forms of a line range that error messages suggest. The parser accepts more."""
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}")
 _RANGE = re.compile(r"([0-9]{1,15})(?:\s*([-:])\s*([0-9]{1,15})?)?|:\s*([0-9]{1,15})")
 _GROUPED = re.compile(r"[0-9]{1,3}(?:,[0-9]{3}){1,4}(?=\s*[-:])|(?<=[-:])\s*[0-9]{1,3}(?:,[0-9]{3}){1,4}")
-"""A number with commas, as a placeholder writes it; only next to a dash, where it cannot be two numbers. It has up to
-15 digits, like any other: without that bound, a long one would take quadratic time."""
+"""A number with thousands separators, as placeholders write it. Matched only next to a dash or colon, where it cannot
+be two numbers. It has at most 15 digits, like any other: unbounded, a long one would take quadratic time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exclusion:
-    """Which arguments do not go together with another, and what the model reads if it gives both."""
+    """The arguments that another one excludes, and what the model reads if it gives both."""
 
     others: tuple[str, ...]
-    """Each of these is refused."""
+    """Arguments that are refused."""
 
     unless: str | None = None
-    """If this argument is given too, they are accepted together."""
+    """An argument that lifts the exclusion if it is given too."""
 
     message: str
-    """Names the argument and, as ``{others}``, those of the others that were given; then says what to give instead."""
+    """What the model reads: which arguments conflict, then what to give instead. ``{others}`` stands for the given ones
+    of ``others``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,7 @@ class Argument:
     """One argument of the retrieval tool."""
 
     name: str
-    """What the model calls it, and the parameter of ``Offloader.retrieve``."""
+    """Its name in the schema and in ``Offloader.retrieve``."""
 
     json_type: str
     """Its type in the JSON schema. ``parse`` accepts more."""
@@ -94,43 +96,43 @@ class Argument:
     raises ``InvalidRequest``."""
 
     described: str | None = None
-    """What the schema says about it; None if the name says enough. Every request pays for these words."""
+    """Its description in the schema; None if the name says enough. Every request pays for these words."""
 
     default: object = None
     """Its default in ``Offloader.retrieve``."""
 
     option: str | None = None
-    """The option of ``coatcheck get``; None for the reference, which has a place of its own there."""
+    """Its option in ``coatcheck get``; None for the reference, which is positional there."""
 
     metavar: str | None = None
-    """What help and notices for a shell show in place of the option's value."""
+    """Stands for the option's value in help texts and in notices for a shell."""
 
     selects: bool = True
-    """Whether it selects a part of the content by itself. If not, it changes only how a part is shown, and a request
-    with nothing else is for the whole content. (Strands reads ``context_lines`` alone as the first lines: its adapter
-    turns it into a ``line_range`` before the core sees it.)"""
+    """Whether it selects a part of the content by itself. If not, it only changes how a part is shown, and alone it
+    requests the whole content. (Strands reads ``context_lines`` alone as the first lines; its adapter turns that into a
+    ``line_range`` before the core sees it.)"""
 
     proposed: bool = False
-    """Whether every placeholder names it, as do messages that refuse a query. A name costs tokens for every offloaded
-    result, and the schema lists each argument anyway."""
+    """Whether placeholders name it, as do messages that refuse a query. Each name costs tokens in every placeholder,
+    and the schema lists all arguments anyway."""
 
     excludes: Exclusion | None = None
-    """What it does not go together with. If two exclude each other, the row of one says so."""
+    """The arguments that it excludes. If two exclude each other, only one row says so."""
 
     @property
     def schema(self) -> dict[str, str]:
-        """Its JSON schema, a new one for each caller."""
+        """Its JSON schema, as a new dict for each caller."""
         return {"type": self.json_type, **({} if self.described is None else {"description": self.described})}
 
 
 def _unread(_: str, value: object) -> object:
-    """Return ``value`` as it came: ``references`` decides what a reference may look like."""
+    """Return ``value`` unchanged: ``references`` decides what a reference may look like."""
     return value
 
 
 def _string(name: str, value: object) -> str:
     if is_number(value) and abs(value) < LAST_LINE:
-        value = str(value)  # a model that searches for 404 may leave the quotes out
+        value = str(value)  # a model that searches for 404 may omit the quotes
     if not isinstance(value, str):
         msg = f"{name} must be a string, not {describe_value(value)}"
         raise InvalidRequest(msg)
@@ -151,7 +153,7 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
     ends = _range_ends(name, value)
     if ends is None:
         return None
-    # A model that wrote "3-1" gave no `start` and no `end`, so a message about it names neither.
+    # "3-1" has no `start` and no `end`, so a message about it must not name them.
     first, last = (
         (f"the first line of {name}", "the last") if isinstance(value, str) else (f"{name}.start", f"{name}.end")
     )
@@ -169,7 +171,7 @@ def _line_range(name: str, value: object) -> tuple[int, int] | None:
 
 
 def _range_ends(name: str, value: object) -> tuple[object, object] | None:
-    """Return both ends of a range in any of its shapes, not yet checked; None if no range was given."""
+    """Return both ends of a range in any accepted shape, unchecked; None if no range was given."""
     if isinstance(value, str) and len(value) <= MAX_SELECTOR_CHARACTERS:
         value = value.strip()
         if not value:
@@ -207,7 +209,7 @@ def _integer(name: str, value: object) -> int | None:
     elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < LAST_LINE:
         return value
     elif isinstance(value, float) and value.is_integer() and abs(value) < LAST_LINE:
-        return int(value)  # JSON does not tell 10 from 10.0
+        return int(value)  # JSON does not distinguish 10 from 10.0
     msg = f"{name} must be a whole number, not {describe_value(value)}"
     raise InvalidRequest(msg)
 
@@ -223,7 +225,7 @@ ARGUMENTS = (
         metavar="REGEX",
         proposed=True,
     ),
-    # An object of two integers, which is accepted as well, would cost 25 tokens more in every request.
+    # An object of two integers is accepted too, but as the schema's type it would cost 25 more tokens in every request.
     Argument(
         name="line_range",
         json_type="string",
@@ -270,10 +272,10 @@ ARGUMENTS = (
         ),
     ),
 )
-"""All arguments, in the order of the schema."""
+"""All arguments, in schema order."""
 
 OPTIONS = {each.name: each for each in ARGUMENTS if each.option is not None}
-"""The arguments that may come with a reference: those that select a part, and those that say how it is shown."""
+"""All arguments but the reference: those that select a part, and those that say how it is shown."""
 
 PROPOSED = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.items() if each.proposed}
 """The arguments that placeholders propose, each with its form in a shell, such as ``--pattern=REGEX``."""
@@ -281,7 +283,7 @@ PROPOSED = {name: f"{each.option}={each.metavar}" for name, each in OPTIONS.item
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Validated options. Those that exclude each other are not both given."""
+    """Validated options. No two of them exclude each other."""
 
     pattern: str | None = None
     """A regular expression, not yet compiled."""
@@ -300,7 +302,7 @@ class Request:
 
     @property
     def selects_nothing(self) -> bool:
-        """Whether the request is for the content as a whole, from its start on."""
+        """Whether the request is for the whole content, from its start."""
         return not any(getattr(self, name) for name, each in OPTIONS.items() if each.selects)
 
     def given(self) -> dict[str, object]:
@@ -309,20 +311,21 @@ class Request:
 
 
 def asks_for_list(reference: object) -> bool:
-    """Return whether a model's call names no content: then it gets the list of what the scope holds."""
+    """Return whether a call names no content, and so asks for the list of what the scope holds."""
     return reference is None or (isinstance(reference, str) and reference.strip(" \t\r\n\"'`") in {"", LISTING})
 
 
 def parse_request(**options: object) -> Request:
-    """Return the request that the model's arguments mean. None, the empty ``str`` and a default mean "not given".
+    """Parse a model's arguments into a ``Request``. None, an empty string and a default mean "not given".
 
     Raises:
-        InvalidRequest: a value has no meaning, or two exclude each other. The message says what is accepted.
+        InvalidRequest: a value cannot be understood, or two arguments exclude each other. The message says what is
+            accepted.
 
     """
     given = {name: value for name, value in options.items() if value not in (None, "", OPTIONS[name].default)}
     values: dict[str, Any] = {name: OPTIONS[name].parse(name, value) for name, value in given.items()}
-    asked = {name for name, value in values.items() if value}  # not an offset of 0, or a range without ends
+    asked = {name for name, value in values.items() if value}  # an offset of 0 or a range without ends does not count
     for name, each in OPTIONS.items():
         excluded = each.excludes
         if excluded is None or name not in asked or excluded.unless in asked:

@@ -1,8 +1,7 @@
 """What passes between an adapter and the core: content blocks go in, an outcome comes out.
 
-An adapter turns its framework's tool result into a sequence of these blocks and back. Only values belong here, and how
-each block is encoded for storage. ``plan`` decides which blocks are offloaded; what is read back later is in
-``retrieved``.
+An adapter converts its framework's tool result to these blocks and back. Only values belong here, and how each block is
+encoded for storage. ``plan`` decides which results are offloaded; ``retrieved`` has what is read back.
 """
 
 from __future__ import annotations
@@ -48,15 +47,15 @@ class TextBlock:
     """Text of any kind, including text that happens to be JSON, CSV, HTML or a log."""
 
     text: str
-    """Stored as UTF-8, byte for byte; a lone surrogate is kept through ``surrogatepass``."""
+    """Stored as UTF-8, unchanged: ``surrogatepass`` preserves lone surrogates."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonBlock:
-    """A JSON value that the framework carries as a value, not as text."""
+    """A JSON value that the framework passes as a value, not as text."""
 
     value: JsonValue
-    """Stored as compact JSON. NaN and infinity, which JSON does not know, are kept the way Python's ``json`` does."""
+    """Stored as compact JSON. NaN and infinity, which JSON lacks, are written as Python's ``json`` writes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class MediaBlock:
     """An image, audio, video or document, with its bytes."""
 
     data: bytes = field(repr=False)
-    """The media itself, decoded: not base64."""
+    """The raw bytes, not base64."""
 
     media_type: str
     """A MIME type such as ``image/png``; it becomes the stored content type."""
@@ -75,14 +74,14 @@ class MediaBlock:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueBlock:
-    """A block that coatcheck does not understand. ``offload`` never stores it, and returns the very same object."""
+    """A block that coatcheck does not understand. ``offload`` never stores it, and returns the same object."""
 
     native: object
     """The framework's own block."""
 
 
 Block: TypeAlias = TextBlock | JsonBlock | MediaBlock | OpaqueBlock
-"""One part of a tool result, of any kind."""
+"""A content block of any kind."""
 
 _TEXT_TYPES = frozenset(
     {
@@ -112,12 +111,12 @@ _TEXT_TYPES = frozenset(
         "application/yaml",
     }
 )
-"""Types of text that do not begin with ``text/``. Strands has ``application/csv``, ``html``, ``md`` and ``txt`` for its
-documents."""
+"""MIME types of text that do not begin with ``text/``. Strands uses ``application/csv``, ``html``, ``md`` and ``txt``
+for its documents."""
 
 _MAX_OF_A_STEP = 1_000_000
-"""Bytes of JSON that the standard ``json`` may write at once, in 20 ms: it holds the interpreter's lock, and with it
-the event loop, until it is done. In Python it takes four times as long."""
+"""Bytes of JSON that the standard ``json`` may write in one call. That takes 20 ms and blocks the event loop, because
+it holds the interpreter's lock. Its pure Python encoder takes four times as long."""
 
 _BLOCKS = (TextBlock, JsonBlock, MediaBlock, OpaqueBlock)
 _BYTES = (bytes, bytearray, memoryview)
@@ -125,7 +124,7 @@ _BYTES = (bytes, bytearray, memoryview)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """One tool call and what it returned: what a callable policy is asked about."""
+    """One tool call and its result, as a callable policy gets it."""
 
     blocks: tuple[Block, ...]
     """The content blocks, in the framework's order."""
@@ -153,35 +152,36 @@ class _Blocks:
 
     @property
     def text(self) -> str:
-        """The texts among ``blocks``, joined by line ends; all there is to show if only texts came in."""
+        """The text blocks, joined with newlines: all there is to show if only text came in."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept(_Blocks):
-    """The result stays in the conversation as it is."""
+    """The result stays in the conversation unchanged."""
 
     blocks: tuple[Block, ...]
-    """The very same objects that came in, in the same order."""
+    """The same objects that came in, in the same order."""
 
     reason: KeepReason
     """Why it stays."""
 
     @property
     def references(self) -> tuple[Reference, ...]:
-        """Empty: nothing to refer to."""
+        """Empty: there is nothing to refer to."""
         return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offloaded(_Blocks):
-    """The result was stored whole and left the conversation."""
+    """The whole result was stored, and a placeholder replaces it in the conversation."""
 
     blocks: tuple[Block, ...]
-    """What goes into the conversation: the notice with the previews, marks for media, unknown blocks as they came."""
+    """What goes into the conversation: the notice with the previews, media placeholders, and opaque blocks
+    unchanged."""
 
     references: tuple[Reference, ...]
-    """One for each stored content, in order. The last is that of the ``index``, if there is one."""
+    """One for each content stored, in order. The last is the ``index``, if there is one."""
 
     tokens: Estimate
     """Tokens that the result would have cost."""
@@ -191,7 +191,7 @@ class Offloaded(_Blocks):
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What the message keeps for the host: all references, or that of the index and how much it lists."""
+        """Metadata for the host in the message: all references, or that of the index and how much it lists."""
         if self.index is None:
             return {"references": [reference.id for reference in self.references]}
         size = sum(reference.size for reference in self.references[:-1])
@@ -215,7 +215,7 @@ class Truncated(_Blocks):
 
     @property
     def mark(self) -> dict[str, Any]:
-        """What the message keeps for the host: that it has no references."""
+        """Metadata for the host in the message: no references."""
         return {"references": []}
 
 
@@ -224,10 +224,10 @@ Outcome: TypeAlias = Kept | Offloaded | Truncated
 
 
 def require_result(blocks: Sequence[Block], tool_name: object) -> tuple[Block, ...]:
-    """Return the content blocks of a tool's result as a tuple, if an adapter passed what it must.
+    """Check what an adapter passed, and return the content blocks as a tuple.
 
     Raises:
-        InvalidRequest: ``tool_name`` is not a ``str``, or ``blocks`` is not a sequence or holds something else.
+        InvalidRequest: ``tool_name`` is not a ``str``, or ``blocks`` is not a sequence of valid content blocks.
 
     """
     if not isinstance(tool_name, str):
@@ -266,17 +266,17 @@ def _require_medium(block: MediaBlock) -> None:
 
 
 def json_text(value: JsonValue) -> str:
-    """Return ``value`` as compact JSON text.
+    """Encode ``value`` as compact JSON.
 
-    orjson does it, except where its output could differ from the value: it turns NaN and infinity into ``null`` and
-    refuses integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
+    orjson does it, except for values that it changes or refuses: it turns NaN and infinity into ``null``, and refuses
+    integers beyond 64 bits and lone surrogates. Those go through the standard ``json``.
 
     Raises:
         InvalidRequest: ``value`` is not made of JSON types.
 
     """
     with loading:
-        import orjson  # noqa: PLC0415 - it brings json, datetime and uuid, and most results are text
+        import orjson  # noqa: PLC0415 - it imports json, datetime and uuid, and most results are text
 
     options = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
     try:
@@ -289,16 +289,16 @@ def json_text(value: JsonValue) -> str:
 
 
 def _is_finite(value: object) -> bool:
-    """Return whether every number in a value that orjson takes is one that JSON knows.
+    """Return whether a value that orjson accepts holds no NaN and no infinity.
 
-    It walks the value, which lets other threads run in between and keeps nothing. Parsing what orjson wrote, to compare
-    it, takes five times as long, without a pause.
+    Walking the value lets other threads run and makes no copy. Parsing orjson's output to compare it takes five times
+    as long, without a pause.
     """
     open_values: list[Any] = [(value,)]
     while open_values:
         node = open_values.pop()
         for child in node.values() if type(node) is dict else node:
-            kind = type(child)  # orjson takes no subclass of these four
+            kind = type(child)  # orjson accepts no subclass of these four
             if kind is float:
                 if child - child != 0:  # the difference is NaN, for infinity too
                     return False
@@ -308,30 +308,30 @@ def _is_finite(value: object) -> bool:
 
 
 def _standard_json_text(value: JsonValue, *, in_one_step: bool = True) -> str:
-    """Return what the standard ``json`` writes: in one step, or in Python, which lets other threads run in between."""
+    """Encode with the standard ``json``: in one C call, or in pure Python, which lets other threads run in between."""
     with loading:
         import json  # noqa: PLC0415 - see json_text
 
     encoder = json.JSONEncoder(separators=(",", ":"))
     try:
         return encoder.encode(value) if in_one_step else "".join(encoder.iterencode(value))
-    except (TypeError, ValueError, RuntimeError) as error:  # a RecursionError; or a tool still changes the value
+    except (TypeError, ValueError, RuntimeError) as error:  # too deep, or a tool is still changing it
         msg = f"JsonBlock holds a value that JSON cannot express ({error}); pass JSON types, or the text as a TextBlock"
         raise InvalidRequest(msg) from error
 
 
 def utf8_length(text: str) -> int:
-    """Return the UTF-8 bytes of ``text``; a lone surrogate counts three, like the U+FFFD that the model gets."""
+    """Return the length of ``text`` in UTF-8 bytes. A lone surrogate counts three, like the U+FFFD that replaces it."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def fits_bytes(contents: Iterable[Block | str], limit: int) -> bool:
-    """Return whether all of this is text, and has at most ``limit`` UTF-8 bytes together."""
+    """Return whether all ``contents`` are text, and have at most ``limit`` UTF-8 bytes together."""
     for content in contents:
         text = content.text if isinstance(content, TextBlock) else content
         if not isinstance(text, str) or len(text) > limit:
             return False
-        limit -= len(text) if text.isascii() else utf8_length(text)  # a call for each would take as long as the rest
+        limit -= len(text) if text.isascii() else utf8_length(text)  # a call for each would double the time
     return limit >= 0
 
 
@@ -339,19 +339,19 @@ def to_valid_unicode(text: str) -> str:
     """Return ``text`` with each lone surrogate replaced by U+FFFD, so that every client accepts it.
 
     The length in characters stays the same, so offsets into the result are offsets into ``text``. Text without a
-    surrogate is returned as it is.
+    surrogate is returned unchanged.
     """
     if text.isascii():
         return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # One code point becomes one code point. Decoding with errors="replace" would make three of each surrogate.
+        # One code point for one: decoding with errors="replace" would make three of each surrogate.
         return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
     return text
 
 
 def is_text(content_type: str) -> bool:
-    """Return whether content of this MIME type is read as UTF-8 text. Parameters and case do not matter."""
+    """Return whether content of this MIME type is read as UTF-8 text. Parameters and case are ignored."""
     essence = content_type.partition(";")[0].strip().lower()
     return essence.startswith("text/") or essence in _TEXT_TYPES or essence.endswith(("+json", "+xml", "+yaml"))

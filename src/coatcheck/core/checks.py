@@ -1,4 +1,4 @@
-"""The checks of a single value that settings, policies and storages have in common."""
+"""Checks of single values, shared by settings, policies and storages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_count(value: object, *, least: int = 0) -> TypeGuard[int]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether ``value`` is an ``int`` or a ``float``, which True and False are not."""
+    """Return whether ``value`` is an ``int`` or a ``float``, but not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -37,7 +37,7 @@ def require_positive(name: str, value: object) -> int:
 
 
 def require_flag(name: str, value: object) -> bool:
-    """Return ``value`` if it is True or False. A str such as ``"false"`` is neither, and would count as true.
+    """Return ``value`` if it is a boolean. A string such as ``"false"`` is not, and would count as true.
 
     Raises:
         InvalidRequest: it is not; the message names the argument.
@@ -50,10 +50,10 @@ def require_flag(name: str, value: object) -> bool:
 
 
 def require_tool(name: object, *, or_none: bool = False) -> None:
-    """Check what may be the name of the retrieval tool.
+    """Check the name of the retrieval tool.
 
     Raises:
-        InvalidRequest: it is neither a ``str`` that is not empty nor, with ``or_none``, None.
+        InvalidRequest: it is not a non-empty ``str``, nor None where ``or_none`` allows that.
 
     """
     if not (isinstance(name, str) and name) and not (or_none and name is None):

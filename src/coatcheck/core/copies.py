@@ -1,6 +1,6 @@
-"""Copies of the texts of a result: a value next to them that says the same, as MCP's structured content does.
+"""Find values that repeat the text blocks of a result, as MCP's structured content does.
 
-Such a value need not be stored: it can be made again from the stored texts.
+Such a value need not be stored: it can be rebuilt from the stored text.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 __all__ = ("Copy", "find_copy")
 
 MAX_COMPARED = 8_000_000
-"""The longest text, in characters, that is compared as JSON: reading and writing it holds the interpreter's lock. For a
-longer text, a JSON copy is not recognized, and is stored too."""
+"""Characters of the longest text that is compared as JSON: parsing and encoding it hold the interpreter's lock. A JSON
+copy of longer text is not recognized, and is stored too."""
 
 _LONG_INTEGER = re.compile(r"\d{19}")
 
 
 class Copy(NamedTuple):
-    """How to make a value again from the texts of a result."""
+    """How to rebuild a value from the text blocks of a result."""
 
     key: str | None
-    """The only key of the object around the value, such as ``result``; None if there is no such object."""
+    """The only key of the object that wraps the value, such as ``result``; None if nothing wraps it."""
 
     is_list: bool
-    """Whether the value is a list with one text for each item; else there is one text."""
+    """Whether the value is a list with one text block per item. If not, there is one text block."""
 
     is_json: bool
-    """Whether a text is the JSON of its value; else it is the value."""
+    """Whether each text block is the JSON of its value. If not, it is the value."""
 
     def make(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the value."""
+        """Rebuild the value from ``texts``."""
         with loading:
             import json  # noqa: PLC0415 - few results have a copy
 
@@ -45,7 +45,7 @@ class Copy(NamedTuple):
 
 
 def find_copy(value: object, texts: Sequence[str]) -> Copy | None:
-    """Return how ``value`` follows from the texts of a result; None if it holds anything else."""
+    """Return how to rebuild ``value`` from the text blocks of a result; None if it holds anything else."""
     candidates: list[tuple[str | None, object]] = [(None, value)]
     if isinstance(value, dict) and len(value) == 1:  # MCP wraps whatever is not an object: {"result": [...]}
         candidates += list(value.items())
@@ -70,13 +70,13 @@ def _is_json_of(text: str, value: object) -> bool:
         import orjson  # noqa: PLC0415
 
     try:
-        # As JSON, since 1, 1.0 and True are equal in Python.
+        # Compare as JSON: 1, 1.0 and True are equal in Python.
         options = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_DATACLASS
         read = orjson.loads(text)
         same = orjson.dumps(read, option=options) == orjson.dumps(value, option=options)
-        if not (same and _LONG_INTEGER.search(text)):  # of which orjson makes a float
+        if not (same and _LONG_INTEGER.search(text)):  # which orjson makes a float
             return same and bool(read == value)  # orjson writes NaN as null, a UUID as a str, a tuple as a list
-    except (TypeError, ValueError, RecursionError):  # a long integer, a lone surrogate, many levels, or no JSON at all
+    except (TypeError, ValueError, RecursionError):  # a long integer, a lone surrogate, deep nesting, or no JSON at all
         pass
     try:
         read = json.loads(text)

@@ -1,7 +1,7 @@
-"""JSON that makes up most of a text, with a few words before or after it: ``Found 312 results:``, a fence, a note.
+"""Find JSON that makes up most of a string, with a few words around it: ``Found 312 results:``, a fence, a note.
 
-JSON Lines may also have a few lines of something else. A preview shows all this as JSON, and a query reads it, so both
-must find the same.
+JSON Lines may also contain a few other lines. A preview shows all this as JSON and a query reads it, so both must find
+the same JSON.
 """
 
 from __future__ import annotations
@@ -16,34 +16,35 @@ if TYPE_CHECKING:
 __all__ = ("MAX_OTHER_LINES", "embedded_json")
 
 MAX_OTHER_LINES = 0.2
-"""The share of the lines of JSON Lines that may be something else."""
+"""The largest share of lines in JSON Lines that may be something else."""
 
 _MIN_SHARE = 0.8
-"""The share of the characters that the JSON must have."""
+"""The smallest share of the characters that the JSON must have."""
 
 _MAX_AROUND = 1_500
-"""Characters before it, and after it."""
+"""The most characters before the JSON, and after it."""
 
 _BEGINS = re.compile(r"^(?:[A-Z][^\n:\[{]{0,100}:[ \t])?([\[{])(?=(\s*[\"\[{])?)", re.MULTILINE)
-"""It begins a line, or comes after a few words and a colon. The second group is there if a quote or a bracket follows,
-as in hardly any line of a log."""
+"""Where JSON may begin: at the start of a line, or after a few words and a colon. The second group matches if a quote
+or bracket follows, as in hardly any log line."""
 
 _MAX_BEGINNINGS = 3
-"""How many lines that begin with a bracket, such as ``[INFO]``, are tried as the beginning of the JSON."""
+"""The most lines with a bracket at their start, such as ``[INFO]``, that are tried as the beginning of the JSON."""
 
 _MAX_ENDS = 2
-"""How many lines that end with its bracket are tried as its end, since words after it may have one too: ``[next]``."""
+"""The most lines with the closing bracket at their end that are tried as the end of the JSON. Words after it may end
+with one too: ``[next]``."""
 
 _ENDS = {"[": re.compile(r"(\])\s*$", re.MULTILINE), "{": re.compile(r"(\})\s*$", re.MULTILINE)}
 _CLOSING = {"[": "]", "{": "}"}
-"""The last one of all may have words after it on its line. It is tried too, but with only one beginning that is no line
-of a log: each try copies the text."""
+"""The very last closing bracket may have words after it on its line. It is tried too, but only with one beginning that
+does not look like a log line: each try copies the text."""
 
 
 def embedded_json(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where JSON that makes up most of ``text`` may begin and end, in characters. Whether it is JSON is not said.
+    """Yield where JSON that makes up most of ``text`` may begin and end, in characters. The caller must parse it.
 
-    Nothing is yielded if all of ``text`` may be JSON.
+    Yield nothing if all of ``text`` may be JSON.
     """
     behind, whole = max(0, len(text) - _MAX_AROUND), len(text.strip())
     last = 0

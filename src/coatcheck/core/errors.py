@@ -7,9 +7,9 @@
     └── StorageError        the operator: the storage failed; the tool result stayed in the conversation
         └── CorruptContent      the operator: stored bytes are not the bytes that were saved
 
-``ReferenceNotFound`` carries the reference. Messages name what was wrong and say what to do. Any other error that comes
-out of an ``Offloader`` is a bug. Only ``engine.execution`` turns errors of backends into ours. A storage that is called
-directly may raise its backend's own errors as well as ours.
+``ReferenceNotFound`` carries the reference. Messages say what was wrong and what to do. Any other error that comes out
+of an ``Offloader`` is a bug. Only ``engine.execution`` converts backend errors to these. A storage that is called
+directly may also raise its backend's own errors.
 """
 
 from __future__ import annotations
@@ -34,29 +34,30 @@ __all__ = (
 )
 
 LONGEST_NUMBER = 15
-"""How many digits of a number a message repeats. Python refuses to write an int of more than 4,300."""
+"""The most digits of a number that a message repeats. Python refuses to print an int of more than 4,300."""
 
 _LONGEST_VALUE = 60
-"""How many characters of a value a message repeats."""
+"""The most characters of a value that a message repeats."""
 
 
 class CoatcheckError(Exception):
-    """Base of the errors that this library has of its own.
+    """Base class of this library's own errors.
 
-    A keyword that does not exist is a ``TypeError`` even so, and a package that is not installed an ``ImportError``.
-    A storage that is called directly may raise its backend's own errors.
+    An unknown keyword argument still raises ``TypeError``, and a package that is not installed ``ImportError``. A
+    storage that is called directly may raise its backend's own errors.
     """
 
     @property
     def for_model(self) -> str:
-        """The message to show a model when its request raised this error: without paths and names of backends."""
+        """The message for the model whose request raised this error, without paths and names of backends."""
         return str(self).encode("utf-8", "replace").decode("utf-8")  # clients refuse lone surrogates
 
 
 class InvalidRequest(CoatcheckError, ValueError):
     """An argument is wrong. The message says which one, and what is accepted.
 
-    It is for the model, which chose the argument; with ``for_host``, for the host, which chose the scope or storage.
+    The message is for the model, which chose the argument; with ``for_host``, for the host, which chose the scope or
+    storage.
     """
 
     def __init__(self, message: str = "", *, for_host: bool = False) -> None:
@@ -65,14 +66,14 @@ class InvalidRequest(CoatcheckError, ValueError):
 
     @property
     def for_model(self) -> str:
-        """The message to show a model: without advice that only the host can follow."""
+        """The message for a model, without advice that only the host can follow."""
         return NOT_SET_UP if self.for_host else super().for_model
 
 
 class ReferenceNotFound(CoatcheckError, LookupError):
     """No content was ever stored under this reference in this scope.
 
-    A reference of another scope raises exactly this, with the same message: a scope cannot find out what others hold.
+    A reference from another scope raises the same error with the same message: no scope can find out what others hold.
     """
 
     def __init__(self, message: str, *, reference: str = "") -> None:
@@ -89,20 +90,20 @@ class StorageError(CoatcheckError):
 
     @property
     def for_model(self) -> str:
-        """The message to show a model, without the backend's words, which may contain paths and addresses."""
+        """The message for a model, without the backend's words, which may contain paths and addresses."""
         return UNREADABLE
 
 
 class CorruptContent(StorageError):
-    """Stored bytes differ from what was saved. Whoever reads the whole content gets this error instead.
+    """Stored bytes differ from what was saved. Raised instead of returning the whole content.
 
-    A read of a part of large content cannot tell. Neither can any read in a storage that names its references itself,
-    since it keeps no digest.
+    Reading a part of large content does not detect it. Neither does any read from a storage that chooses its references
+    itself, since it keeps no digest.
     """
 
 
 def describe_error(error: Exception) -> str:
-    """Return what may be repeated of a foreign error: its class, and its message if it is the system's own.
+    """Return what may be repeated of a foreign error: its class, and its message if the operating system wrote it.
 
     Other messages may quote content.
     """
@@ -110,15 +111,16 @@ def describe_error(error: Exception) -> str:
 
 
 def is_of_the_system(error: object) -> TypeGuard[OSError]:
-    """Return whether an error has a number that the operating system knows.
+    """Return whether an error has an ``errno`` of the operating system.
 
-    A look at ``errno`` alone would not do: any two arguments set it, as in ``OSError("could not write %s", content)``.
+    Checking that ``errno`` is set is not enough: any two arguments set it, as in
+    ``OSError("could not write %s", content)``.
     """
     return isinstance(error, OSError) and isinstance(error.errno, int) and error.errno in errno.errorcode
 
 
 def describe_value(value: object) -> str:
-    """Describe a refused value for an error message: a plain value as it is, if short enough; any other by its type."""
+    """Describe a refused value for an error message: a plain value as it is, cut if long; any other by its type."""
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) >= 10**LONGEST_NUMBER:
         return f"a number of more than {LONGEST_NUMBER} digits"
     if isinstance(value, str | int | float | None):
@@ -130,6 +132,6 @@ def describe_value(value: object) -> str:
 def install_command(requirement: str) -> str:
     """Return the command that installs a requirement such as ``coatcheck[s3]``.
 
-    Until the first release, coatcheck is installed from a checkout: on the package index, anybody could own the name.
+    Until the first release, coatcheck is installed from a checkout: on the package index, anyone could own the name.
     """
     return f'pip install "{requirement.replace("coatcheck[", "/path/to/checkout[")}"'

@@ -1,14 +1,15 @@
-"""What a forked child process must make anew, such as locks, and what a fork waits for.
+"""Fork safety: what a forked child must renew, such as locks, and what a fork waits for.
 
-A fork copies locks as they are, but only the thread that forked. A lock that another thread held would never be
-released in the child. Servers fork after their application is loaded, so this happens. The child renews our own locks.
-It cannot renew Python's import locks, one for each module that is being loaded, so a fork waits for ``loading``.
+A fork copies all locks in their current state, but only the thread that forked. A lock held by another thread would
+never be released in the child. This happens, because servers fork after loading their application. The child renews our
+own locks. It cannot renew Python's import locks, one for each module that is being loaded, so a fork waits for
+``loading``.
 """
 
 from __future__ import annotations
 
-# concurrent.futures.thread registers its lock for forks when it is imported, and tiktoken imports it. If that happened
-# while a fork waits here, the parent would release that lock after the fork without having acquired it before.
+# concurrent.futures.thread registers fork handlers for its lock on import, and tiktoken imports it. If that happened
+# while a fork waits here, the parent would release that lock after the fork without having acquired it.
 import concurrent.futures.thread  # noqa: F401
 import os
 import threading
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
 __all__ = ("ForkSafeLock", "in_forked_child", "loading")
 
 LOADING_SECONDS = 10.0
-"""The longest that a fork waits for other threads: many times as long as loading all our modules takes. After that it
-goes on, and the child may hang where it needs the same module."""
+"""Seconds. The longest that a fork waits for other threads: many times as long as loading all our modules takes. Then
+it goes ahead, and the child may hang where it needs the same module."""
 
 
 def in_forked_child(renew: Callable[[], None]) -> None:
-    """Have ``renew`` called in every child that this process forks, before the child does anything else."""
+    """Register ``renew`` to run before anything else in every child that this process forks."""
     if hasattr(os, "register_at_fork"):  # there is no fork on Windows
         os.register_at_fork(after_in_child=renew)
 
 
 class ForkSafeLock:
-    """Holds a lock, and a new one after a fork: ``with lock.held:``.
+    """A lock that is replaced by a new one in a forked child: ``with lock.held:``.
 
-    What it guards must be usable in a child at any moment, even if the thread that was changing it is not there.
+    What it guards must be usable in a child at any moment, even if another thread was just changing it.
     """
 
     __slots__ = ("__weakref__", "held")
@@ -45,11 +46,11 @@ class ForkSafeLock:
         _made.add(self)
 
     def __reduce__(self) -> tuple[type[ForkSafeLock], tuple[()]]:
-        """Make a copy, such as an unpickled one, a new lock that nobody holds."""
+        """Copy and unpickle as a new lock that nobody holds."""
         return ForkSafeLock, ()
 
     def renew(self) -> None:
-        """Forget who holds it: for a child in which that thread does not exist."""
+        """Replace the lock: in a child, the thread that held it does not exist."""
         self.held: threading.Lock = threading.Lock()
 
 
@@ -57,17 +58,17 @@ _made: WeakSet[ForkSafeLock] = WeakSet()
 
 
 class _Loading:
-    """Wraps each import that is made when it is first needed: ``with loading: import tiktoken``.
+    """Guards each import that is made on first use: ``with loading: import tiktoken``.
 
-    Any number of threads may load at once; only a fork waits, until no other thread does. So no thread waits here that
-    would not wait for the module itself.
+    Any number of threads may load at once. Only a fork waits, until no other thread is loading. So a thread waits here
+    no longer than for the module itself.
     """
 
     def __init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
-        """Forget the threads that a child does not have."""
+        """Forget the threads, which a child does not have."""
         self._threads: list[int] = []
         self._changed = threading.Condition()  # reentrant: a signal handler or a finalizer may load too
 
@@ -83,7 +84,7 @@ class _Loading:
             self._changed.notify_all()
 
     def hold(self) -> None:
-        """Wait until no other thread loads anything, and let none begin."""
+        """Wait until no other thread is loading, and let none begin."""
         self._changed.acquire()
         me = threading.get_ident()
         self._changed.wait_for(lambda: all(thread == me for thread in self._threads), LOADING_SECONDS)

@@ -1,7 +1,7 @@
-"""Many texts of one result as one content, joined as they are, with the byte at which each begins.
+"""Join many text blocks of a result into one content, unchanged, and record the byte at which each begins.
 
-Tools of MCP servers return a list as one block per item. Stored separately, thousands of items could not be searched
-at once. Pure; where the starts are stored belongs to ``contents``.
+Tools of MCP servers return a list as one block per item. Stored separately, thousands of items could not be searched at
+once. Pure: ``contents`` stores the starts.
 """
 
 from __future__ import annotations
@@ -18,32 +18,33 @@ if TYPE_CHECKING:
 __all__ = ("MAX_APART", "Part", "join_texts", "split_items")
 
 MAX_APART = 8
-"""How many texts of one result are stored one by one, each with its own preview. More are joined into one content."""
+"""The most text blocks of one result that are stored separately, each with its own preview. More are joined into one
+content."""
 
 _BETWEEN = "\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One block of a result, or many texts joined: stored as one content, or passed on as it came."""
+    """One block of a result, or many text blocks joined. It is stored as one content, or passed on unchanged."""
 
     block: Block
-    """The block as it came; for many texts, one that holds them joined."""
+    """The original block; for joined text blocks, one that holds the joined text."""
 
     text: str | None = None
-    """The text that is stored; None for media and unknown blocks."""
+    """The text that is stored; None for media and opaque blocks."""
 
     content_type: str = "text/plain"
-    """The MIME type that it is stored with."""
+    """The MIME type stored with it."""
 
     starts: tuple[int, ...] | None = None
-    """The byte at which each of many texts begins; None for one block."""
+    """The byte at which each joined text block begins; None for a single block."""
 
 
 def join_texts(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts of a result with all its texts joined, in the place of the first one.
+    """Return the parts of a result with all text joined, in place of the first text part.
 
-    Empty texts are joined too, so that each item keeps its number. Each JSON value is one of the texts.
+    Empty parts are joined too, so that each item keeps its number. JSON values count as text.
     """
     items = [part.text for part in parts if part.text is not None]
     joined = _BETWEEN.join(items)
@@ -56,6 +57,6 @@ def join_texts(parts: Sequence[Part]) -> list[Part]:
 
 
 def split_items(data: bytes, starts: Sequence[int]) -> tuple[bytes, ...]:
-    """Return each of the texts that were joined into ``data``."""
+    """Split ``data`` into the text blocks that were joined."""
     ends = (*starts, len(data) + len(_BETWEEN))
     return tuple(data[start : end - len(_BETWEEN)] for start, end in pairwise(ends))

@@ -1,4 +1,4 @@
-"""Public names of a package that load their module when they are first used, so that importing the package is cheap.
+"""Lazy exports: public names load their module on first use, so that importing the package is cheap.
 
 Nothing else belongs here.
 """
@@ -23,7 +23,7 @@ def lazily(
     """Return ``__getattr__`` and ``__dir__`` for a package that exports the names listed for each of its ``modules``.
 
     Raises:
-        AttributeError: from ``__getattr__``: there is no such name.
+        AttributeError: from ``__getattr__``, if there is no such name.
 
     """
     module_of = {name: module for module, names in modules.items() for name in names}
