@@ -1,19 +1,17 @@
 """Every word that the model reads in place of an offloaded result.
 
-These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``, ``[Stored
-references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that content
-cannot fake them, and so early that the first one survives if a message is cut to its first 200 characters.
+These words are an interface: agents act on them, and hosts parse the marked parts (``[Offloaded: …]``,
+``[Stored references:]``, ``| ref: R]``). The references come right after the first line: before the preview, so that
+content cannot fake them, and early enough that the first one survives if a message is cut to its first 200 characters.
 
-Three of the wordings are also parsed, in conversations of any age. The opening shows that a text is a placeholder
-(``OPENINGS``). The heading of the references shows where they are (``listed_in``). The line that a summary keeps
-shows which references it kept (``kept_in``). ``keep_references`` uses the last two. To change the opening, write the
-new one and keep the old one in ``OPENINGS``. The other two must not change; hosts parse the heading too. Any other
-line can change.
+Three wordings are also parsed, in conversations of any age. The opening identifies a placeholder (``OPENINGS``). The
+heading locates the references (``listed_in``). The line that a summary keeps names the references that it kept
+(``kept_in``). ``keep_references`` uses the last two. To change the opening, write the new one and keep the old one in
+``OPENINGS``. The other two must not change; hosts parse the heading too. All other lines may change.
 
 Every request pays for the tool's definition, so it says only what a model needs to write a call. The notice, and the
-tool's answers and errors, say how to go on. Nothing here cuts or counts;
-``placeholder`` puts the words together. The words of a read-back are in ``reading.wording``, those about the tool's
-arguments in ``arguments``.
+tool's answers and errors, say how to go on. Nothing here cuts or counts; ``placeholder`` assembles the parts. The
+wording of read-backs is in ``reading.wording``, that of the tool's arguments in ``arguments``.
 """
 
 from __future__ import annotations
@@ -80,7 +78,7 @@ NOT_SET_UP = (
     "Nothing can be read back here: the application is not set up for it. Do not retry: call again the tool whose"
     " result the reference replaced."
 )
-"""The message where only the host can mend a read-back."""
+"""The message when only the host can fix the read-back."""
 
 FOR_TEXT = "call the tool that returned it again if it can return text"
 """What a model can do about content that is not text and cannot be shown."""
@@ -90,17 +88,19 @@ INTERNAL_ERROR = (
     " will not help. Go on without the content, or call again the tool whose result the reference replaced, so that it"
     " returns less."
 )
-"""The message when a bug, in coatcheck, an adapter or the host, ends a read."""
+"""The message when a bug in coatcheck, an adapter or the host ends a read."""
 
 MAX_LISTED = 8
-"""References that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored index."""
+"""The most references that a placeholder lists one by one. With more, it lists the first 4, the last 2 and a stored
+index."""
 
 MAX_KEPT, CHARACTERS_KEPT = 20, 1_600
-"""The most references that a summary keeps, and the most characters that they have together. The retrieval tool lists
-older ones, so the line need not grow. Ours always fit; those that a storage chose may be paths."""
+"""The most references that a summary keeps, and the most characters that they have in total. The retrieval tool lists
+older ones, so the line need not grow. Our own references always fit; those that a storage chose may be paths."""
 
 ONE_KEPT = r"[\w./:@%+=~'\\-]{1,1000}"
-"""A reference that a summary can keep, if a storage chose it: one word, of the characters of paths and addresses."""
+"""Matches a reference that a storage chose and a summary can keep: one word, of characters that paths and addresses
+have."""
 
 _STILL_READS = " still reads the stored results "
 _OLDER = " and older ones"
@@ -108,10 +108,10 @@ _KEEP = "Keep word for word: "
 _KEPT = rf"{_KEEP}[^\n]{{1,1000}}?{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?={_OLDER}|\.(?!\S))"
 
 _OPENING = "Tool result offloaded. [Offloaded: "
-"""What a placeholder begins with."""
+"""The beginning of every placeholder."""
 
 OPENINGS = (_OPENING,)
-"""What a placeholder of any version begins with: the current opening first, then each older one."""
+"""The openings of placeholders of any version: the current one first, then older ones."""
 
 _HEADING = "[Stored references:]"
 """The line above the references, in every version. Each reference takes one line, which begins with two spaces."""
@@ -127,16 +127,17 @@ _COMPLETE = "COMPLETE: all of it is below."
 """The line after the references if the preview is the whole content."""
 
 _NOT_SHOWN = r"[\s\[\]|\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+"
-"""White space, the marks of a notice, and control characters, including those of writing direction."""
+"""White space, the brackets and bars that a notice uses, and control characters, including those for writing
+direction."""
 
 _LONGEST_NAME = 64
 _LONGEST_ARGUMENT = 40
 _MAX_ARGUMENTS = 5
 _LONGEST_PATH = 256
-"""Characters. A path cut short is useless, so a longer one is not shown."""
+"""Characters. A truncated path is useless, so a longer one is not shown."""
 
 _NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-"""Control characters, line ends and surrogates. Other kinds of white space may be in a name."""
+"""Control characters, line ends and surrogates. File names may contain other white space."""
 
 
 def notice(
@@ -150,18 +151,18 @@ def notice(
 ) -> str:
     """Return the beginning of a placeholder: what was offloaded, the references, what not to do, how to read on.
 
-    It does not name the tool that was called: a name may have 128 characters, and the model knows which call this is
-    the result of.
+    It does not name the tool that was called: a name may have 128 characters, and the model knows which call the result
+    belongs to.
 
     Args:
         references: lines from ``reference_line``.
         blocks: how many content blocks were offloaded.
         tokens: how many tokens they would have taken.
-        retrieval_tool: the name of the agent's retrieval tool, or None if it has none. A name with a space is a command
-            that reads back in a shell, without the reference.
+        retrieval_tool: the name of the agent's retrieval tool, or None if it has none. A name with a space is a shell
+            command that reads back, without the reference.
         selectors: the tool's arguments to propose, each with its form in a shell: ``arguments.PROPOSED``. Empty if none
             of the content is text.
-        whole: whether the preview is the whole content, as with ``Always`` and a small result.
+        whole: whether the preview is the whole content, as for a small result under ``Always``.
 
     """
     opening = f"{_OPENING}{blocks} {'block' if blocks == 1 else 'blocks'}, ~{tokens.tokens:,} tokens]"
@@ -180,8 +181,8 @@ def notice(
 def reference_line(reference: Reference, *, path: str | None = None) -> str:
     """Return the line that names one stored block.
 
-    It leaves out a path that is too long, or that a line cannot hold, because it has a control character, a line end or
-    bytes that are not Unicode.
+    A path is omitted if it is too long, or if a line cannot hold it: it has a control character, a line end or bytes
+    that are not Unicode.
     """
     is_shown = path is not None and len(path) <= _LONGEST_PATH and not _NOT_IN_A_PATH.search(path)
     where = f", file: {path}" if is_shown else ""
@@ -195,7 +196,7 @@ def list_line(reference: Reference, *, hidden: int) -> str:
 
 
 def list_row(position: int, reference: Reference) -> str:
-    """Return the row of that list for the block at ``position``, counted from 1."""
+    """Return that list's row for the block at ``position``, counted from 1."""
     return f"{position} {reference.id} {one_line(reference.content_type)} {reference.size} bytes"
 
 
@@ -207,7 +208,7 @@ def block_heading(reference: Reference) -> str:
 def media_placeholder(media_type: str, size: int, *, name: str | None, reference: str | None) -> str:
     """Return what replaces an image, audio, video or document.
 
-    ``[image: png, 104 bytes | ref: R]``, ``[document: pdf, report.pdf, 108 bytes | ref: R]``.
+    For example ``[image: png, 104 bytes | ref: R]`` or ``[document: pdf, report.pdf, 108 bytes | ref: R]``.
     """
     kind, _, subtype = media_type.partition("/")
     if kind not in {"image", "audio", "video"}:
@@ -217,7 +218,7 @@ def media_placeholder(media_type: str, size: int, *, name: str | None, reference
 
 
 def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
-    """Return the beginning of a result that was cut, because it was too large and could not be stored."""
+    """Return the first lines of a result that was cut because it was too large and could not be stored."""
     return (
         f"Tool result cut. [Of ~{tokens.tokens:,} tokens only the parts below are kept]\n"
         f"INCOMPLETE: the rest is lost, because it could not be stored ({one_line(reason, longest=200)}). Do not guess"
@@ -226,14 +227,14 @@ def truncation_notice(*, tool_name: str, tokens: Estimate, reason: str) -> str:
 
 
 ENDS_SHOWN = "[No preview could be made: these are its first and its last characters.]"
-"""The line above head and tail of a stored result, if making a preview failed."""
+"""The line above the head and tail of a stored result, if its preview failed."""
 
 LEFT_OUT = "[… not shown …]"
-"""The line between head and tail where nothing was counted."""
+"""The line between head and tail if the part between them was not counted."""
 
 
 def block_left_out(size: int) -> str:
-    """Return what replaces a block that is not text, far too large, and could not be described."""
+    """Return what replaces a block that is not text, is far too large, and could not be described."""
     return f"[a block of about {size:,} bytes is not shown]"
 
 
@@ -245,13 +246,13 @@ ALL_LOST = (
 
 
 def kept_references(references: Sequence[str], *, more: bool, reader: str, lister: str) -> str:
-    """Return the line that a summary keeps of the placeholders that it replaces.
+    """Return the line that a summary keeps in place of the placeholders that it replaces.
 
     Args:
-        references: oldest first; empty makes an empty line.
-        more: whether there are older ones.
-        reader: what reads them, a tool or a command.
-        lister: the call that lists the others.
+        references: oldest first; if there are none, the line is empty.
+        more: whether there are older references.
+        reader: the tool or command that reads them.
+        lister: the call that lists the older ones.
 
     """
     if not references:
@@ -261,7 +262,7 @@ def kept_references(references: Sequence[str], *, more: bool, reader: str, liste
 
 
 def kept_in(text: str) -> list[str]:
-    """Return the references in the lines that ``kept_references`` made, even those that a storage chose."""
+    """Return the references in the lines that ``kept_references`` made, including those that a storage chose."""
     found = (reference for named in re.findall(_KEPT, text, re.ASCII) for reference in named.split(", "))
     return [reference for reference in found if re.search(r"[/\\\d]", reference)]  # not an ordinary word
 
@@ -269,14 +270,15 @@ def kept_in(text: str) -> list[str]:
 def listed_in(placeholder: str) -> list[str]:
     """Return the references in a placeholder of any version: the first word of each line under the heading.
 
-    If a host joined its lines, the references cannot be told from the preview, and all of it is returned as one.
+    If a host joined its lines, the references cannot be told from the preview, and the whole placeholder is returned as
+    one.
     """
     found = re.search(_LINES_OF_REFERENCES, placeholder)
     return [placeholder] if found is None else re.findall(r"\n  (\S+)", found[1])
 
 
 def miss(reference: str, *, expired: bool) -> str:
-    """Return the message for a reference that cannot be read: not to retry, and what to do instead."""
+    """Return the message for a reference that cannot be read. It says not to retry, and what to do instead."""
     if expired:
         return (
             f"reference expired: {one_line(reference)}. Its content is no longer stored here. Do not retry this"
@@ -289,7 +291,7 @@ def miss(reference: str, *, expired: bool) -> str:
 
 
 def missing_reference(why_not_listed: str = "") -> str:
-    """Return the message for a call without a reference, and why the answer is not the list of what is stored."""
+    """Return the message for a call without a reference; ``why_not_listed`` explains why it gets no list instead."""
     return f"reference is missing: {_WHICH_REFERENCE}{why_not_listed}"
 
 
@@ -305,7 +307,7 @@ NOT_LISTED_BY_STORAGE = (
 
 
 def malformed_reference(given: str) -> str:
-    """Return the message for a reference of the wrong type; ``given`` describes it."""
+    """Return the message for a reference of the wrong type or length; ``given`` describes it."""
     return f"reference must be one reference as a string, not {given}: {_WHICH_REFERENCE}"
 
 

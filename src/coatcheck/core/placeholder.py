@@ -1,6 +1,6 @@
-"""Puts a placeholder together: the notice, the previews and the marks for media, within the tokens that are allowed.
+"""Assemble a placeholder within its token limit: the notice, the previews and the media placeholders.
 
-Pure. The words come from ``notice``, the previews from ``preview``. This module decides what goes where, how several
+Pure. The wording comes from ``notice``, the previews from ``preview``. This module decides what goes where, how several
 blocks share the budget, and what to omit if it does not fit.
 """
 
@@ -49,17 +49,18 @@ _BEGINS_JSON = re.compile(
       | \s* \[ [\s\[]* (?: ["\]] | (?: -?\d[\d.eE+-]* | true | false | null | NaN | -?Infinity ) \s* [,\]] ) )""",
     re.VERBOSE,
 )
-"""A list or an object up to its first value or key: logs begin with brackets too, and so does what ``str`` makes."""
+"""A list or object up to its first value or key. A bracket is not enough: logs begin with one too, as does what ``str``
+makes of a list."""
 
 _BEGINNING = 1_000
-"""Characters that are checked."""
+"""The number of leading characters that are checked."""
 
 _ROUNDS = 3
-"""How often the previews are made smaller before the placeholder does without them."""
+"""How often the previews are made, smaller each time, before the placeholder does without them."""
 
 
 class ReadyPreview(NamedTuple):
-    """A preview that was made before the placeholder was put together."""
+    """A preview that was made before the placeholder was assembled."""
 
     budget: int
     """Tokens that it was made for. For another budget, another preview is made."""
@@ -69,16 +70,16 @@ class ReadyPreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """The place of one content block in a placeholder, with what the placeholder can say about the block."""
+    """One content block of a result, with what the placeholder can say about it."""
 
     block: Block
-    """The block as it came."""
+    """The original block."""
 
     content: Previewed | None = None
     """Its text, if it has any."""
 
     reference: Reference | None = None
-    """Where it was stored; None for blocks that are not."""
+    """Where it was stored; None if it was not."""
 
     path: str | None = None
     """The local file that holds it, if the notice is to name it."""
@@ -92,10 +93,10 @@ class Placeholder:
     """What goes into the conversation in place of a result."""
 
     blocks: tuple[Block, ...]
-    """The first is the notice with the previews; each medium's mark and each unknown block follow in their order."""
+    """First the notice with the previews, then the media placeholders and opaque blocks in their order."""
 
     tokens: int
-    """Tokens of all texts among the blocks."""
+    """Tokens of all text blocks."""
 
 
 def build_placeholder(
@@ -108,21 +109,21 @@ def build_placeholder(
     full_list: Reference | None,
     max_query_bytes: int,
 ) -> Placeholder | None:
-    """Return what goes into the conversation, or None if nothing that fits would say enough.
+    """Return the placeholder, or None if nothing that fits would say enough.
 
     Args:
         slots: one for each block of the result; that of a stored block has its reference.
-        decision: has the budget of the previews and the limit of the whole.
-        counter: measures both.
+        decision: sets the budget of the previews and the limit of the whole placeholder.
+        counter: counts both.
         tokens: what the result would have cost.
-        retrieval_tool: the name under which the agent has the retrieval tool, or None.
+        retrieval_tool: the agent's name for the retrieval tool, or None.
         full_list: the stored list of all references, if there are more than ``notice.MAX_LISTED``.
-        max_query_bytes: the most bytes of a content that can be queried.
+        max_query_bytes: the largest content that can be queried, in bytes.
 
     """
     stored = [(slot, slot.reference) for slot in slots if slot.reference is not None]
     shown = stored if full_list is None else [*stored[:FIRST_SHOWN], *stored[-LAST_SHOWN:]]
-    # Parsing a text for this would take as long as its preview, so only its beginning is checked.
+    # Parsing all of it would take as long as its preview, so only its beginning is checked.
     texts = [(slot.content.text, reference) for slot, reference in stored if slot.content is not None]
     is_json = any(
         reference.size <= max_query_bytes and _BEGINS_JSON.match(text, 0, _BEGINNING) for text, reference in texts
@@ -151,12 +152,12 @@ def build_placeholder(
 def cut_to(
     slots: Sequence[Slot], limit: int, *, counter: CountedOnce, tool_name: str, tokens: Estimate, reason: str
 ) -> tuple[Block, ...]:
-    """Return a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
+    """Return the blocks of a result that could not be stored, cut to ``limit`` tokens, with a notice that says why."""
     head = truncation_notice(tool_name=tool_name, tokens=tokens, reason=reason)
     lost = [replace(slot, reference=None) for slot in slots]
     rest = _rest(lost, marks=True)
     budget = limit - _assemble(head, "", rest, counter).tokens
-    if budget < 0:  # of thousands of images, even the marks are too much
+    if budget < 0:  # for thousands of images, even the placeholders are too much
         rest = _rest(lost, marks=False)
         budget = limit - _assemble(head, "", rest, counter).tokens
     while True:
@@ -171,7 +172,7 @@ def cut_to(
 def _fit(
     head: Callable[..., str], listed: Sequence[Slot], rest: tuple[Block, ...], decision: Offload, counter: CountedOnce
 ) -> Placeholder | None:
-    """Return the placeholder with previews as large as the limit allows, or None if it is too large even without any.
+    """Return the placeholder with previews as large as the limit allows, or None if it is too large even without them.
 
     ``head`` is ``notice`` with every argument but ``whole``, which depends on the previews.
     """
@@ -198,7 +199,7 @@ def _assemble(head: str, previews: str, rest: tuple[Block, ...], counter: Counte
 
 
 def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:
-    """Return what follows the notice: a mark for each medium, where wanted, and every unknown block as it came."""
+    """Return what follows the notice: placeholders for media blocks, if ``marks``, and opaque blocks unchanged."""
     rest: list[Block] = []
     for slot in slots:
         match slot.block:
@@ -215,7 +216,7 @@ def _rest(slots: Sequence[Slot], *, marks: bool) -> tuple[Block, ...]:
 
 
 def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> str:
-    """Return the previews of the texts among ``slots``; what a short one does not need goes to the longer ones."""
+    """Return the previews of the text in ``slots``. What short text does not need of the budget goes to longer text."""
     texts = [(slot, slot.content) for slot in slots if slot.content is not None and slot.content.text]
     if len(texts) == 1:
         [(slot, content)] = texts
@@ -232,5 +233,5 @@ def _previews(slots: Sequence[Slot], counter: CountedOnce, *, budget: int) -> st
             made[number] = f"{heading}{shown}"
             left -= counter.count(made[number]) + 1
     joined = "\n\n".join(made[number] for number in sorted(made))
-    more = counter.count(joined) - budget  # where previews meet, their ends may take more tokens than alone
+    more = counter.count(joined) - budget  # joined previews may take more tokens than separate ones
     return joined if more <= 0 or not joined else _previews(slots, counter, budget=budget - more)

@@ -1,8 +1,8 @@
-"""The decision whether a tool result stays in the conversation or is offloaded.
+"""Decide whether a tool result stays in the conversation or is offloaded.
 
-Pure: content blocks, the rule that governs the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes
-out, with the reason and the sizes that the placeholder needs. Nothing here stores, words or asks anything: where the
-policy of a tool is a callable, the engine calls it.
+Pure. Content blocks, the rule for the tool, the settings and a counter go in; ``Keep`` or ``Offload`` comes out, with
+the reason and the sizes that the placeholder needs. Nothing here stores anything or writes messages. If a tool's policy
+is a callable, the engine calls it.
 """
 
 from __future__ import annotations
@@ -47,36 +47,36 @@ __all__ = (
 )
 
 SHRINK_FROM_TOKENS = 512
-"""A threshold of at least this many tokens has room for the notice, a reference and a useful preview. With a smaller
-one, a placeholder cannot be promised to cost less than the threshold, which is then taken at its word."""
+"""Tokens. A threshold of at least this has room for the notice, a reference and a useful preview. With a smaller one, a
+placeholder may cost more than the threshold, so it gets no limit."""
 
 PREVIEW_SHARE = 0.4
-"""The part of the threshold that the preview gets. The rest is room for the notice and the references."""
+"""The preview's share of the threshold. The rest is room for the notice and the references."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Turns a threshold in characters into a budget in tokens. The usual estimate."""
+"""Converts a threshold in characters to a budget in tokens. The usual estimate."""
 
 NOTICE_TOKENS = 160
-"""What a placeholder of one block takes without its preview, rounded up. It takes 95, with an odd tool name 120, and
+"""Tokens of a placeholder for one block without its preview, rounded up. It takes 95, with an odd tool name 120, and
 more with a path."""
 
 REFERENCE_TOKENS = 60
-"""What each further block takes: the line of its reference, and the heading or the mark, rounded up."""
+"""Tokens of each further block, rounded up: the line of its reference, and its heading or media placeholder."""
 
 _MEDIA_TOKENS = {"image": 1_600, "audio": 1_920, "video": 15_780}
-"""About how many tokens one takes in a model's window, whatever its base64 length. An image: the most that Claude makes
-of one at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens a second."""
+"""Approximate tokens of one media block in a model's window, whatever its base64 length. Image: the most that Claude
+uses for one at its usual resolution. Audio and video: one minute at Gemini's 32 and 263 tokens per second."""
 
 _DOCUMENT_TOKENS = 3_000
-"""One dense page of a document, by Anthropic's figure for PDF."""
+"""Tokens of one dense page of a document, by Anthropic's number for PDF."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """The result stays as it is."""
+    """The result stays in the conversation unchanged."""
 
     reason: KeepReason
-    """Why."""
+    """Why it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,15 +84,15 @@ class Offload:
     """The result is stored, and a placeholder replaces it in the conversation."""
 
     limit: int | None
-    """Tokens that the whole placeholder may cost: the threshold that fired. None for ``Always``, and where a threshold
-    is so small that it is taken at its word."""
+    """The most tokens of the whole placeholder: the threshold that fired. None for ``Always``, and for a threshold
+    below ``SHRINK_FROM_TOKENS``."""
 
     preview_tokens: int
-    """Tokens of preview that the placeholder may hold."""
+    """The most tokens of preview in the placeholder."""
 
     exact_up_to: int
-    """How many tokens of the result are counted for the notice: as many as were counted to decide. What is beyond that
-    is extrapolated."""
+    """How many tokens of the result are counted for the notice: as many as were counted for the decision. The rest is
+    extrapolated."""
 
 
 Decision: TypeAlias = Keep | Offload
@@ -106,16 +106,16 @@ class Measure:
     """The sizes of one result, counted as far as each question needs and no further."""
 
     def __init__(self, blocks: Sequence[Block], counter: TokenCounter, *, measured_tokens: int | None = None) -> None:
-        """Look at ``blocks``; ``measured_tokens`` is the framework's own count of the whole result, if it has one.
+        """Prepare ``blocks``; ``measured_tokens`` is the framework's own count of the whole result, if it has one.
 
         Raises:
-            InvalidRequest: a JsonBlock holds no JSON value.
+            InvalidRequest: a JsonBlock holds a value that is not JSON.
 
         """
         self.parts: list[Part] = []
-        """Each block, with the text that it is stored as."""
+        """Each block, with the text that is stored for it."""
         self.media: int = 0
-        """Tokens of all media."""
+        """Estimated tokens of all media blocks."""
         for block in blocks:
             match block:
                 case TextBlock():
@@ -129,16 +129,17 @@ class Measure:
                     part = Part(block=block)
             self.parts.append(part)
         self.texts: list[str] = [part.text for part in self.parts if part.text]
-        """All texts that are not empty."""
+        """The text of each block that has any."""
         self.exceeded: int = -1
-        """Tokens that the result is known to exceed, from what was asked so far; below 0 nothing is known."""
+        """The most tokens that the result is known to exceed, from the questions so far. Negative if nothing is
+        known."""
         self.counter: CountedOnce = CountedOnce(counter)
         """Counts the result, its preview and its placeholder."""
         self._measured = measured_tokens
         self._estimates: dict[int, Estimate] = {}
 
     def exceeds(self, limit: int, *, as_measured: bool = True) -> bool:
-        """Return whether the result has more than ``limit`` tokens: as the framework measured it, or by our counter."""
+        """Return whether the result has more than ``limit`` tokens, by the framework's count or by our counter."""
         if as_measured and self._measured is not None:
             return self._measured > limit
         if limit <= self.exceeded:
@@ -162,7 +163,7 @@ class Measure:
             return self._estimates[exact_up_to]
         texts = self.texts
         if len(texts) > MAX_APART and self.exceeds(exact_up_to, as_measured=False):
-            texts = ["\n".join(texts)]  # each of them alone is small, and would be counted to its end
+            texts = ["\n".join(texts)]  # each one alone is small, and would be counted to its end
         estimates = [self.counter.estimate(text, exact_up_to=exact_up_to) for text in texts]
         exact = all(estimate.exact for estimate in estimates)
         tokens = self.media + sum(estimate.tokens for estimate in estimates)
@@ -171,7 +172,7 @@ class Measure:
 
 
 def policy_of(tool_name: str, settings: Settings) -> Policy:
-    """Return the policy of a tool: that of its exact name, of a tuple that holds it, of ``"*"``, or the threshold."""
+    """Return a tool's policy: by its exact name, by a tuple that contains it, by ``"*"``, or else the default rule."""
     policies = settings.policies
     if not policies:
         return settings.default_rule
@@ -185,7 +186,7 @@ def policy_of(tool_name: str, settings: Settings) -> Policy:
 
 
 def rule_of(verdict: Verdict, settings: Settings) -> Rule:
-    """Return the rule that a callable's ``verdict`` means; the default if it is not a verdict."""
+    """Convert a callable's ``verdict`` to a rule: the default rule if it is not a verdict."""
     if verdict is True:
         return Always()
     if verdict is False:
@@ -194,7 +195,7 @@ def rule_of(verdict: Verdict, settings: Settings) -> Rule:
 
 
 def limit_of(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int, Keep]:
-    """Return with how many tokens a result stays, and why; below 0 if its tokens alone do not decide."""
+    """Return up to how many tokens a result stays, and why. A negative limit means that tokens alone do not decide."""
     if is_error and not settings.offload_errors:
         return settings.max_inline_tokens, _ERROR
     if not isinstance(policy, Rule):  # a callable
@@ -209,7 +210,7 @@ def limit_of(policy: Policy, *, settings: Settings, is_error: bool) -> tuple[int
 
 
 def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) -> Decision:
-    """Return what happens to a result, given the rule that governs its tool."""
+    """Decide what happens to a result under the rule for its tool."""
     if not measure.texts and not measure.media:
         return Keep(reason="nothing to store")
     limit, reason = limit_of(rule, settings=settings, is_error=is_error)
@@ -227,11 +228,11 @@ def decide(measure: Measure, rule: Rule, *, settings: Settings, is_error: bool) 
 
 
 def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settings: Settings) -> list[Decision]:
-    """Return the decisions about all results of one step, adjusted until the step fits into ``budget`` tokens.
+    """Return the decisions about all results of one step, adjusted so that the step fits into ``budget`` tokens.
 
-    Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews become
-    smaller, the largest first again. A result that a policy or an error mark keeps stays, and so does one that is so
-    small that its placeholder would cost as much.
+    Results within their own threshold are offloaded too, the largest first. If that is not enough, all previews shrink,
+    again the largest first. A result stays if a policy or its error mark keeps it, or if its placeholder would cost as
+    much.
     """
     measures = [measure for measure, _ in decided]
     decisions = [decision for _, decision in decided]
@@ -240,7 +241,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
     for number in sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True):
         size = sizes[number]
         if over > 0 and decisions[number] == _WITHIN and size > SHRINK_FROM_TOKENS:
-            # The threshold that fired is what the step had left for this result, which is less than the result takes.
+            # The threshold is what the step has left for this result, which is less than its size.
             decisions[number] = _offload_above(size - 1, settings=settings)
             over += _tokens_taken(measures[number], size, decisions[number]) - size
     if over > 0:
@@ -249,7 +250,7 @@ def fit_step(decided: Sequence[tuple[Measure, Decision]], budget: int, *, settin
 
 
 def _tokens_taken(measure: Measure, size: int, decision: Decision) -> int:
-    """Return what a result takes in the conversation: its own ``size``, or about that of its placeholder."""
+    """Return the tokens that a result takes in the conversation: its ``size``, or about that of its placeholder."""
     if isinstance(decision, Keep):
         return size
     others = sum(1 for part in measure.parts if part.text is None)
@@ -258,7 +259,7 @@ def _tokens_taken(measure: Measure, size: int, decision: Decision) -> int:
 
 
 def _shrink_previews(decisions: list[Decision], over: int) -> None:
-    """Take ``over`` tokens from the previews, so that the largest become equal before a smaller one loses any."""
+    """Take ``over`` tokens from the previews. The largest shrink to equal sizes before a smaller one loses any."""
     offloaded = [(number, decision) for number, decision in enumerate(decisions) if isinstance(decision, Offload)]
     offloaded.sort(key=lambda numbered: numbered[1].preview_tokens)
     left = max(0, sum(decision.preview_tokens for _, decision in offloaded) - over)
@@ -269,13 +270,13 @@ def _shrink_previews(decisions: list[Decision], over: int) -> None:
 
 
 def media_tokens(block: MediaBlock) -> int:
-    """Return about what a medium costs in a model's window, in tokens; a document of text, at least its text."""
+    """Estimate the tokens of a media block in a model's window. A text document has at least those of its text."""
     tokens = _MEDIA_TOKENS.get(block.media_type.partition("/")[0], _DOCUMENT_TOKENS)
     return max(tokens, len(block.data) // CHARACTERS_PER_TOKEN) if is_text(block.media_type) else tokens
 
 
 def _offload_above(threshold: int | None, *, settings: Settings) -> Offload:
-    """Return the decision to offload a result, because of ``threshold`` tokens or, with None, whatever its size."""
+    """Return the decision to offload a result above ``threshold`` tokens or, with None, of any size."""
     if threshold is None:
         return Offload(limit=None, preview_tokens=settings.preview_limit, exact_up_to=settings.preview_limit)
     preview = min(settings.preview_limit, int(threshold * PREVIEW_SHARE))

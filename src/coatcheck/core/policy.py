@@ -1,7 +1,7 @@
 """Policies: which results are offloaded, per tool.
 
 A policy is one of five frozen values, or a callable that returns one of them. Only these values and their checks belong
-here; ``plan`` finds the policy of a tool, and compares a result with it.
+here; ``plan`` finds a tool's policy, and applies it to a result.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ __all__ = (
 
 
 def require_policy(name: object, policy: Policy) -> Policy:
-    """Return ``policy`` if it is a rule or a callable, and not the class of a rule.
+    """Return ``policy`` if it is a rule or a callable, but not a rule's class.
 
     Raises:
-        InvalidRequest: it is not; the message names what it is the policy of.
+        InvalidRequest: it is not; the message names the key of the policy.
 
     """
     if not (isinstance(policy, Rule) or callable(policy)) or isinstance(policy, type):
@@ -51,7 +51,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True)
 class Never:
-    """Keep, up to the offloader's ``max_inline_tokens``; a larger result is offloaded even so."""
+    """Keep a result up to the offloader's ``max_inline_tokens``; a larger one is offloaded even so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class OverTokens:
 
 @dataclass(frozen=True, slots=True)
 class OverChars:
-    """Offload a result with more than ``threshold`` characters of text and JSON. Media do not count."""
+    """Offload a result with more than ``threshold`` characters of text and JSON. Media blocks do not count."""
 
     threshold: int
     """Characters, above 0."""
@@ -81,7 +81,7 @@ class OverShare:
     """Offload a result that would take more than ``share`` of the model's context window."""
 
     share: float
-    """The share: above 0, at most 1. 0.02 is two percent."""
+    """Above 0, at most 1: 0.02 is two percent."""
 
     context_window: int = field(kw_only=True)
     """Size of the model's window in tokens."""
@@ -104,4 +104,4 @@ PolicyFunction: TypeAlias = Callable[[ToolResult], Verdict | Awaitable[Verdict]]
 Policy: TypeAlias = Rule | PolicyFunction
 """A rule, or a callable, sync or async, that gets the ``ToolResult`` and returns a rule, ``True`` for ``Always``,
 ``False`` for ``Never``, or ``None`` for no verdict. Without a verdict, or if it raises, ``max_result_tokens`` decides,
-and not the policy of ``"*"``. Anything else that it returns counts as no verdict, and the log says so."""
+not the policy of ``"*"``. Any other return value counts as no verdict and is logged."""

@@ -1,18 +1,18 @@
-"""How a scope and a content become a storage key, and the reference that the model sees.
+"""How a scope and stored content become a storage key, and the reference that the model sees.
 
     key        = <scope part>/<16 hex digits of SHA-256(content type, content)>, then "-lines" for an index of lines
     reference  = <tool slug>-<the same 16 digits of the content>-<4 hex digits over scope and content>
     name       = <tool slug>_<the same 16 digits of the content>_scope_<16 hex digits of SHA-256(scope)>
 
 The scope part of a ``str`` is one tag: 16 hex digits of its SHA-256. The scope part of a tuple has one tag for each of
-its beginnings, from ``()`` to the whole tuple. So everything below ``("tenant-7",)`` has one prefix, and the number of
-tags tells a tuple from a ``str``.
+its prefixes, from ``()`` to the whole tuple. So the keys of everything below ``("tenant-7",)`` share a prefix, and the
+number of tags distinguishes a tuple from a ``str``.
 
-The name is for storages that choose their references themselves: they are asked to make it part of them.
+The name is for storages that choose their references themselves. They are asked to make it part of them.
 
 Nothing here uses randomness, a clock or a counter: the same call, content and scope give the same reference in every
-framework, on every storage, after any restart. The four check digits tell a reference of this scope from any other, so
-that *unknown* and *expired* can be told apart although no record is kept of content that is gone. No raw tool name,
+framework, on every storage, after any restart. The four check digits distinguish a reference of this scope from any
+other, so that *unknown* and *expired* can be told apart without a record of content that is gone. No raw tool name,
 call id or scope reaches a key.
 """
 
@@ -61,27 +61,29 @@ __all__ = (
 )
 
 Scope: TypeAlias = str | tuple[str, ...]
-"""Who may read a content: a ``str``, which is never parsed, or a tuple such as ``("tenant-7", "thread-3")``."""
+"""Who may read stored content: a ``str``, which is never parsed, or a tuple such as ``("tenant-7", "thread-3")``."""
 
 DEFAULT_SCOPE = "default"
-"""Where content goes when nobody named a scope, so conversations share it: nothing in it is listed to a model.
+"""The scope of content for which nobody named one. Conversations share it, so its content is never listed to a model.
 ``Offloader(require_scope=True)`` refuses it."""
 
 DIGEST_LENGTH = 16
-"""Hex digits of a digest in a key: 64 bits, so two contents collide by accident only among billions in one scope."""
+"""Hex digits of a digest in a key: 64 bits, so accidental collisions take billions of contents in one scope."""
 
 CHECK_LENGTH = 4
-"""Hex digits of the check over scope and content. It tells unknown from expired; it is no secret and guards nothing."""
+"""Hex digits of the check over scope and content. It distinguishes unknown from expired; it is not a secret and
+protects nothing."""
 
 MAX_REFERENCE_LENGTH = 256
-"""Characters of what a model gives as a reference. The longest ever made has 32 + 1 + 16 + 1 + 4; the rest is room for
+"""The most characters of what a model gives as a reference. Our longest has 32 + 1 + 16 + 1 + 4; the rest is room for
 what models put around it."""
 
 MAX_STORAGE_REFERENCE_LENGTH = 4_096
-"""The same for a reference that a storage chose, which may be a path: the longest that Linux takes."""
+"""The same for a reference that a storage chose, which may be a path: the longest that Linux accepts."""
 
 MAX_SCOPE_PARTS = 8
-"""How many parts a tuple may have. With nine tags a scope part has 144 characters: file systems take names of 255."""
+"""The most parts of a scope tuple. They make nine tags, so the scope part has 144 characters; file systems allow names
+of 255."""
 
 _LINES = "lines"
 
@@ -94,7 +96,7 @@ _HEX = rf"[0-9a-f]{{{DIGEST_LENGTH}}}"
 _END = rf"-{_HEX}-[0-9a-f]{{{CHECK_LENGTH}}}"
 
 _SCOPE_PART = re.compile(rf"(?:{_HEX}){{1,{MAX_SCOPE_PARTS + 1}}}", re.ASCII)
-"""It has only hex digits, so it is harmless as the name of a folder: no device has such a name."""
+"""Only hex digits, so it is safe as the name of a folder: no device has such a name."""
 
 _KEY = re.compile(rf"(?P<scope>{_SCOPE_PART.pattern})/(?P<digest>{_HEX})(?:-(?P<kind>[a-z]{{1,16}}))?", re.ASCII)
 
@@ -104,29 +106,30 @@ _REFERENCE = re.compile(
     rf"(?<![\w-])(?:[\w.-]{{0,64}}-)?([0-9A-Fa-f]{{{DIGEST_LENGTH}}})-([0-9A-Fa-f]{{{CHECK_LENGTH}}})(?![\w-])",
     re.ASCII,
 )
-"""What a model gives back: the slug may have become anything."""
+"""A reference as a model gives it back, whatever it made of the slug."""
 
 _EXACT_REFERENCE = re.compile(rf"(?<![0-9a-z_-])[0-9a-z_]{{1,{_MAX_SLUG_LENGTH}}}{_END}(?![\w-])", re.ASCII)
-"""What ``make_reference`` made, anywhere in a ``str``."""
+"""A reference as ``make_reference`` makes it, anywhere in a string."""
 
 _EXACT_END = re.compile(_END)
-"""How each of them ends. It is found a hundred times faster, because it begins with a character that never varies."""
+"""The end of such a reference. Searching for it is a hundred times faster, because it begins with a fixed character."""
 
 _PART = re.compile(r"[0-9A-Fa-f]{12}")
 """Most of a digest. A string that contains it was a reference before it was cut or miscopied."""
 
 _SCOPE_IN_NAME = re.compile(rf"{_HEX}_scope_({_HEX})", re.ASCII | re.IGNORECASE)
-"""Finds the tag of a scope in what ``suggested_name`` makes. No tool's slug matches: the digest is too long for one."""
+"""Finds the scope's tag in a name from ``suggested_name``. A tool's slug is too short to match."""
 
 _MOST_DECODERS = 4
-"""How many servers in a row may decode a reference; each decoding takes time that whoever wrote it chooses."""
+"""How many servers in a row may decode a reference. It is bounded because whoever wrote the reference chooses how long
+decoding takes."""
 
 _NO_REFERENCE = r"\s\"'`<>()\[\]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """Where a storage keeps one entry. ``str()`` is what the storage gets."""
+    """The key of one storage entry. ``str()`` gives what the storage gets."""
 
     scope: str
     """The scope part: the tags of the scope, without the scope itself."""
@@ -135,7 +138,7 @@ class Key:
     """The first 16 hex digits of the content's digest."""
 
     kind: str = ""
-    """Empty for a content, ``"lines"`` for the index of its lines; another word marks what a storage is writing."""
+    """Empty for content, ``"lines"`` for the index of its lines. Any other word marks what a storage is writing."""
 
     @classmethod
     def of(cls, scope: Scope, digest: str) -> Key:
@@ -144,10 +147,10 @@ class Key:
 
     @classmethod
     def parse(cls, key: str) -> Key:
-        """Return the ``Key`` whose ``str`` is ``key``. Its parts are harmless as names of files and folders.
+        """Parse ``key``. Its parts are safe as names of files and folders.
 
         Raises:
-            StorageError: ``key`` does not have the form of one.
+            StorageError: ``key`` is malformed.
 
         """
         found = _KEY.fullmatch(key) if isinstance(key, str) else None
@@ -160,22 +163,22 @@ class Key:
 
     @property
     def name(self) -> str:
-        """The part of the key after the slash, which no other entry of the scope has."""
+        """The part of the key after the slash, unique in its scope."""
         return str(self).partition("/")[2]
 
     @property
     def is_content(self) -> bool:
-        """Whether the entry is a content: neither a line index, nor something that a storage is writing."""
+        """Whether the entry is content: neither a line index, nor something that a storage is writing."""
         return not self.kind
 
     @property
     def is_line_index(self) -> bool:
-        """Whether the entry is the line index of a content."""
+        """Whether the entry is a line index."""
         return self.kind == _LINES
 
     @property
     def content(self) -> Key:
-        """The key of the content that a line index belongs to; any other key itself."""
+        """For a line index, the key of its content; for any other key, the key itself."""
         return replace(self, kind="") if self.is_line_index else self
 
     @property
@@ -199,10 +202,10 @@ def _malformed(key: object) -> StorageError:
 
 
 def split_key(key: str) -> tuple[str, str]:
-    """Return the scope part of a key and its name there: both are harmless as names of files and folders.
+    """Split a key into its scope part and its name there. Both are safe as names of files and folders.
 
     Raises:
-        StorageError: ``key`` does not have the form of one.
+        StorageError: ``key`` is malformed.
 
     """
     if not isinstance(key, str) or _KEY.fullmatch(key) is None:
@@ -212,21 +215,21 @@ def split_key(key: str) -> tuple[str, str]:
 
 
 def is_scope_part(name: str) -> bool:
-    """Return whether ``name`` has the form of a key before its slash."""
+    """Return whether ``name`` has the form of a scope part."""
     return _SCOPE_PART.fullmatch(name) is not None
 
 
 def scope_part(scope: Scope) -> str:
-    """Return what the keys of ``scope`` have before their slash: one tag for a ``str``, several for a tuple.
+    """Return the scope part of the keys of ``scope``: one tag for a ``str``, one for each prefix of a tuple.
 
-    The part of a tuple is a prefix of that of every tuple that begins with the same parts, and of nothing else.
+    A tuple's part is a prefix of the part of every tuple that begins with the same elements, and of nothing else.
     """
     beginnings = [scope] if isinstance(scope, str) else [scope[:length] for length in range(len(scope) + 1)]
     return "".join(_hash_scope(beginning) for beginning in beginnings)
 
 
 def scope_tags(part: str) -> tuple[str, ...]:
-    """Return the whole tags at the beginning of a scope part, or of a prefix of a key."""
+    """Return the complete tags at the beginning of a scope part, or of a prefix of a key."""
     scope, _, _ = part.partition("/")
     ends = range(DIGEST_LENGTH, len(scope) + 1, DIGEST_LENGTH)
     return tuple(scope[end - DIGEST_LENGTH : end] for end in ends)
@@ -240,7 +243,7 @@ def content_digest(content_type: str, data: bytes) -> str:
 
 
 def begin_digest(content_type: str) -> hashlib._Hash:
-    """Return the hash of a content of this type, as ``content_digest`` makes it, before its first byte."""
+    """Return the hash with which ``content_digest`` starts for this content type, before the first byte of content."""
     return _load_sha256()(content_type.encode("utf-8", "surrogatepass") + b"\0")
 
 
@@ -257,7 +260,7 @@ def make_reference(tool_name: str, scope: Scope, *, digest: str) -> str:
 def resolve_reference(reference: object, scope: Scope) -> Key:
     """Return the key of the content that ``reference`` names in ``scope``.
 
-    The tool slug and upper or lower case do not matter, and neither do quotes, brackets or spaces around it.
+    The tool slug and letter case are ignored, as are quotes, brackets or spaces around the reference.
 
     Raises:
         InvalidRequest: ``reference`` is not a ``str``, or it is empty or longer than 256 characters.
@@ -275,9 +278,9 @@ def resolve_reference(reference: object, scope: Scope) -> Key:
 
 
 def canonical_reference(reference: object) -> str:
-    """Return the reference in what a model gave, without what the model put around it.
+    """Return the reference that a model gave, without what the model put around it.
 
-    For what is no reference and may be huge, it returns the name of its type.
+    For a value that is not a string or is too long, return the name of its type.
     """
     if not isinstance(reference, str) or len(reference) > MAX_STORAGE_REFERENCE_LENGTH:
         return type(reference).__name__
@@ -286,9 +289,9 @@ def canonical_reference(reference: object) -> str:
 
 
 def is_known_form(reference: str, scope: Scope | None) -> bool:
-    """Return whether a reference is one word that the core made, or that a storage made for ``scope``.
+    """Return whether a reference is one word in the form that the core makes, or that a storage makes for ``scope``.
 
-    A model may write anything else, and a storage that names its references itself is asked for all of it.
+    A model may write anything else, and a storage that chooses its references itself is asked for all of it.
     """
     if _REFERENCE.fullmatch(reference) is not None:
         return True
@@ -296,15 +299,15 @@ def is_known_form(reference: str, scope: Scope | None) -> bool:
 
 
 def find_references(text: str) -> Iterator[re.Match[str]]:
-    """Yield every place in ``text`` that has the form of a reference, whatever its scope."""
+    """Yield every match in ``text`` that looks like a reference, whatever its scope."""
     return iter(()) if _EXACT_END.search(text) is None else _EXACT_REFERENCE.finditer(text)
 
 
 def suggested_name(tool_name: str, scope: Scope, *, digest: str) -> str:
-    """Return the name that a storage is asked to keep in a reference of its own choice.
+    """Return the name that a storage is asked to include in the reference that it chooses.
 
-    It contains the digest. A name made from the position in the result would recur in the tool's next call, which would
-    overwrite this content.
+    It contains the digest. A name made from the block's position in the result would recur in the tool's next call,
+    which would overwrite this content.
     """
     slug, short, _ = make_reference(tool_name, scope, digest=digest).split("-")
     return f"{slug}_{short}_scope_{_hash_scope(scope)}"
@@ -315,8 +318,7 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
 
     Raises:
         InvalidRequest: ``reference`` is not a ``str``, or it is empty or longer than 4,096 characters.
-        ReferenceNotFound: it contains the name of another scope, or something that no storage can take: NUL, a lone
-            surrogate.
+        ReferenceNotFound: it contains the tag of another scope, or what no storage accepts: NUL, a lone surrogate.
 
     """
     wanted = _require_reference(reference, longest=MAX_STORAGE_REFERENCE_LENGTH).strip().strip("\"'`")
@@ -327,24 +329,24 @@ def resolve_storage_reference(reference: object, scope: Scope) -> str:
 
 def names_scope(reference: str, scope: Scope) -> bool:
     """Return whether a reference that a storage chose shows that it was made in ``scope``."""
-    # Every tag counts. A storage may look at only a part, such as what follows "..": then adding the tag of one's own
-    # scope would open a reference of another.
+    # Every tag counts. A storage may use only part of a reference, such as what follows "..". Then adding the tag of
+    # one's own scope would open a reference of another.
     return _tags_in(reference) == {_hash_scope(scope)}
 
 
 def find_storage_references(text: str, scope: Scope) -> Iterator[re.Match[str]]:
-    """Yield every place in ``text`` that has the form of a reference that a storage chose for content of ``scope``."""
+    """Yield every match in ``text`` that looks like a reference that a storage chose for content of ``scope``."""
     other, tag = f"[^{_NO_REFERENCE}]", _hash_scope(scope)
-    # From the start of a word only: from within a word of a megabyte, such as base64, each try would read the rest.
+    # Only from the start of a word: within a long one, such as a megabyte of base64, each try would read the rest.
     found = re.finditer(rf"(?<!{other}){other}*scope_{tag}(?:{other}*[^{_NO_REFERENCE}.,;:!?])?", text)
     return (match for match in found if len(match.group()) <= MAX_STORAGE_REFERENCE_LENGTH)
 
 
 def _tags_in(reference: str) -> set[str]:
-    """Return the tags of scopes in a reference that a storage chose, however its backend may spell names.
+    """Return the scope tags in a reference that a storage chose, in every spelling that its backend may accept.
 
-    A file system that ignores case takes a long s for an s and a ligature for two letters, and some skip characters
-    that nobody sees. A server decodes what is percent-encoded, and another behind it may do so again.
+    A file system that ignores case takes a long s for an s and a ligature for two letters, and some skip invisible
+    characters. A server decodes percent-encoding, and another behind it may decode again.
     """
     readings = [reference]
     while "%" in readings[-1] and len(readings) <= _MOST_DECODERS:
@@ -365,7 +367,7 @@ def _require_reference(reference: object, *, longest: int) -> str:
 
 
 def _hash_scope(scope: Scope, *, digest: str | None = None) -> str:
-    """Return the tag of a scope or, with the ``digest`` of a content, their check: the first digits of a SHA-256."""
+    """Return a scope's tag or, with the ``digest`` of content, the check over both: the first digits of a SHA-256."""
     if isinstance(scope, str):
         hashed = scope.encode("utf-8", "surrogatepass")
     else:  # UTF-8 contains no 0xff, so it can mark a tuple and end each part

@@ -1,4 +1,4 @@
-"""What is read back: ``Retrieved`` for the model, bounded; ``Content`` and ``Listing`` for the host, whole."""
+"""What reading back returns: ``Retrieved`` for the model, bounded; ``Content`` and ``Listing`` for the host, whole."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ("Content", "ListedContent", "Listing", "Retrieved")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieved:
-    """What a model gets to read of a stored content."""
+    """What a model reads of stored content."""
 
     text: str
     """The answer: at most ``max_retrieval_tokens``, valid Unicode, ending with the call that reads on."""
 
     blocks: tuple[Block, ...]
-    """The answer as content blocks: the text, or the medium itself where ``native_media`` was asked for."""
+    """The answer as content blocks: the text, or the media block itself if ``native_media`` was requested."""
 
     next_call: Mapping[str, object] | None = None
-    """Arguments that read on, in addition to the reference; None at the end."""
+    """Arguments of the call that reads on, besides the reference; None at the end."""
 
     matches: int | None = None
     """How many matches the pattern has, counted up to 10,000; 0 if a query gave null or an empty list; else None."""
@@ -32,20 +32,20 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A stored content, whole, for the host."""
+    """Stored content as a whole, for the host."""
 
     data: bytes = field(repr=False)
-    """The bytes as they were saved, checked against their digest, except in a storage that names its references
-    itself: it keeps none."""
+    """The bytes as they were saved. They are checked against their digest, except in a storage that chooses its
+    references itself, since it keeps none."""
 
     content_type: str
     """MIME type."""
 
     items: tuple[bytes, ...] | None = field(default=None, repr=False)
-    r"""The bytes of each text, where more than eight were stored as one content. A JSON value is compact JSON.
+    r"""The bytes of each joined block, if more than eight were stored as one content. A JSON value is compact JSON.
 
-    ``data`` is these, joined by ``\n``. None for every other content, in a storage that names its references itself,
-    and where the entry that says where each begins is lost.
+    ``data`` is these, joined by ``\n``. None for all other content, in a storage that chooses its references itself,
+    and if the entry that says where each begins is lost.
     """
 
     @property
@@ -70,17 +70,17 @@ class ListedContent:
     """Bytes stored."""
 
     modified: float
-    """Time of the last save or, on a storage of this machine, of the last use; in seconds since the epoch."""
+    """Time of the last save or, in a storage on this machine, of the last use; in seconds since the epoch."""
 
     tool_name: str | None = None
-    """The tool that returned it; None where the storage did not say."""
+    """The tool that returned it; None if the storage did not say."""
 
     arguments: str | None = None
-    """The arguments of the call as JSON, cut to 600 characters in percent-encoding, of which a plain letter
-    takes one and a Chinese character nine; None without ``list_arguments``."""
+    """The call's arguments as JSON, cut to 600 characters of percent-encoding, in which a plain letter takes one and a
+    Chinese character nine. None without ``list_arguments``."""
 
     content_type: str | None = None
-    """MIME type; None where the storage did not say."""
+    """MIME type; None if the storage did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Listing:
     """A page of what a scope holds."""
 
     contents: tuple[ListedContent, ...]
-    """Newest first. A page may hold fewer than asked for, or none, and not be the last one."""
+    """Newest first. A page may hold fewer than requested, even none, without being the last."""
 
     after: str | None
     """What to pass for the next page; None if this is the last one."""

@@ -37,16 +37,16 @@ DEFAULT_PREVIEW_TOKENS = 500
 docs/thresholds.md."""
 
 MIN_BUDGET = 256
-"""The fewest tokens that a read-back may have: header, next call and some content fit, with any pattern and
-any usual reference."""
+"""The smallest token limit of a read-back: header, next call and some content fit, with any pattern and any usual
+reference."""
 
 MAX_QUERY_BYTES = 8_000_000
 """Bytes. Parsing that much JSON takes 0.1 to 0.3 s for records, cannot be interrupted, and needs ten times the
 memory."""
 
 NETWORK_THREADS = 16
-"""How many threads each offloader has of its own, so that a storage that hangs takes none from another. Threads that
-wait for a network hold no lock; 16 keep a storage busy without flooding it."""
+"""Threads that each offloader has of its own, so that a storage that hangs takes none from another. Threads that wait
+for a network hold no lock; 16 keep a storage busy without flooding it."""
 
 QUEUE_SECONDS = 300.0
 """Seconds that a call may wait for a thread: long enough for 2,400 saves of 2 s each on 16 threads."""
@@ -74,23 +74,23 @@ class Settings:
     """
 
     policies: Mapping[Any, Policy] | None = None
-    """Policies of single tools: by exact name, by a tuple of names, or ``"*"`` for all others.
+    """Policies per tool: by exact name, by a tuple of names, or ``"*"`` for all others.
 
-    For type checkers the keys are Any, since a ``dict[str, ...]`` would not fit otherwise.
+    The keys are typed Any, since a ``dict[str, ...]`` would not fit otherwise.
     """
 
     token_counter: TokenCounter | None = None
-    """Counts and cuts texts. None: ``TiktokenCounter("o200k_base")``."""
+    """Counts and cuts text. None: ``TiktokenCounter("o200k_base")``."""
 
     max_retrieval_tokens: int | None = None
     """Tokens of one read-back, at least 256. None: ``max_result_tokens``, or 256 if that is less."""
 
     max_inline_tokens: int = MAX_INLINE_TOKENS
-    """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it. Exempt are
-    results of the retrieval tool, and those for which ``confirm`` returned false."""
+    """Tokens. A larger result never stays, even if a policy, an error mark or a failure would keep it. Results of the
+    retrieval tool, and those for which ``confirm`` returned false, are exempt."""
 
     max_step_tokens: int | None = None
-    """Tokens that all results of one step may take together, where the framework shows the step. None: no limit."""
+    """The most tokens of all results of one step together, if the framework exposes the step. None: no limit."""
 
     max_query_bytes: int = MAX_QUERY_BYTES
     """Bytes. Larger JSON can be searched and read, but not queried."""
@@ -108,8 +108,8 @@ class Settings:
     """Whether a call without a scope is refused instead of using the shared scope ``"default"``."""
 
     network_threads: int = NETWORK_THREADS
-    """How many calls the async methods make at once to a storage that is neither async nor on this machine. The sync
-    methods call it on the caller's thread."""
+    """How many calls the async methods make at the same time to a storage that is neither async nor on this machine.
+    The sync methods call it on the caller's thread."""
 
     queue_seconds: float = QUEUE_SECONDS
     """Seconds that such a call waits for one of these threads. It fails after only 30 seconds if no other call gets
@@ -119,10 +119,10 @@ class Settings:
     """The counter in use: ``token_counter`` or its default, made safe for any text."""
 
     default_rule: OverTokens = field(init=False, repr=False, compare=False)
-    """The rule of a tool that no key of ``policies`` names: ``max_result_tokens``."""
+    """The rule for a tool that no key of ``policies`` names: ``max_result_tokens``."""
 
     preview_limit: int = field(init=False, repr=False, compare=False)
-    """Tokens of a preview, before the threshold that fired limits it: ``preview_tokens`` or its default."""
+    """Tokens of a preview, before the threshold that fired limits them: ``preview_tokens`` or its default."""
 
     retrieval_limit: int = field(init=False, repr=False, compare=False)
     """Tokens of one read-back: ``max_retrieval_tokens`` or its default."""
@@ -176,7 +176,7 @@ class Settings:
 
 
 def _checked_policies(policies: object) -> Mapping[str | tuple[str, ...], Policy]:
-    """Return a copy, since the caller may change its mapping later."""
+    """Check ``policies`` and return a copy, since the caller may change its mapping later."""
     if not isinstance(policies, Mapping):
         msg = f"policies must map tool names, tuples of names or '*' to policies, not {policies!r}"
         raise InvalidRequest(msg)

@@ -1,4 +1,4 @@
-"""Token counters: how much of the model's window text takes, and the exact slice that fits a budget.
+"""Token counters: how many tokens text takes, and which slice of it fits a budget.
 
 The size of a whole result may come from a framework; slicing is always local, through a ``TokenCounter``. Nothing here
 uses the network, except ``TiktokenCounter.download``, which the host calls: the ranks of ``o200k_base`` ship with this
@@ -44,65 +44,67 @@ __all__ = (
 )
 
 WINDOW_CHARACTERS = 16_384
-"""How much a tokenizer gets at once: at most 64 KB of UTF-8. A million spaces in one piece make tiktoken's Rust code
+"""Characters that a tokenizer gets at once: at most 64 KB of UTF-8. A million spaces at once make tiktoken's Rust code
 panic, which ``except Exception`` does not catch; this size costs at most 20 ms on the worst input."""
 
 SAMPLES, SAMPLE_CHARACTERS = 6, 256
-"""The windows that an estimate looks at, evenly spread over what was not counted to decide; what they cost and how
-exact they are is measured by ``python -m benchmarks.quality.estimates``."""
+"""The number and length of the samples of an estimate. They are spread evenly over what was not counted for the
+decision. ``python -m benchmarks.quality.estimates`` measures their cost and accuracy."""
 
 _PIECE_CHARACTERS = 2_048
 _TOKENS_OF_A_CUT = 8
-"""More than a cut ever adds: it splits one word, which takes a few tokens in one piece or in two."""
+"""Tokens. More than a cut ever adds: it splits one word, which takes a few tokens in one piece or in two."""
 
 _SMALL_STEPS = 8
-"""A slice with too many tokens loses one character per try. After this many tries each step is twice the last one: a
-long rule of dashes, or a field padded with spaces, would otherwise need hundreds of counts."""
+"""A slice with too many tokens loses one character per try. After this many tries, the step doubles each time: a long
+rule of dashes, or a field padded with spaces, would otherwise need hundreds of counts."""
 
 _CHARACTERS_THAT_EXCEED = 8
-"""Above this many characters per token of the limit, it pays to count the beginning first. Most text has fewer."""
+"""Characters per token of the limit. Above this, it pays to count the beginning first; most text has fewer."""
 
 _BYTES_PER_TOKEN = 4
-"""English and code run at about four bytes a token in every current vocabulary."""
+"""English and code have about four bytes per token in every current vocabulary."""
 
 _ADD_UP = frozenset({"cl100k_base", "o200k_base", "o200k_harmony"})
-"""Encodings whose words have a space only at their beginning, and a line end only at their end. There text can be
-split, and takes as many tokens as its parts together. Before a slash, a line end can be inside a word."""
+"""Encodings whose words have a space only at their beginning, and a line end only at their end. Text split there takes
+as many tokens as its parts together. Exception: before a slash, a line end can be inside a word."""
 
 _LINE_END = re.compile(r"\n(?=[^\s/]| +\S)")
 _GAP = re.compile(r"(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~])")
 _LAST_GAP = re.compile(r".*(?:(?<=\S)(?= \S)|(?<=\n)(?=[!-.0-~].))", re.DOTALL)
 _LINE_CHARACTERS = 400
-"""A longer line is counted in parts of about this length, so that one that differs only at its end is mostly known."""
+"""Characters. A longer line is counted in parts of about this length, so that most of it is known if another differs
+only at its end."""
 
 _SHORT_LINE = 120
-"""Characters. Shorter lines are counted together: counting one by itself costs as much as 40 more of them together."""
+"""Characters. Shorter lines are counted together: a count of its own costs as much as 40 more characters."""
 
 _LONGEST_WORD = 48
 """Characters that are searched for a gap between two words."""
 
 _LONGEST_CLUSTER = 32
-"""How far a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile ones are cut."""
+"""The most characters that a cut moves to keep a character with its combining marks. Real clusters are shorter; hostile
+ones are cut."""
 
 _JOINER = "\u200d"
 _MODIFIERS = frozenset({_JOINER, *map(chr, range(0x1F3FB, 0x1F400))})
-"""The joiner and the skin tones of emoji, which are in no category of marks."""
+"""The joiner and the skin tones of emoji, which no mark category contains."""
 
 
 class TokenCounter(ABC):
-    """Counts tokens. A subclass must define ``count``; it may override the other methods, which use it, to be faster.
+    """Counts tokens. A subclass must define ``count``; it may override the other methods, which call it, to be faster.
 
     Calls do not change a counter's state: the same text gives the same number on any thread.
     """
 
     bytewise: bool = False
-    """Whether every token covers at least one UTF-8 byte: then text of at most ``limit`` bytes certainly fits."""
+    """Whether every token covers at least one UTF-8 byte. If so, text of at most ``limit`` bytes certainly fits."""
 
     @property
     def longest_token(self) -> int | None:
-        """The most UTF-8 bytes that one token covers, or None if there is no such bound.
+        """The most UTF-8 bytes that one token covers, or None if there is no bound.
 
-        With one, text of more bytes than ``limit`` times this certainly exceeds ``limit``, without counting.
+        With a bound, text of more bytes than ``limit`` times this exceeds ``limit``, without counting.
         """
         return None
 
@@ -140,9 +142,9 @@ class TokenCounter(ABC):
 
 
 class ByteCounter(TokenCounter):
-    """Counts one token per four UTF-8 bytes, rounded up. Needs no vocabulary and is never far off.
+    """Counts one token per four UTF-8 bytes, rounded up. It needs no vocabulary and is never far off.
 
-    Bytes, because characters / 4 is off by 2.3 times on Chinese where bytes / 4 is off by 0.8.
+    Bytes, because characters / 4 is off by 2.3 times on Chinese text, bytes / 4 by 0.8.
     """
 
     bytewise = True
@@ -162,17 +164,17 @@ class ByteCounter(TokenCounter):
 
 
 class TiktokenCounter(TokenCounter):
-    """Counts with one of tiktoken's encodings, in windows, so that no input is slow or kills the tokenizer.
+    """Counts with one of tiktoken's encodings, in windows, so that no input is slow or crashes the tokenizer.
 
-    Equal to tiktoken's own count for texts of up to 16,384 characters. In a longer text each window is counted by
-    itself, which adds at most a token or two for each cut. The vocabulary loads at the first count (0.3 s for
-    o200k_base) and is shared by all counters of the process.
+    Equal to tiktoken's own count for text of up to 16,384 characters. In longer text, each window is counted by itself,
+    which adds at most a token or two per cut. The vocabulary loads at the first count (0.3 s for o200k_base) and is
+    shared by all counters of the process.
     """
 
     bytewise = True
 
     def __init__(self, encoding: str | tiktoken.Encoding = BUNDLED) -> None:
-        """Choose the encoding: ``o200k_base``, which ships with this package, another name, or a ready one.
+        """Choose the encoding: ``o200k_base``, which ships with this package, another name, or a ``tiktoken.Encoding``.
 
         Raises:
             InvalidRequest: it is neither an encoding nor one of the names that the message lists, or its ranks are not
@@ -181,11 +183,11 @@ class TiktokenCounter(TokenCounter):
         """
         if isinstance(encoding, str) or not hasattr(encoding, "token_byte_values"):
             self._name: str = check_available(encoding)
-            self._vocabulary: Vocabulary | None = None  # the process has it: a copy of this counter is small
+            self._vocabulary: Vocabulary | None = None  # the process holds it, so that a copy of this counter is small
         else:
             self._name, self._vocabulary = encoding.name, wrap_encoding(encoding)
         self.adds_up: bool = self._name in _ADD_UP
-        """Whether text takes as many tokens as its parts together, if it is split between two words or two lines."""
+        """Whether text that is split between two words or lines takes as many tokens as its parts together."""
 
     def __repr__(self) -> str:
         return f"TiktokenCounter({self._name!r})"
@@ -194,7 +196,7 @@ class TiktokenCounter(TokenCounter):
     def download(name: str) -> None:
         """Fetch the ranks of encoding ``name`` from tiktoken's publisher into tiktoken's cache on disk.
 
-        The only place where counting uses the network, and only if the host calls it.
+        The only method that uses the network, and only the host calls it.
 
         Raises:
             InvalidRequest: tiktoken knows no such encoding.
@@ -213,7 +215,7 @@ class TiktokenCounter(TokenCounter):
         return (self._vocabulary or load_vocabulary(self._name)).longest_token
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in ``text``. Special tokens are counted as the ordinary text that they are."""
+        """Return the number of tokens in ``text``. Special tokens count as ordinary text."""
         if len(text) <= WINDOW_CHARACTERS:
             return len(self._encode(text))
         return count_windows(text, self.count)
@@ -225,8 +227,8 @@ class TiktokenCounter(TokenCounter):
         if len(text) > limit * self.longest_token:
             return True
         if len(text) > limit * _CHARACTERS_THAT_EXCEED:
-            # The beginning of a long text settles most questions. It is counted in small pieces: a whole window takes
-            # three to seven times as long.
+            # The beginning of long text settles most cases. It is counted in small pieces: a whole window takes three
+            # to seven times as long.
             total = 0
             for start in range(0, WINDOW_CHARACTERS, _PIECE_CHARACTERS):
                 total += len(self._encode(text[start : start + _PIECE_CHARACTERS])) - _TOKENS_OF_A_CUT
@@ -252,7 +254,7 @@ class TiktokenCounter(TokenCounter):
         if gap is not None and gap <= WINDOW_CHARACTERS:
             return text[:gap]
         cut = boundary_before(text, min(cut, len(text)))
-        # A prefix can take more tokens alone than as a part: the merge across its end is gone.
+        # A prefix can take more tokens alone than within the text: the merge across its end is gone.
         tries = 0
         while cut and self.exceeds(text[:cut], limit):
             cut = boundary_before(text, max(0, cut - (1 << max(0, tries - _SMALL_STEPS))))
@@ -284,7 +286,7 @@ class TiktokenCounter(TokenCounter):
         return text[start:]
 
     def _characters(self, tokens: list[int]) -> int:
-        # A token may end or begin inside a character, whose bytes are then left out.
+        # A token may begin or end inside a character, whose bytes are then left out.
         vocabulary = self._vocabulary or load_vocabulary(self._name)
         return len(vocabulary.encoding.decode_bytes(tokens).decode("utf-8", "ignore"))
 
@@ -303,7 +305,7 @@ def for_any_text(counter: TokenCounter) -> TokenCounter:
 
 
 class _ForAnyText(TokenCounter):
-    """Wraps a host's counter: makes each text valid Unicode first, of the same length, and checks each count.
+    """Wraps a host's counter: makes text valid Unicode first, without changing its length, and checks each count.
 
     A negative count, or one that is not a number, would silently pass every limit.
     """
@@ -336,9 +338,9 @@ class _ForAnyText(TokenCounter):
 
 
 class CountedOnce(TokenCounter):
-    """Counts as another counter does, but each text and each line once: a result is measured, shown and announced.
+    """Wraps a counter to count each string and line once, though a result is measured, shown and announced.
 
-    It remembers what it counted, so it is used for one result only, and dropped with it.
+    It remembers what it counted, so it serves only one result, and is dropped with it.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -349,15 +351,15 @@ class CountedOnce(TokenCounter):
 
     @property
     def longest_token(self) -> int | None:
-        """The same as that of the counter that this one wraps."""
+        """That of the wrapped counter."""
         return self._counter.longest_token
 
     def count(self, text: str, *, most: float = inf) -> int:
-        """Return what the other counter counts, added up from lines and parts of long ones, where many are known.
+        """Return the wrapped counter's count, added up from lines and parts of long lines, of which many are known.
 
-        Stop where there are more than ``most``.
+        Stop as soon as there are more than ``most``.
         """
-        if len(text) > WINDOW_CHARACTERS:  # looking it up costs as much as reading it
+        if len(text) > WINDOW_CHARACTERS:  # looking it up would cost as much as reading it
             return self.begin(text, most)[1]
         is_piece = len(text) <= _LINE_CHARACTERS and text.find("\n", 0, -1) < 0
         if is_piece or not self._adds_up or text in self._known:
@@ -371,7 +373,7 @@ class CountedOnce(TokenCounter):
         return total
 
     def begin(self, text: str, most: float) -> tuple[int, int]:
-        """Count ``text`` in large parts until there are more than ``most`` tokens; return characters and tokens."""
+        """Count ``text`` in large parts, until over ``most`` tokens. Return the characters and tokens counted."""
         start = end = total = 0
         for edge in range(_PIECE_CHARACTERS, len(text) + _PIECE_CHARACTERS, _PIECE_CHARACTERS):
             end = min(edge, len(text))
@@ -385,7 +387,7 @@ class CountedOnce(TokenCounter):
         return end, total
 
     def count_parts(self, *parts: str) -> int:
-        """Return the tokens of all parts together: added up if the text can be split between them."""
+        """Return the tokens of all parts joined: their sum if the text can be split between them."""
         text = "".join(parts)
         cuts = (at for at in accumulate(map(len, parts)) if 0 < at < len(text))
         if (
@@ -398,7 +400,7 @@ class CountedOnce(TokenCounter):
         return total
 
     def exceeds(self, text: str, limit: int) -> bool:
-        """Return what the other counter answers; what is counted is remembered."""
+        """Return whether ``text`` has more than ``limit`` tokens. What is counted is remembered."""
         if not self._adds_up:
             return self._counter.exceeds(text, limit)
         if fits_bytes((text,), limit):
@@ -406,17 +408,17 @@ class CountedOnce(TokenCounter):
         return len(text) > limit * (self._counter.longest_token or inf) or self.begin(text, limit)[1] > limit
 
     def estimate(self, text: str, *, exact_up_to: int) -> Estimate:
-        """Return the tokens in ``text``: exact up to ``exact_up_to``, above that the rest extrapolated from windows.
+        """Estimate the tokens in ``text``: exact up to ``exact_up_to``, above that the rest extrapolated from samples.
 
-        Counting 10 MB takes 0.4 to 0.7 s. What was counted to decide is not counted again, and the windows take less
-        than a millisecond at any size.
+        Counting 10 MB takes 0.4 to 0.7 s. What was counted for the decision is not counted again, and the samples take
+        less than a millisecond at any size.
         """
         end = total = 0
         is_longer = len(text) > exact_up_to * (self._counter.longest_token or inf)
         if not is_longer and (self._adds_up or not self._counter.exceeds(text, exact_up_to)):
             end, total = self.begin(text, exact_up_to)
         left = len(text) - end
-        # A host's counter may tell whether a text exceeds a limit without counting it, so no count is known here.
+        # A host's counter may tell whether text exceeds a limit without counting it, so no count is known here.
         if left <= (SAMPLES * SAMPLE_CHARACTERS if self._adds_up else WINDOW_CHARACTERS):
             return Estimate(self.begin(text, inf)[1], exact=True)
         last = left - SAMPLE_CHARACTERS
@@ -433,7 +435,7 @@ class CountedOnce(TokenCounter):
         return tokens
 
     def head(self, text: str, limit: int) -> str:
-        """Return a prefix of at most ``limit`` tokens: pieces, which are remembered, and a part of the next one."""
+        """Return a prefix of at most ``limit`` tokens: whole pieces, which are remembered, and part of the next one."""
         text = text[: self._reach(text, limit) + 1]  # a cut looks at the character after it
         start, left, piece = 0, limit, ""
         for shortest in (_SHORT_LINE, 0) if self._adds_up else ():  # short lines together, then one by one
@@ -464,7 +466,7 @@ class CountedOnce(TokenCounter):
 
 
 def count_windows(text: str, count: Callable[[str], int], *, most: float = inf) -> int:
-    """Return the tokens of ``text``, counted in windows at fixed offsets; stop where there are more than ``most``."""
+    """Return the tokens of ``text``, counted in windows at fixed offsets. Stop when over ``most``."""
     total = 0
     for start in range(0, len(text), WINDOW_CHARACTERS):
         total += count(text[start : start + WINDOW_CHARACTERS])
@@ -481,8 +483,7 @@ def beginning_of(text: str) -> str:
 def _window_for(limit: int) -> int:
     """Return how many characters to encode at once to find ``limit`` tokens.
 
-    Fewer than most slices have, and each window shrinks with the tokens still to find, so little is encoded past the
-    cut.
+    Fewer than most slices have. Each window shrinks with the tokens still to find, so little is encoded past the cut.
     """
     return min(WINDOW_CHARACTERS, max(512, limit * 3))
 
@@ -498,7 +499,7 @@ def boundary_after(text: str, cut: int) -> int:
 
 
 def gap_before(text: str, cut: int) -> int | None:
-    """Return the last position up to ``cut`` where text of an encoding in ``_ADD_UP`` can be split, if one is near."""
+    """Return the last position up to ``cut`` where text can be split (see ``_ADD_UP``); None if none is near."""
     if cut >= len(text):
         return len(text)
     found = _LAST_GAP.match(text, max(0, cut - _LONGEST_WORD), cut + 2)
@@ -506,7 +507,7 @@ def gap_before(text: str, cut: int) -> int | None:
 
 
 def gap_after(text: str, cut: int) -> int | None:
-    """Return the first position from ``cut`` on where such text can be split, if one is near."""
+    """Return the first position from ``cut`` on where text can be split (see ``_ADD_UP``); None if none is near."""
     if cut <= 0:
         return 0
     found = _GAP.search(text, cut, min(len(text), cut + _LONGEST_WORD))
@@ -514,7 +515,7 @@ def gap_after(text: str, cut: int) -> int | None:
 
 
 def _start_of_line(text: str, start: int, end: int) -> int | None:
-    """Return where the last line between ``start`` and ``end`` begins, of those where such text can be split."""
+    """Return the start of the last line between ``start`` and ``end`` where text can be split, or None."""
     at = end - 1
     while (at := text.rfind("\n", start, at)) >= 0:
         if _LINE_END.match(text, at):
@@ -523,18 +524,18 @@ def _start_of_line(text: str, start: int, end: int) -> int | None:
 
 
 def _pieces(text: str, start: int, known: Container[str], *, shortest: int = _SHORT_LINE) -> Iterator[str]:
-    """Yield ``text`` from ``start`` on in lines and in parts of long ones; such text can be split there.
+    """Yield ``text`` from ``start`` on in lines, and long lines in parts, split as ``_ADD_UP`` allows.
 
     A line of fewer than ``shortest`` characters is joined with those that follow, unless it is ``known``.
     """
     stop = start
     while stop < len(text):
-        found = _LINE_END.search(text, start)  # one pattern for a whole line would remember each blank line in it
+        found = _LINE_END.search(text, start)  # a pattern for a whole line would remember each blank line in it
         if found and found.end() - start < shortest and text[start : found.end()] not in known:
             found = _LINE_END.search(text, start + shortest)
         stop = found.end() if found else len(text)
         while stop - start > _LINE_CHARACTERS:
-            near = text[start : min(stop, start + _LINE_CHARACTERS + _PIECE_CHARACTERS)]  # not all of a line of 100 MB
+            near = text[start : min(stop, start + _LINE_CHARACTERS + _PIECE_CHARACTERS)]  # a line may have 100 MB
             end = gap_before(near, _LINE_CHARACTERS)
             if end is None:
                 gap = _GAP.search(near, _LINE_CHARACTERS)
@@ -557,9 +558,9 @@ def _joined(text: str, at: int) -> bool:
 
 
 def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:
-    """Return head and tail of the texts, joined by line ends: at most ``size`` UTF-8 bytes each, at least 1.
+    """Return head and tail of ``texts`` joined with newlines: at most ``size`` UTF-8 bytes each, where ``size`` >= 1.
 
-    Needs no tokenizer and does not join the texts, so that it works where all else has failed.
+    It needs no tokenizer and does not join everything, so that it works where all else has failed.
     """
     head = _joined_up_to(size, texts)
     tail = _joined_up_to(size, (text[: -size - 1 : -1] for text in reversed(texts)))[::-1]
@@ -570,7 +571,7 @@ def ends_of(texts: Sequence[str], size: int) -> tuple[str, str]:
 
 
 def _joined_up_to(size: int, texts: Iterable[str]) -> str:
-    """Return the first ``size`` characters of the texts, joined by line ends."""
+    """Return the first ``size`` characters of ``texts`` joined with newlines."""
     pieces: list[str] = []
     for text in texts:
         pieces.append(text[:size])

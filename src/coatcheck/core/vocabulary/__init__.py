@@ -1,7 +1,7 @@
-"""The vocabularies that token counters need, loaded once for each process and never through the network.
+"""The vocabularies that token counters need, loaded once per process and never over the network.
 
 ``o200k_base.tiktoken.gz`` next to this file holds the ranks that OpenAI publishes for tiktoken, byte for byte (MIT, see
-``LICENSE-o200k_base``); its checksum is the one that tiktoken itself demands. Other encodings come from tiktoken's
+``LICENSE-o200k_base``); its checksum is the one that tiktoken itself requires. Other encodings come from tiktoken's
 cache on disk. Only loading belongs here; modules that only loading needs are imported when something is loaded.
 """
 
@@ -27,7 +27,7 @@ BUNDLED = "o200k_base"
 BUNDLED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 """The digest of the unpacked ranks; ``tiktoken_ext.openai_public`` has the same value."""
 
-# The split pattern and special tokens of o200k_base, facts of the encoding as tiktoken_ext.openai_public defines it.
+# The split pattern and special tokens of o200k_base, as tiktoken_ext.openai_public defines them.
 # tests/core/test_vocabulary.py compares them with the installed tiktoken.
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _O200K_PATTERN = "|".join(
@@ -44,7 +44,7 @@ _O200K_PATTERN = "|".join(
 _O200K_SPECIAL_TOKENS = {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
 
 _RANKS_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
-# Which published rank file each other encoding needs, and its SHA-256: facts from tiktoken_ext.openai_public.
+# Which published rank file each other encoding needs, and its SHA-256, from tiktoken_ext.openai_public.
 _PUBLISHED_RANKS = {
     "cl100k_base": ("cl100k_base", "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
     "o200k_harmony": ("o200k_base", BUNDLED_SHA256),
@@ -106,7 +106,7 @@ def load_vocabulary(name: str) -> Vocabulary:
         InvalidRequest: its ranks are not on this machine.
 
     """
-    # Threads that first need it at the same time meet here: the cache calls this for each, and one of them loads it.
+    # Threads that first need it at the same time meet here: the cache calls this for each, and only one loads it.
     with _lock.held, loading:  # a fork waits for all of it, so no child finds tiktoken's own lock held
         if name not in _loaded:
             import tiktoken  # noqa: PLC0415 - 150 ms, and results that stay small never need it
@@ -127,7 +127,7 @@ def load_vocabulary(name: str) -> Vocabulary:
 
 
 def wrap_encoding(encoding: tiktoken.Encoding) -> Vocabulary:
-    """Return the vocabulary of a ready encoding."""
+    """Return the vocabulary of a loaded encoding."""
     return Vocabulary(encoding, max(map(len, encoding.token_byte_values())))
 
 
@@ -150,7 +150,7 @@ def download_encoding(name: str) -> None:
 
 
 def _bundled_ranks() -> dict[bytes, int]:
-    # Slow to load, and needed by nothing else here.
+    # Slow imports that nothing else here needs.
     with loading:
         import base64  # noqa: PLC0415
         import gzip  # noqa: PLC0415
@@ -159,15 +159,15 @@ def _bundled_ranks() -> dict[bytes, int]:
 
         packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
-    # Line by line: dict(map(...)) takes two thirds of the time, but in one step, and no other thread gets a turn.
-    for line in io.BytesIO(gzip.decompress(packed)):  # one at a time: a list of all of them takes 14 MB
+    # Line by line: dict(map(...)) takes two thirds of the time, but lets no other thread run.
+    for line in io.BytesIO(gzip.decompress(packed)):  # no list of all lines, which takes 14 MB
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
     return ranks
 
 
 def _cache_path(ranks: str) -> Path:
-    """Return where tiktoken keeps a rank file: the rule of ``tiktoken.load.read_file_cached``."""
+    """Return where tiktoken keeps a rank file: by the rule of ``tiktoken.load.read_file_cached``."""
     with loading:
         import hashlib  # noqa: PLC0415
         import tempfile  # noqa: PLC0415 - see _bundled_ranks
