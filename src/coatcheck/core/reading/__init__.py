@@ -1,12 +1,12 @@
-"""Reading stored content back, in answers that fit a budget: pure, and without I/O.
+"""Read stored content back, in answers that fit a token budget. Pure, without I/O.
 
     reading = read(source, request, counter=..., budget=..., tool_name=...)
     ByteRange(start, length)  ─▶  the engine sends those bytes          ┐ until the generator
     IndexNeeded()             ─▶  the engine sends the index, or None   ┘ returns an Answer
 
 ``slices`` reads by character and by line, ``search`` by pattern (with ``pattern``, ``meanings`` and ``scan``), and
-``query`` by JMESPath (with ``interpreter``, ``compared`` and ``records``). Below them ``source`` fetches bytes,
-``index`` knows where lines and characters are, and ``wording`` has every word. This module chooses between them.
+``query`` by JMESPath (with ``interpreter``, ``compared`` and ``records``). Below them, ``source`` fetches bytes,
+``index`` knows where lines and characters are, and ``wording`` has every message. This module chooses between them.
 """
 
 from __future__ import annotations
@@ -61,9 +61,8 @@ def read(
 ) -> Reading:
     """Return a reading whose answer has at most ``budget`` tokens and, if there is more, names the next call.
 
-    The budget is at least ``MIN_BUDGET``: ``Settings`` accepts no other. Each answer goes at least one character
-    further than the one before it. ``native_media`` says that the engine itself answers a request for all of a content
-    without text.
+    The budget is at least ``MIN_BUDGET``, as ``Settings`` ensures. Each answer goes at least one character further than
+    the previous one. ``native_media`` says that the engine itself answers requests for whole non-text content.
 
     Raises:
         InvalidRequest: the request does not fit the content; the message says what would.
@@ -95,7 +94,7 @@ def _load_modes() -> tuple[type[Writer], Callable[[Source, Request, Writer, int]
 
 
 def _describe(source: Source, request: Request, *, native_media: bool) -> Answer:
-    """Return the answer for content without text."""
+    """Return the answer for content that is not text."""
     content_type = source.content_type[:_SHOWN_TYPE]
     if not request.selects_nothing:
         raise InvalidRequest(wording.binary_refused(content_type, given=request.given(), shown_whole=native_media))

@@ -1,7 +1,7 @@
-"""What a query compared, so that the answer can say why a comparison was never true.
+"""Record what a query compares, so that the answer can say why a comparison was never true.
 
-A model that writes the wrong quotes, or a wrong name, gets an empty result, or every item that lacks the field. Nothing
-here evaluates: ``interpreter`` reports what the two sides of each comparison were, and what filters left out.
+A model that writes wrong quotes, or a wrong name, gets an empty result, or every item that lacks the field. Nothing
+here evaluates: ``interpreter`` reports both sides of each comparison, and what filters left out.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 __all__ = ("Compared", "Mismatch", "MismatchedType", "is_number_as_text", "kind_of")
 
 Mismatch: TypeAlias = "tuple[str, tuple[str, ...], str]"
-"""A function, the types that it takes, and the type that it got."""
+"""A function, the types that it accepts, and the type that it got."""
 
 _NUMBER_AS_TEXT = re.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?")
-"""A number, if JSON has it as text."""
+"""A number in a JSON string."""
 
 _DIGIT = re.compile("[0-9]")
 
 
 class MismatchedType(InvalidRequest):
-    """A function got a value of a type that it does not take. On JSON Lines this may be so for only some records."""
+    """A function got a value of a type that it does not accept. On JSON Lines, this may apply to only some records."""
 
 
 @dataclass(slots=True)
 class _Asked:
-    """What became of the items that a filter got in one search, in all the lists that it got."""
+    """What became of a filter's items in one search, over all lists that it got."""
 
     items: int = 0
     refused: Counter[Mismatch] = field(default_factory=Counter)
@@ -43,50 +43,50 @@ class _Asked:
 
 @dataclass(slots=True)
 class Compared:
-    """What a query has compared, by node: the kinds of value that both sides had together."""
+    """What a query compared. ``kinds`` has, by node, the pairs of kinds that both sides had."""
 
     kinds: dict[int, tuple[Any, set[tuple[str, str]]]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
     """The field names that are taken as text, by node."""
 
     present: set[int] = field(default_factory=set)
-    """The fields that were there, though null, by node."""
+    """The nodes of fields that were there, though null."""
 
     filtered: dict[int, set[type]] = field(default_factory=dict)
-    """What each filter got, by node."""
+    """The types that each filter got, by node."""
 
     asked: defaultdict[int, _Asked] = field(default_factory=lambda: defaultdict(_Asked))
-    """What became of the items of each filter in this search, by node."""
+    """What became of each filter's items in this search, by node."""
 
     left_out: Counter[Mismatch] = field(default_factory=Counter)
-    """How many items filters left out because a function does not take their type."""
+    """How many items filters left out because a function does not accept their type."""
 
     numbers: set[int] = field(default_factory=set)
-    """The sides that were a number written as text where the other side was a number, by node."""
+    """The nodes that gave a number written as text where the other side gave a number."""
 
     misordered: bool = False
-    """Whether numbers written as text were ordered otherwise than numbers are."""
+    """Whether numbers written as text were ordered differently than as numbers."""
 
     unread: str | None = None
-    """A text with digits that ``to_number`` could not read."""
+    """A string with digits that ``to_number`` could not read."""
 
     def see(self, node: Any, kinds: tuple[str, str]) -> None:  # noqa: ANN401 - a node of the parsed query
-        """Note the kinds of value that the two sides of a comparison had."""
+        """Record the kinds of value that the two sides of a comparison had."""
         seen = self.kinds.get(id(node))
         if seen is None:
             seen = self.kinds[id(node)] = (node, set())
         seen[1].add(kinds)
 
     def refusal(self) -> Mismatch | None:
-        """Return why a filter left out all that it got, in each of its lists, or None if none did."""
+        """Return why a filter left out every item of all its lists, or None if no filter did."""
         total = (each for each in self.asked.values() if 0 < each.items == each.refused.total())
         return next((mismatch for each in total for mismatch in each.refused), None)
 
     def count_left_out(self) -> None:
-        """Note what filters left out in this search.
+        """Record what filters left out in this search.
 
         Raises:
-            MismatchedType: one left out all that it got.
+            MismatchedType: a filter left out every item.
 
         """
         refusal = self.refusal()
@@ -96,22 +96,22 @@ class Compared:
             self.left_out += each.refused
 
     def see_order(self, values: Iterable[object], part: slice) -> None:
-        """Note whether what is text among ``values``, but a number, has another order as a number in that part."""
+        """Record whether the numbers written as text in ``values`` have another order as numbers, within ``part``."""
         if not self.misordered:
             texts = sorted(value for value in values if is_number_as_text(value))
             numbers = [float(text) for text in texts]
             self.misordered = numbers[part] != sorted(numbers)[part]
 
     def see_unread(self, value: object) -> None:
-        """Note what ``to_number`` gave null for."""
+        """Record a string with digits for which ``to_number`` gave null."""
         if self.unread is None and isinstance(value, str) and _DIGIT.search(value) is not None:
             self.unread = value
 
     def see_numbers(self, first: Any, second: Any, left: object, right: object) -> None:  # noqa: ANN401 - nodes
-        """Note which of two values that are ordered is a number, but text, where the other is no text."""
+        """Record an ordering comparison in which a number is written as text."""
         if isinstance(right, str):
             if isinstance(left, str):
-                if not self.misordered and is_number_as_text(right):  # most texts are none: this runs for each item
+                if not self.misordered and is_number_as_text(right):  # most strings are not; this runs for each item
                     self.see_order((left, right), slice(None))
             elif is_number(left) and is_number_as_text(right):
                 self.numbers.add(id(second))
@@ -119,7 +119,7 @@ class Compared:
             self.numbers.add(id(first))
 
     def take_as_text(self) -> bool:
-        """Take the fields that were always null, where their other side was not, for text; return whether any are."""
+        """Take as text each right side that is a field and was never there; return whether there is any."""
         found = {
             id(right): right["value"]
             for (left, _), (right, kinds) in self._sides()
@@ -132,7 +132,7 @@ class Compared:
         return bool(found)
 
     def notes(self) -> Iterator[str]:
-        """Yield what the model should know of what was compared."""
+        """Yield what the model should know about the comparisons."""
         yield from map(wording.taken_as_text, dict.fromkeys(self.texts.values()))
         for mismatch, count in self.left_out.items():
             yield wording.left_out(count, *mismatch)
@@ -159,7 +159,7 @@ class Compared:
 
 
 def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[str]:  # noqa: ANN401
-    """Yield what to write if a literal never had the kind of what it was compared with."""
+    """Yield what to write if a literal never had the kind of value that it was compared with."""
     kind = kind_of(value)
     if kind in {"text", "number", "boolean"} and others == {"list"}:
         yield wording.NO_LISTS
@@ -170,17 +170,17 @@ def _of_another_kind(value: object, other: Any, others: set[str]) -> Iterator[st
 
 
 def is_number_as_text(value: object) -> TypeGuard[str]:
-    """Return whether ``value`` is a number that was written as text."""
+    """Return whether ``value`` is a number written as text."""
     return isinstance(value, str) and _NUMBER_AS_TEXT.fullmatch(value) is not None
 
 
 def _names_null(node: Any) -> bool:  # noqa: ANN401 - a node of the parsed query
-    value = node.get("value", "")  # a list or an object, too
+    value = node.get("value", "")  # may be a list or an object, too
     return value is None or value == "null"
 
 
 def _name(node: Any) -> str | None:  # noqa: ANN401
-    """Return the path that ``node`` is, or None if it is anything else."""
+    """Return ``node`` as a dotted path, or None if it is anything else."""
     if node["type"] == "field":
         return None if _names_null(node) else str(node["value"])
     names = [_name(child) for child in node["children"]] if node["type"] == "subexpression" else []
@@ -188,8 +188,8 @@ def _name(node: Any) -> str | None:  # noqa: ANN401
 
 
 def kind_of(value: object) -> str:
-    """Return the kind of a value in the words of ``notes``."""
-    if isinstance(value, str):  # first: it is asked of each item
+    """Return the kind of a value, in the words of ``notes``."""
+    if isinstance(value, str):  # first, because this runs for each item
         return "text"
     if value is None or isinstance(value, bool):
         return "null" if value is None else "boolean"

@@ -1,7 +1,8 @@
-r"""The line index: at which bytes lines and characters start, from one pass of encoding; at most 4,096 checkpoints.
+r"""The line index: at which bytes lines and characters start, in at most 4,096 checkpoints.
 
-It is made while content is saved, so that twenty lines of a gigabyte cost one or two reads. Encoding, decoding and
-counting of stored text are here too, because they must agree to the byte. A line ends at ``\n`` and nowhere else.
+It is built in one pass while content is saved, so that reading twenty lines of a gigabyte takes one or two reads.
+Encoding, decoding and counting of stored text are here too, because they must agree to the byte. A line ends at ``\n``
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -39,22 +40,23 @@ __all__ = (
 )
 
 CHUNK_CHARACTERS = 65_536
-"""Characters encoded in one step, which takes some 50 microseconds: other threads get the interpreter in between."""
+"""Characters encoded in one step, which takes about 50 microseconds. Other threads can run between steps."""
 
 PIECE_CHUNKS = 16
-"""Chunks in one piece of the work, which takes 1 to 3 milliseconds: next to that, a pause between two costs nothing."""
+"""Chunks in one piece of work, which takes 1 to 3 milliseconds. Next to that, a pause between pieces costs nothing."""
 
 COPIED_AT_ONCE = 16_777_216
-"""Characters of ASCII encoded at once, which is a plain copy: 2 milliseconds, and twice as long piece by piece."""
+"""The most ASCII characters encoded at once. That is a plain copy: 2 milliseconds, and twice as long in pieces."""
 
 MAX_CHECKPOINTS = 4_096
-"""About 140 KB of index at most; with more than 268 million characters the checkpoints are further apart."""
+"""At most about 140 KB of index. With more than 268 million characters, the checkpoints are further apart."""
 
 INDEX_THRESHOLD = 1_048_576
-"""Content of up to this many bytes has no index: a scan from its start takes less time than fetching one."""
+"""Bytes. Content up to this size has no index: a scan from its start takes less time than fetching one."""
 
 _LONG_LINE = 48
-"""From this many bytes on, ``bytes.replace`` counts line ends faster than ``bytes.count``, measured on CPython 3.11."""
+"""Bytes per line. In longer lines, ``bytes.replace`` counts line ends faster than ``bytes.count``; measured on CPython
+3.11."""
 
 _VERSION = 2
 _SURROGATES = re.compile(rb"((?:\xed[\xa0-\xbf][\x80-\xbf])+)")
@@ -64,7 +66,7 @@ WIDEST = 4
 
 
 class Place(NamedTuple):
-    """A position in the content, counted in three ways at once."""
+    """A position in the content, in three units."""
 
     byte: int
     line: int  # the number of "\n" before it
@@ -75,9 +77,9 @@ START = Place(0, 0, 0)
 
 
 class Checkpoints(NamedTuple):
-    """Places between two characters, in rising order, the first of them the start.
+    """Places between two characters, in ascending order, the first at the start.
 
-    Columns are read and checked in a quarter of the time that the same number of ``Place`` takes.
+    Columns are read and checked in a quarter of the time that as many ``Place`` objects take.
     """
 
     bytes: tuple[int, ...] = (START.byte,)
@@ -90,7 +92,7 @@ _ONLY_THE_START = Checkpoints()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineIndex:
-    """Totals, and places to start reading from, in rising order."""
+    """Totals, and places to start reading from, in ascending order."""
 
     size: int
     """Bytes."""
@@ -101,17 +103,17 @@ class LineIndex:
     checkpoints: Checkpoints = _ONLY_THE_START
 
     items: tuple[int, ...] = ()
-    """Where each of many joined texts begins, in bytes; empty if the content was one text."""
+    """The byte at which each joined text block begins; empty if the content is a single block."""
 
     def item_at(self, byte: int) -> int | None:
-        """Return the number, from 1, of the joined text that ``byte`` is in; None if the content was one text."""
+        """Return the number, from 1, of the joined text block at ``byte``; None if the content is a single block."""
         return bisect_right(self.items, byte) or None
 
     def nearest(self, *, line: int | None = None, character: int | None = None, byte: int | None = None) -> Place:
-        """Return the last checkpoint before the start of ``line`` (from 1), or before a ``character`` or a ``byte``."""
+        """Return the last checkpoint before the start of ``line`` (from 1), or up to a ``character`` or a ``byte``."""
         marks = self.checkpoints
         if line is not None:
-            # A checkpoint with line - 1 line ends before it may be after the start of the line.
+            # A checkpoint after line - 1 line ends may be past the start of the line.
             after = bisect_right(marks.lines, line - 2)
         elif character is not None:
             after = bisect_right(marks.characters, character)
@@ -135,7 +137,7 @@ class LineIndex:
 
     @classmethod
     def from_bytes(cls, data: bytes, *, size: int) -> LineIndex | None:
-        """Return the index that ``to_bytes`` made of content of ``size`` bytes, or None for anything else."""
+        """Return the index that ``to_bytes`` encoded for content of ``size`` bytes, or None for anything else."""
         try:
             stored = orjson.loads(data)
         except ValueError:
@@ -157,7 +159,7 @@ class Encoded:
     """Text as it is stored, its totals and its index."""
 
     data: bytes
-    """UTF-8; lone surrogates through ``surrogatepass``."""
+    """UTF-8, with lone surrogates through ``surrogatepass``."""
 
     characters: int
     lines: int
@@ -166,13 +168,13 @@ class Encoded:
     """None for small content, which needs none."""
 
     def with_items(self, starts: tuple[int, ...]) -> Encoded:
-        """Return the same with an index, even for small content, that says where each of many joined texts begins."""
+        """Return a copy with an index, even for small content, that says where each joined text block begins."""
         index = self.index or LineIndex(size=len(self.data), characters=self.characters, lines=self.lines)
         return replace(self, index=replace(index, items=starts))
 
 
 def encode_bytes(text: str) -> Generator[None, None, tuple[bytes, Sequence[int]]]:
-    """Return ``text`` as bytes, and where each chunk of ``CHUNK_CHARACTERS`` starts in them; yield after each piece."""
+    """Encode ``text``. Return the bytes and where each chunk of ``CHUNK_CHARACTERS`` starts; yield after each piece."""
     sink, starts = io.BytesIO(), []
     piece = PIECE_CHUNKS * CHUNK_CHARACTERS
     if text.isascii():
@@ -191,9 +193,9 @@ def encode_bytes(text: str) -> Generator[None, None, tuple[bytes, Sequence[int]]
 
 
 def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None, None, Encoded]:
-    """Return what ``encode_bytes`` made of ``text``, with its totals and its index; yield after each piece.
+    """Return what ``encode_bytes`` made of ``text``, with its totals and index; yield after each piece.
 
-    It is not part of encoding, because it can run while the bytes are hashed.
+    It is separate from encoding, because it can run while the bytes are hashed.
     """
     newlines, places, are_long = 0, [], False
     every = max(1, -(-len(starts) // MAX_CHECKPOINTS))
@@ -201,8 +203,8 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None,
         if number % every == 0:
             places.append(Place(byte, newlines, number * CHUNK_CHARACTERS))
         chunk = data[byte:end]
-        # bytes.replace leaps from one line end to the next, which bytes.count does not: up to ten times as fast in
-        # long lines, but twenty times slower in short ones. Lines tend to be as long as in the previous chunk.
+        # bytes.replace jumps from one line end to the next, bytes.count does not. It is up to ten times as fast in long
+        # lines, but twenty times slower in short ones. Lines tend to be as long as in the previous chunk.
         found = len(chunk) - len(chunk.replace(b"\n", b"")) if are_long else chunk.count(b"\n")
         are_long = found * _LONG_LINE < len(chunk)
         newlines += found
@@ -216,7 +218,7 @@ def index_text(text: str, data: bytes, starts: Sequence[int]) -> Generator[None,
 
 
 def columns_of(places: Iterable[Place]) -> Checkpoints:
-    """Return places, at least one, in the form that an index holds."""
+    """Convert places, at least one, to the columns that an index holds."""
     return Checkpoints._make(zip(*places, strict=True))
 
 
@@ -226,13 +228,13 @@ def count_lines(newlines: int, last: bytes) -> int:
 
 
 def decode(data: bytes) -> str:
-    """Return stored text. Bytes that are not UTF-8 become U+FFFD; nothing is raised."""
+    """Decode stored text. Bytes that are not UTF-8 become U+FFFD; nothing is raised."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         pass
     try:
-        return data.decode("utf-8", "surrogatepass")  # whole: piece by piece it takes seven times as long
+        return data.decode("utf-8", "surrogatepass")  # in one call: piece by piece it takes seven times as long
     except UnicodeDecodeError:
         pieces = _SURROGATES.split(data)
         return "".join(piece.decode("utf-8", "surrogatepass" if n % 2 else "replace") for n, piece in enumerate(pieces))
@@ -260,12 +262,12 @@ def align(data: bytes, at: int) -> int:
 
 
 def first_start(data: bytes) -> int:
-    """Return where in ``data`` the first character starts, looking no further than one character is long."""
+    """Return where the first character in ``data`` starts, looking no further than one character is long."""
     return next((n for n in range(min(WIDEST, len(data))) if data[n] & 0xC0 != 0x80), 0)  # noqa: PLR2004
 
 
 def byte_of_character(data: bytes, character: int) -> int:
-    """Return the byte at which a character of ``data`` starts, broken bytes included."""
+    """Return the byte at which a character of ``data`` starts, counting broken bytes."""
     if data.isascii():
         return character
     low, high = 0, len(data)
@@ -285,7 +287,7 @@ def byte_of_character(data: bytes, character: int) -> int:
 
 
 def _first_character(data: bytes) -> int:
-    """Return the bytes of the first character of ``data``."""
+    """Return the length in bytes of the first character of ``data``."""
     return next(n for n in range(len(data), 0, -1) if n == 1 or len(decode(data[:n])) == 1)
 
 
@@ -294,12 +296,13 @@ def _length(first: int) -> int:
 
 
 def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may be stored
-    """Return whether these are whole numbers that rise from 0 to at most ``size``, by at least one each."""
+    """Return whether these are whole numbers that rise from 0 to at most ``size``, without repeats."""
     return isinstance(items, list) and _rise(items, size) and len(set(items)) == len(items)
 
 
 def _rise(numbers: list[Any], most: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
-    """Return whether these, at least one, are whole numbers that rise from 0 to at most ``most``, which is one too."""
+    """Return whether ``numbers``, at least one, are whole numbers that rise from 0 to at most ``most``, a whole
+    number."""
     if {type(number) for number in (*numbers, most)} != {int}:
         return False
     return bool(numbers[0] == 0 and numbers[-1] <= most and numbers == sorted(numbers))

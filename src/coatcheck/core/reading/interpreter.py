@@ -1,10 +1,10 @@
-"""JMESPath with a budget: the same language, refused if it would run or grow without end.
+"""JMESPath with a budget: the same language, but a query that would run or grow without end is refused.
 
 A query of 200 characters can build a value of a billion nodes by naming the same part again and again
 (``[@,@]|[@,@]|...``). Building it is cheap, since the parts are shared; comparing, printing or joining it is not. So
 each step costs one unit, and walking through a value costs its size.
 
-What a query compares is noted in ``compared``. Only evaluating belongs here.
+``compared`` records what a query compares. Only evaluating belongs here.
 """
 
 from __future__ import annotations
@@ -34,30 +34,31 @@ if TYPE_CHECKING:
 __all__ = ("MAX_UNITS", "Evaluator", "TooMuchWork", "check_size")
 
 MAX_UNITS = 1_000_000
-"""Steps and sizes of one query, about a second of work."""
+"""Units that one query may spend on steps and sizes: about a second of work."""
 
 MAX_RESULT_UNITS = 2_000_000
-"""The size of the largest result that is printed. No part of 8 MB of JSON is larger, unless it is all single digits."""
+"""Units of the largest result that is printed. No part of 8 MB of JSON is larger, unless it is all single digits."""
 
 _CHARACTERS_PER_UNIT = 64
-"""Text is copied and compared some hundred times as fast as it is interpreted."""
+"""Characters that cost one unit: text is copied and compared about a hundred times as fast as it is interpreted."""
 
 _CHARACTERS_ORDERED_PER_UNIT = 1_024
 _MAX_ORDERINGS = 20
-"""How often sorting compares each text in a list as long as the budget allows. Two texts are compared up to where they
-differ, which takes as long as a step only if they share a thousand characters."""
+"""How often sorting compares each string in a list that is as long as the budget allows. Two strings are compared up to
+where they differ, which takes as long as a step only if they share a thousand characters."""
 
 _UNITS_OF_A_MISMATCH = 20
-"""What a function costs if it refuses its argument: an exception takes as long as this many steps, and on JSON Lines
-every line may raise one."""
+"""Units that a function costs if it refuses its argument: an exception takes as long as this many steps, and on JSON
+Lines every line may raise one."""
 
 _WORDS = {"true": True, "false": False}
-"""What models write without backticks. Where no field has such a name, the literal is meant."""
+"""Literals that models write without backticks. They count as literals where no field has that name."""
 
 _SEARCHES = frozenset({"contains", "starts_with", "ends_with"})
 
 _WHICH_MATTER = {"sort": slice(None), "max": slice(-1, None), "min": slice(1)}
-"""Of what a function orders, the part that its result depends on. ``sort_by`` and the like are the same."""
+"""For each function that orders values, the part of the order that its result depends on. It is the same for
+``sort_by`` and the like."""
 
 _END = object()
 _STRINGS = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`"""
@@ -71,13 +72,13 @@ class TooMuchWork(InvalidRequest):
 
 
 class Evaluator:
-    """One parsed query, and what is left of its budget."""
+    """A parsed query, and what is left of its budget."""
 
     def __init__(self, query: str) -> None:
         """Parse ``query``.
 
         Raises:
-            InvalidRequest: it is not JMESPath, as the message says in the engine's words, or it is nested too deeply.
+            InvalidRequest: it is not JMESPath (the message quotes the engine), or it is nested too deeply.
 
         """
         try:
@@ -96,10 +97,10 @@ class Evaluator:
         self._interpreter = _Interpreter(self._meter, self._compared)
 
     def take_fields_as_text(self) -> bool:
-        """Start afresh with each right side of a comparison taken as text if it named a field that was never there.
+        """Start afresh, taking as text each right side of a comparison that named a field that was never there.
 
-        Models write text in double quotes, as in Python. Then the field is null, and every item without the left field
-        matches. Return whether there was such a text.
+        Models put text in double quotes, as in Python. JMESPath looks for a field of that name, gets null, and so
+        matches every item without the left field. Return whether there was such text.
         """
         if not self._compared.take_as_text():
             return False
@@ -108,16 +109,16 @@ class Evaluator:
 
     @property
     def notes(self) -> str:
-        """What is likely to be wrong in the comparisons, for the header of the result."""
+        """What is probably wrong with the comparisons, for the header of the result."""
         return to_valid_unicode("".join(self._compared.notes()))
 
     def search(self, value: object) -> object:
         """Return what the query selects from ``value``. Calls share one budget, until the query starts afresh.
 
         Raises:
-            MismatchedType: a function got a value of a type that it does not take.
+            MismatchedType: a function got a value of a type that it does not accept.
             TooMuchWork: the query costs more than what is left of its budget.
-            InvalidRequest: the query fails otherwise.
+            InvalidRequest: the query fails for another reason.
 
         """
         self._compared.asked.clear()
@@ -127,7 +128,7 @@ class Evaluator:
         except RecursionError:
             raise InvalidRequest(wording.TOO_DEEP) from None
         except JMESPathTypeError as error:
-            # Its own text prints the whole value, and a traceback that chains it would, too.
+            # Its own message prints the whole value, and so would a traceback that chains it.
             mismatch = MismatchedType(wording.mismatched(*(self._compared.refusal() or _mismatch(error))))
         except UnknownFunctionError as error:
             known = sorted(_Functions.FUNCTION_TABLE)
@@ -157,22 +158,22 @@ def check_size(value: object) -> None:
 
 
 class _Parser(Parser):
-    """JMESPath's parser, with all that follows ``a.*`` applied to each value, as it is after ``*`` and ``a[*]``.
+    """JMESPath's parser, except that what follows ``a.*`` applies to each value, as it does after ``*`` and ``a[*]``.
 
-    And ``!a.b`` negates ``a.b``.
+    Also, ``!a.b`` negates ``a.b``.
     """
 
-    _CACHE: ClassVar[dict[str, ParsedResult]] = {}  # not the library's, which holds what it parses itself
+    _CACHE: ClassVar[dict[str, ParsedResult]] = {}  # not the library's, which holds what its own parser parsed
 
     def _token_led_dot(self: Any, left: Any) -> Any:  # noqa: ANN401 - the stubs declare none of this
         if self._current_token() != "star":
             return super()._token_led_dot(left)  # type: ignore[misc]  # nor this
         self._advance()
-        # The library gives the power of a dot, so that a.*.b.c asks the list of all b for c, and gets null.
+        # The library uses the binding power of a dot, so a.*.b.c looks up c in the list of all b, and gets null.
         return ast.value_projection(left, self._parse_projection_rhs(self.BINDING_POWER["star"]))
 
     def _token_nud_not(self: Any, _: object) -> Any:  # noqa: ANN401
-        # The library asks what !a is, true or false, for b or [?b], and gets null.
+        # The library looks up b or [?b] in the boolean !a, and gets null.
         return ast.not_expression(self._expression(self.BINDING_POWER["eq"]))
 
 
@@ -191,11 +192,11 @@ class _Meter:
         self.charge(characters // _CHARACTERS_PER_UNIT)
 
     def charge_walk(self, value: object) -> None:
-        """Charge every node of ``value``, a shared one each time it is met."""
+        """Charge every node of ``value``, a shared one each time that it is met."""
         open_nodes, spent = [iter([value])], 0
         while open_nodes and spent <= self.left:
             node = next(open_nodes[-1], _END)
-            spent += 1  # no call in here: Python 3.11 may pay ten times as much for one deep in a recursion
+            spent += 1  # no calls here: deep in a recursion, Python 3.11 may pay ten times as much for one
             if node is _END:
                 open_nodes.pop()
             elif isinstance(node, str):
@@ -211,13 +212,13 @@ class _Meter:
 
 
 class _Functions(Functions):
-    """JMESPath's functions, each paid for before it is called."""
+    """JMESPath's functions, each charged before it is called."""
 
     def __init__(self, meter: _Meter, compared: Compared) -> None:
         self._meter = meter
         self._compared = compared
         self._keys: list[list[object]] = []
-        """What items are ordered by, for each function that does so and has not ended."""
+        """What items are ordered by, for each ordering function that is still running."""
 
     def call_function(self, function_name: str, resolved_args: Any) -> Any:  # noqa: ANN401 - as the base declares it
         self._charge(function_name, resolved_args)
@@ -251,7 +252,7 @@ class _Functions(Functions):
                     self._charge_ordering(item)
 
     def _create_key_func(self, expref: Any, allowed_types: Any, function_name: Any) -> Any:  # noqa: ANN401
-        """Return what ``sort_by``, ``max_by`` and ``min_by`` order an item by; each key is paid for when it is made."""
+        """Return the key function of ``sort_by``, ``max_by`` and ``min_by``. Each key is charged when it is made."""
         if expref.expression["type"] == "literal":
             text = to_valid_unicode(str(expref.expression["value"]))
             raise InvalidRequest(wording.constant_key(function_name, text))
@@ -268,13 +269,13 @@ class _Functions(Functions):
         return key
 
     def _charge_ordering(self, item: object) -> None:
-        if isinstance(item, float) and math.isnan(item):  # what is before and after it would be in any order
+        if isinstance(item, float) and math.isnan(item):  # values before and after it would be in any order
             raise InvalidRequest(wording.NOT_ORDERED)
         if isinstance(item, str):
             self._meter.charge(len(item) // _CHARACTERS_ORDERED_PER_UNIT * _MAX_ORDERINGS)
 
     def _charge_join(self, arguments: list[object]) -> None:
-        """Charge the joined text: if arguments share one long string, their own size does not show its length."""
+        """Charge the joined text: where items share one long string, the arguments' size hides its length."""
         separator, items = (*arguments, None, None)[:2]
         if isinstance(separator, str) and isinstance(items, list):
             lengths = sum(len(item) for item in items if isinstance(item, str))
@@ -282,7 +283,7 @@ class _Functions(Functions):
 
 
 class _Interpreter(TreeInterpreter):
-    """JMESPath's interpreter, each step paid for before it is taken."""
+    """JMESPath's interpreter, each step charged before it is taken."""
 
     def __init__(self, meter: _Meter, compared: Compared) -> None:
         super().__init__(Options(custom_functions=_Functions(meter, compared)))
@@ -303,7 +304,7 @@ class _Interpreter(TreeInterpreter):
         if node["value"] in {"eq", "ne"}:
             return compare(left, right)
         self._compared.see_numbers(first, second, left, right)
-        # For a number and a string, the library raises, although the language says null.
+        # For a number and a string, the library raises, although the language specifies null.
         return compare(left, right) if kind == other in {"text", "number"} else None
 
     def visit_filter_projection(self, node: Any, value: Any) -> Any:  # noqa: ANN401
@@ -316,10 +317,10 @@ class _Interpreter(TreeInterpreter):
         return [each for each in found if each is not None]
 
     def _matching(self, condition: Any, items: list[object]) -> list[object]:  # noqa: ANN401 - a node
-        """Return the items that match, without those whose types a function of the condition refuses.
+        """Return the items that match, without those whose type a function of the condition refuses.
 
-        The library fails at the first such item. But one null is no reason to hide all the others, and a list of one
-        null no reason to hide all other lists.
+        The library fails at the first such item. But one null must not hide all other items, nor a list of one null all
+        other lists.
         """
         is_true: Callable[[object], bool] = self._is_true  # type: ignore[attr-defined]  # not in the stubs
         matching: list[object] = []
@@ -329,7 +330,7 @@ class _Interpreter(TreeInterpreter):
             try:
                 if is_true(self.visit(condition, item)):
                     matching.append(item)
-            except JMESPathTypeError as error:  # noqa: PERF203 - no other item may suffer
+            except JMESPathTypeError as error:  # noqa: PERF203 - one item must not fail the others
                 self._meter.charge(_UNITS_OF_A_MISMATCH)
                 asked.refused[_mismatch(error)] += 1
         return matching
@@ -340,13 +341,13 @@ class _Interpreter(TreeInterpreter):
             return super().visit_function_expression(node, value)
         text, wanted = arguments = [self._operand(child, value) for child in node["children"]]
         self._compared.see(node, ("other" if isinstance(text, list) else kind_of(text), kind_of(wanted)))
-        # Null is what text in double quotes is at first. And for a number in a text, the library raises another error.
+        # Text in double quotes is null at first. And for a number in a string, the library raises another error.
         if isinstance(text, str) and (wanted is None or (name == "contains" and not isinstance(wanted, str))):
             return False
         return self._functions.call_function(name, arguments)  # type: ignore[attr-defined]  # not in the stubs
 
     def _operand(self, node: Any, value: Any) -> Any:  # noqa: ANN401
-        """Return what is compared; the text or literal that a name must mean if there is no such field."""
+        """Return the value to compare; for a name without a field, the text or literal that it must mean."""
         if id(node) in self._compared.texts:
             return node["value"]
         found = self.visit(node, value)
@@ -367,13 +368,13 @@ class _Interpreter(TreeInterpreter):
         nested = self.visit(node["children"][0], value)
         if not isinstance(nested, list):
             return None
-        # Paid for before it is built: [@,@,...][] names one list of millions some hundred times.
+        # Charged before it is built: [@,@,...][] may name a list of millions a hundred times.
         self._meter.charge(sum(len(item) if isinstance(item, list) else 1 for item in nested))
         return [part for item in nested for part in (item if isinstance(item, list) else (item,))]
 
 
 def _mismatch(error: JMESPathTypeError) -> Mismatch:
-    """Return what an error of the library says; a number that was written as text is called one."""
+    """Return the mismatch that a library error reports; a number written as text is named as such."""
     actual = TYPES_MAP.get(error.actual_type, error.actual_type)
     if is_number_as_text(error.current_value):
         actual = wording.NUMERIC_STRING
@@ -381,10 +382,10 @@ def _mismatch(error: JMESPathTypeError) -> Mismatch:
 
 
 def _quote_bare_literals(query: str) -> str:
-    """Return ``query`` with quotes in literals such as `` `open` ``, and with backticks around bare numbers.
+    """Add quotes in literals such as `` `open` ``, and backticks around bare numbers.
 
-    Models write both. JMESPath accepts the first with a warning, and a host that turns warnings into errors would fail.
-    A number after a comparison or a comma is an error in JMESPath, so it can mean nothing else.
+    Models omit both. JMESPath accepts the first with a warning, and a host that turns warnings into errors would fail.
+    A bare number after a comparison or a comma is an error in JMESPath, so it can mean nothing else.
     """
     return _LITERALS.sub(_quoted, query)
 

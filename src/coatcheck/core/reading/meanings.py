@@ -1,9 +1,9 @@
-r"""What else a pattern may mean, if it tells nothing, and why it may have found nothing.
+r"""What else a pattern may mean if its matches tell nothing, and why it may have found nothing.
 
-Models copy text without escaping it (``main()``, ``items[0]``), write as for grep, and search for what a preview shows.
-A preview has the values of JSON, XML and HTML, which may be written otherwise in the content (``caf\u00e9``,
-``https:\/\/``, ``R&amp;D``), and no tags or colour codes; and it shows ``1e-05`` where JavaScript wrote ``0.00001``. So
-a pattern that finds nothing is searched in those forms too, and so is what it means if it has such a form itself.
+Models copy text without escaping it (``main()``, ``items[0]``), write patterns as for grep, and search for what a
+preview shows. A preview shows the values of JSON, XML and HTML, which the content may write differently (``caf\u00e9``,
+``https:\/\/``, ``R&amp;D``), without tags and colour codes. It also shows ``1e-05`` where JavaScript wrote ``0.00001``.
+So a pattern that finds nothing is also searched in those forms and, if it is in such a form itself, decoded.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 __all__ = ("other_readings", "why_not_found")
 
 _SIGNS = re.compile(r"[\\^$*+?()\[\]{}|]")
-"""What may keep a regular expression from matching its own text. A dot does not."""
+"""Characters that may keep a regular expression from matching its own text. A dot does not."""
 
 _ONE_SIGN = re.compile(r"\\.|\[\^?\]?[^\]]*\]", re.DOTALL)
 _GROUP = re.compile(r"\([^()]*\)")
 _EMPTY_ALTERNATIVE = re.compile(r"\A\||\|(?:\||\Z)")
 _WORD = r"\[(?!(?:.-.)+\])[^\]\[\\^|][^\]\[\\|]+\]"
 _IN_BRACKETS = re.compile(rf"(\(\?i\))?({_WORD}(?:\|{_WORD})*)")
-"""Words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``, and nothing else; no ranges, such as ``[a-z]``."""
+"""Nothing but words in brackets, such as ``[ERROR]`` or ``[ERROR]|[FATAL]``. Ranges such as ``[a-z]`` do not count."""
 
 _AS_IN_GREP = re.compile(r"\\[|<>]")
 _GREP_SIGNS = frozenset("|(){}+?")
-"""What grep takes for itself unless a backslash is before it; in RE2 it is the other way round."""
+"""Characters that grep takes literally unless a backslash precedes them; RE2 does the opposite."""
 
 _GREP_PART = re.compile(rf"{_ONE_SIGN.pattern}|.", re.DOTALL)
 
@@ -42,11 +42,12 @@ _NOTATION = (
     r"(?<![\w.])(?:[0-9]+(?:\\?\.[0-9]+)?[eE](?:\\?[+-])?[0-9]{1,3}|0\\?\.000[0-9]+|[0-9]{7,}\\?\.[0-9]+)"
     r"(?!\w|[\[{(*+?]|\\[a-zA-Z])"
 )
-"""A number that one language writes with an exponent and another without, and no more of a regular expression."""
+"""A number that one language writes with an exponent and another without, not followed by more of a regular
+expression."""
 
 _NUMBER = re.compile(_NOTATION)
 _LONGEST_EXPONENT = 30
-"""Beyond this, nobody writes all the zeros."""
+"""Beyond this exponent, nobody writes all the zeros."""
 
 _PART = re.compile(
     rf"{_NOTATION}"
@@ -58,17 +59,17 @@ _PART = re.compile(
     r"|.",
     re.DOTALL,
 )
-"""The parts of a pattern: a number, the end of a JSON name with its colon, the beginning of a group, an escape, a class
-of characters, a counted repeat, or one character."""
+"""The parts of a pattern: a number, the end of a JSON name with its colon, the beginning of a group, an escape, a
+character class, a counted repeat, or one character."""
 
 _MARKUP = r"(?:<[^<>]*>|\x1b\[[0-9;]*[mK])*"
-"""Tags and the codes that colour a terminal: previews do not show them, and they stand next to whole words."""
+"""Tags and terminal colour codes. Previews do not show them, and they stand next to whole words."""
 
 _NO_MARKUP_BEFORE = frozenset("*+?{|)")
 
 _DOUBLE, _SINGLE = "\u201c\u201d\u201e", "\u2018\u2019"
 _DASHES = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"
-"""The quotes and dashes of a typesetter, which no key types."""
+"""Typographic quotes and dashes, which no key types."""
 
 _ESCAPED = {
     '"': rf'(?:\\*["{_DOUBLE}]|\\u0022|\\u201[cdeCDE]|&quot;|&[blr]dquo;|&#822[0-2];)',
@@ -80,14 +81,14 @@ _ESCAPED = {
     ">": r"(?:>|\\u003[eE]|&gt;)",
     " ": r"(?:(?:[\t\p{Zs}]|(?i:\\u(?:00a0|200[0-9a]|202f|3000))|&nbsp;|&#160;)+)",
 }
-"""How JSON, XML and HTML write what a preview shows as it is meant; JSON within JSON has more backslashes. Columns of a
-table are more than one space apart, and models write one."""
+"""How JSON, XML and HTML may write a character that a preview shows decoded. JSON within JSON has more backslashes.
+Table columns are several spaces apart, and models write one."""
 
 _ENTITY = re.compile(r"&#?\w+;", re.ASCII)
 _SIGN_OR_TEXT = re.compile(rf"{_ONE_SIGN.pattern}|(?P<text>[^\\\[]+|.)", re.DOTALL)
 _BY_KEY = {'"': _DOUBLE, "'": _SINGLE, "-": _DASHES, " ": "\xa0\u202f\u3000"}
 _TYPED = {ord(form): key for key, forms in _BY_KEY.items() for form in forms}
-"""What keys type for the quotes, dashes and blanks of a typesetter."""
+"""Maps typographic quotes, dashes and spaces to what keys type."""
 
 _ASCII_ONLY = re.compile(r"\\[bwW]")
 _CARRIAGE_RETURN = re.compile(r"\r|\\(?:r|x0[dD]|x\{0*[dD]\}|015)")
@@ -97,9 +98,10 @@ _OPERATOR = re.compile(r"\S (?:OR|AND) \S")
 
 
 def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: bool) -> Iterator[Matcher]:
-    """Yield what else a pattern may mean, where ``matcher`` told nothing: it matched no line, or nearly any.
+    """Yield what else a pattern may mean if ``matcher`` told nothing: it matched no line, or nearly every line.
 
-    ``found_any`` is whether it matched a line; ``markup`` is whether the content may have what previews do not show.
+    ``found_any`` says whether it matched a line, ``markup`` whether the content may have markup, which previews do not
+    show.
     """
     if matcher.literal is None and _SIGNS.search(pattern) is not None:
         if not found_any:
@@ -115,7 +117,7 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
 
 
 def _as_row(pattern: str, matcher: Matcher, *, markup: bool) -> Iterator[Matcher]:
-    """Yield matchers for a copied row of a table: as it is, in columns of other widths, and as what it is else."""
+    """Yield matchers for a copied table row: as text, with other column widths, and as the regular expression it is."""
     yield Matcher(pattern, literal=wording.MATCHES_EVERY_LINE)
     escaped = _escaped(pattern, is_text=True, markup=markup)
     if escaped is not None:
@@ -124,7 +126,7 @@ def _as_row(pattern: str, matcher: Matcher, *, markup: bool) -> Iterator[Matcher
 
 
 def _as_in_grep(pattern: str) -> Iterator[Matcher]:
-    r"""Yield matchers for a ``pattern`` as in grep, ``a\|b``: first with all else as in RE2, then as grep takes it."""
+    r"""Yield matchers for a grep ``pattern`` such as ``a\|b``: first with all else as in RE2, then all as in grep."""
     if _AS_IN_GREP.search(pattern.replace(r"\\", "")) is None:
         return
     for escaped, plain in ((frozenset("|"), frozenset[str]()), (_GREP_SIGNS, _GREP_SIGNS)):
@@ -146,9 +148,9 @@ def _from_grep(part: str, escaped: frozenset[str], plain: frozenset[str]) -> str
 
 
 def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
-    """Return a matcher for ``pattern`` as JSON, XML or HTML may write it; None if that is no other way.
+    """Return a matcher for ``pattern`` as JSON, XML or HTML may write it; None if they write it the same.
 
-    ``is_text`` is whether it is no regular expression.
+    ``is_text`` says that it is plain text, not a regular expression.
     """
     plain, both = _plain(pattern), "(?i" in pattern
     regex = as_searched(pattern)
@@ -162,9 +164,9 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
 
 
 def _as_typed(pattern: str) -> str:
-    """Return ``pattern`` with the letters and signs that keys type, as the content may have them, for other forms.
+    """Replace typographic characters and HTML escapes in ``pattern`` with what keys type, as the content may have it.
 
-    Classes and escapes stay as they are, and an HTML escape of a sign of regular expressions too.
+    Character classes and escapes stay as they are, as does the HTML escape of a regex metacharacter.
     """
     parts = _SIGN_OR_TEXT.finditer(pattern)
     return "".join(part[0] if part["text"] is None else _text_as_typed(part["text"]) for part in parts)
@@ -179,7 +181,7 @@ def _text_as_typed(text: str) -> str:
 
 
 def _plain(text: str, *, but: str = "") -> str:
-    """Return a regular expression for ``text``, in which the sign ``but`` remains one."""
+    """Return a regular expression for ``text``, in which the character ``but`` keeps its special meaning."""
     return _SIGNS.sub(lambda sign: sign[0] if sign[0] == but else f"\\{sign[0]}", text).replace(".", r"\.")
 
 
@@ -209,7 +211,7 @@ def _written(part: str, *, both_cases: bool) -> str:
 
 
 def _number_written(number: str) -> str:
-    """Return a regular expression for a number as it is, with an exponent, and without."""
+    """Return a regular expression for a number as it is written, with an exponent, and without."""
     value = Decimal(number.replace("\\", ""))
     power, digits = value.adjusted(), "".join(map(str, value.as_tuple().digits)).rstrip("0")
     if not digits:
@@ -228,7 +230,7 @@ def _decimal(whole: str, rest: str) -> str:
 
 
 def _forms(characters: str) -> Iterator[str]:
-    """Yield a character as it is, its accents apart from it (as macOS names files), and escaped as in JSON and HTML."""
+    """Yield a character as it is, with its accents apart (as in macOS file names), and escaped as in JSON and HTML."""
     yield from dict.fromkeys((characters, unicodedata.normalize("NFD", characters)))
     units = characters.encode("utf-16-be", "surrogatepass")
     yield "(?i:" + "".join(rf"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2)) + ")"
@@ -236,7 +238,7 @@ def _forms(characters: str) -> Iterator[str]:
 
 
 def _matches_every_line(pattern: str) -> bool:
-    """Return whether one of the alternatives in ``pattern`` is empty, as in a copied row of a table: ``| a | b |``."""
+    """Return whether one of the alternatives in ``pattern`` is empty, as in a copied table row: ``| a | b |``."""
     outside, groups = _ONE_SIGN.sub(".", pattern), 1
     while groups:  # the innermost ones first
         outside, groups = _GROUP.subn(".", outside)
@@ -244,12 +246,12 @@ def _matches_every_line(pattern: str) -> bool:
 
 
 def why_not_found(pattern: str, *, crlf: bool, colours: bool) -> Iterator[str]:
-    r"""Say what in a pattern may be why it matches nowhere, though a model expects it to.
+    r"""Yield what in a pattern may keep it from matching where a model expects it to.
 
-    ``crlf`` is whether a searched line ends with ``\r\n``, ``colours`` whether one holds colour codes.
+    ``crlf`` says whether a searched line ends with ``\r\n``, ``colours`` whether one contains colour codes.
     """
     escapes = pattern.replace(r"\\", "")
-    if not pattern.isascii() and _ASCII_ONLY.search(escapes):  # which in RE2 do not know its letters
+    if not pattern.isascii() and _ASCII_ONLY.search(escapes):  # RE2's know ASCII letters only
         yield wording.ASCII_ONLY
     if _CARRIAGE_RETURN.search(escapes):
         yield wording.line_ends_not_searched(crlf=crlf)

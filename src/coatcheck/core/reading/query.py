@@ -1,10 +1,10 @@
-"""Queries: fields of JSON content, selected with JMESPath and shown by pages.
+"""Queries: select from JSON content with JMESPath, and show the result in pages.
 
-On JSON Lines the query runs on each line, and its results, except empty lists, are shown with line numbers. If each
+On JSON Lines, the query runs on each line, and its results, except empty lists, are shown with line numbers. If every
 line gives null, it runs on the list of all lines, so that ``[?level=='ERROR'].id`` and ``[0]`` work as well. Each of
-the two runs has the whole budget of a query, and has it again where text in double quotes is taken for text. The items
-of joined texts are treated like such lines, even if each takes many lines; so are objects that follow one another. A
-few lines may be no JSON; the answer says how many. A few words may be before and after JSON; the answer says so.
+the two runs has the whole budget of a query, and gets it again if text in double quotes is taken as text. Joined text
+blocks are treated like lines, even if each has many lines; so are objects that follow one another. A few lines may not
+be JSON; the answer says how many. A few words may surround the JSON; the answer says so.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ("read_query",)
 
 MAX_AGAIN = 5
-"""How often a query is evaluated again because it has text in double quotes. With more, it is refused: an item that
+"""How often a query is evaluated again because of text in double quotes. If it needs more, it is refused: an item that
 matches all of them would not be found."""
 
 
@@ -67,7 +67,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     try:
         for _ in range(1 + MAX_AGAIN):
             result = _evaluate(evaluator, data, items)
-            if not evaluator.take_fields_as_text():  # after &&, one comes to light after the other
+            if not evaluator.take_fields_as_text():  # after &&, they come to light one by one
                 break
         else:
             raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))
@@ -88,7 +88,7 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
             return _evaluate_embedded(evaluator, data)
         records, what = split
         others, counted = records.count(OTHER), what
-        if what == "object":  # those have numbers of their own
+        if what == "object":  # objects are numbered without other lines
             records, counted = [record for record in records if record is not OTHER], "line"
         result = _evaluate_records(evaluator, records, what)
         return replace(result, note=wording.not_json(others, counted)) if result is not None and others else result
@@ -96,10 +96,10 @@ def _evaluate(evaluator: Evaluator, data: bytes, items: Sequence[int]) -> _Resul
 
 
 def _evaluate_embedded(evaluator: Evaluator, data: bytes) -> _Result | None:
-    """Evaluate the query on JSON between a few words.
+    """Evaluate the query on JSON with a few words around it.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: there is no such JSON.
 
     """
     text = decode(data)
@@ -114,9 +114,9 @@ def _evaluate_embedded(evaluator: Evaluator, data: bytes) -> _Result | None:
 
 
 def _records(data: bytes, items: Sequence[int]) -> tuple[list[object], str] | None:
-    """Return the values of content that is more than one, and what they are: items, lines or objects of many lines.
+    """Return the values of content that has several, and what they are: items, lines or objects of many lines.
 
-    None if it is none of these.
+    Return None for any other content.
     """
     ways = (
         ("item", lambda: split_items(data, items) if items else ()),
@@ -151,7 +151,7 @@ def _evaluate_records(evaluator: Evaluator, records: list[object], what: str) ->
 
 
 def _of_each(evaluator: Evaluator, records: list[object]) -> tuple[list[tuple[int, object]], TooMuchWork | None]:
-    """Return what each record gives, and why some were not searched if those before them gave nothing."""
+    """Return what each record gives, and the error if the budget ran out before any record gave a result."""
     given: list[tuple[int, object]] = []
     for number, record in enumerate(records, start=1):
         if record is EMPTY or record is OTHER:

@@ -1,8 +1,8 @@
-"""JSON text to values and back: what a query reads, and what it answers as text.
+"""Parse JSON for queries, and render values as text for the answer.
 
-Integers of any length and NaN come out unchanged, other numbers as the nearest double: infinity for ``1e400``.
-Content may also be JSON Lines: one value a line, or objects of many lines one after the other. A few lines may be
-something else, as in a preview: what a program prints before it logs, or a line that was cut off. Nothing here knows of
+Integers of any length and NaN are preserved; other numbers become the nearest double: infinity for ``1e400``. Content
+may also be JSON Lines: one value per line, or multi-line objects one after the other. A few lines may be something
+else, as in a preview: what a program prints before it logs, or a line that was cut off. Nothing here knows about
 queries.
 """
 
@@ -27,38 +27,39 @@ if TYPE_CHECKING:
 __all__ = ("EMPTY", "OTHER", "parse_json", "parse_records", "render", "render_records", "split_objects")
 
 _LONG_NUMBER = Matcher("[0-9]{19}")
-"""An integer beyond 64 bits has at least 19 digits, and orjson would silently make a float of it. Any other run of that
+"""An integer beyond 64 bits has at least 19 digits, and orjson would silently make it a float. Any other run of that
 many digits only costs time."""
 
 _LINES_AT_ONCE = 10_000
-"""Some milliseconds of parsing, after which other threads get the interpreter."""
+"""Lines parsed at once: some milliseconds, after which other threads can run."""
 
 EMPTY = object()
-"""Takes the place of the value of a blank line."""
+"""Stands for the value of a blank line."""
 
 OTHER = object()
-"""Takes the place of the value of a line that is not JSON."""
+"""Stands for the value of a line that is not JSON."""
 
 _BETWEEN_OBJECTS = re.compile(
     rb"\n(?=[^\s,}\]])"
     rb"(?:(?<=\}\n)|(?<=\}\r\n)"
     rb"|(?=\{)(?:(?<=[^\s\[,:]\n)|(?<=[^\s\[,:]\r\n)|(?<=[^\s\":]:\n)|(?<=[^\s\":]:\r\n)))"
 )
-"""Between two objects, or words and an object. JSON has it nowhere else: a line end in a text is escaped, members are
-parted by a comma, and before a colon there is a quote. It begins with a plain byte, which is searched for ten times as
-fast as looking back from each byte."""
+"""The line end between two objects, or between words and an object. JSON has none like it elsewhere: a line end in a
+string is escaped, a comma separates members, and a quote precedes a colon. The pattern begins with a plain byte, which
+is found ten times as fast as by looking back from each byte."""
 
 _SPLIT_AT_ONCE = 262_144
-"""Bytes of a search for the ends of objects, which holds the interpreter: at most some 15 milliseconds."""
+"""Bytes searched at once for the ends of objects. A search holds the interpreter's lock for at most about 15
+milliseconds."""
 
 _BOM = "\ufeff"
 
 
 def parse_json(data: bytes) -> object:
-    """Return the value of a JSON text.
+    """Parse ``data`` as JSON.
 
     Raises:
-        InvalidRequest: it holds a number of more digits than Python reads.
+        InvalidRequest: it holds a number of more digits than Python accepts.
         JSONDecodeError: it is not JSON.
         RecursionError: it is nested too deeply.
 
@@ -67,13 +68,14 @@ def parse_json(data: bytes) -> object:
 
 
 def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = False) -> list[object] | None:
-    """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` for a blank one, ``OTHER`` for one of no JSON.
+    """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` if it is blank, ``OTHER`` if it is not JSON.
 
-    None if too many are no JSON, or if fewer than two hold a value. ``by_lines`` gives ``OTHER`` for each line of those
-    that are no object or list: a single one may be most of ``data``, and a number may say how a request ended.
+    Return None if too many are not JSON, or if fewer than two hold a value. ``by_lines`` gives ``OTHER`` for each line
+    of a piece that is not an object or list: a single one may be most of ``data``, and a number may say how a request
+    ended.
 
     Raises:
-        InvalidRequest: a value holds a number of more digits than Python reads.
+        InvalidRequest: a value holds a number of more digits than Python accepts.
         RecursionError: a value is nested too deeply.
 
     """
@@ -97,7 +99,7 @@ def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = Fals
 
 
 def split_objects(data: bytes) -> list[bytes]:
-    """Return objects that follow one another, as ``jq`` prints them, each of many lines."""
+    """Split multi-line objects that follow one another, as ``jq`` prints them."""
     data, pieces, at = data.removesuffix(b"\n"), list[bytes](), 0
     for start in range(0, len(data), _SPLIT_AT_ONCE):
         stop = min(len(data), start + _SPLIT_AT_ONCE + 1)  # the last byte is only looked at: a match ends before it
@@ -108,7 +110,7 @@ def split_objects(data: bytes) -> list[bytes]:
 
 
 def _parse_some(pieces: Sequence[bytes], parse: Callable[[bytes], object]) -> list[object]:
-    """Return the values of pieces: of ordinary ones in one step, which takes a third of the time of a call for each."""
+    """Parse pieces: ordinary ones in one step, which takes a third of the time of a call for each."""
     if parse is _parse:
         try:
             return list(map(orjson.loads, pieces))
@@ -127,9 +129,9 @@ def _parse_one(piece: bytes, parse: Callable[[bytes], object]) -> object:
 
 
 def render(value: object) -> str:
-    """Return a value as the model reads it: a string as it is, anything else as JSON.
+    """Format a value for the model: a string as it is, anything else as JSON.
 
-    Each item of a list and each key of an object has a line of its own.
+    Each list item and each key of an object has a line of its own.
     """
     if isinstance(value, str):
         return value
@@ -141,7 +143,7 @@ def render(value: object) -> str:
 
 
 def render_records(results: list[tuple[int, object]]) -> str:
-    """Return values with the numbers of the lines or items that they come from, as JSON, one a line."""
+    """Format values as JSON, one per line, each after the number of its line or item."""
     return "\n".join(f"{number}| {_dumps(value)}" for number, value in results)
 
 
@@ -158,7 +160,7 @@ def _parse(data: bytes) -> object:
     try:
         return orjson.loads(data)
     except ValueError:
-        return _parse_standard(data)  # NaN, infinity and lone surrogates are fine there
+        return _parse_standard(data)  # it accepts NaN, infinity and lone surrogates
 
 
 def _parse_standard(data: bytes) -> object:
@@ -166,5 +168,5 @@ def _parse_standard(data: bytes) -> object:
         return json.loads(decode(data).removeprefix(_BOM))
     except json.JSONDecodeError:
         raise
-    except ValueError:  # only int() raises it: it takes 4,300 digits, unless the host set another limit
+    except ValueError:  # from int(), which accepts 4,300 digits unless the host set another limit
         raise InvalidRequest(wording.NUMBER_TOO_LONG) from None

@@ -1,11 +1,11 @@
-r"""Finding matches in content that is fed in pieces: line by line, in long lines occurrence by occurrence.
+r"""Find matches in content that is fed in pieces: line by line, in long lines occurrence by occurrence.
 
     pieces ─▶ buffer ─▶ whole lines: one hit for each line that matches
                     └─▶ a long line: one hit for each occurrence, in short looks that overlap
 
-The buffer always starts with a byte of context, so that ``^`` and ``\b`` see what is really before the piece. Costs
-are linear: a look is at most ``MAX_LOOK`` bytes, and a hit is found in the shortest look that shows it. ``Excerpts``
-keeps the bytes around each hit, so that showing it costs no second read.
+The buffer always starts with a byte of context, so that ``^`` and ``\b`` see what really precedes the piece. Costs are
+linear: a look, which is one search in a long line, covers at most ``MAX_LOOK`` bytes, and a hit is found in the
+shortest look that shows it. ``Excerpts`` keeps the bytes around each hit, so that showing it costs no second read.
 """
 
 from __future__ import annotations
@@ -28,32 +28,33 @@ MAX_HITS = 10_000
 """Counting stops here: a model that gets this many narrows its pattern anyway."""
 
 LONG_LINE = 1_000
-"""The longest line, in characters, that is one match. In a longer line each occurrence is a match of its own, shown as
-a window."""
+"""Characters. The longest line that counts as one match. In a longer line, each occurrence is a match of its own, shown
+as a window."""
 
 WINDOW = 1_048_576
-"""Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end is read."""
+"""Bytes searched in one piece, which fits a processor's cache. A longer line is searched before its end has been
+read."""
 
 LOOK_FIRST = 4_096
-"""How many bytes the first look for an occurrence in a long line covers. Short, because a pattern such as ``a.*b|a``
-reads to the end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
+"""Bytes of the first look for an occurrence in a long line. Short, because a pattern such as ``a.*b|a`` reads to the
+end of its look for each match: 10,000 of them cost 40 MB of reading, not 40 GB."""
 
 MAX_LOOK = 131_072
-"""Most bytes searched at once. Windows overlap by half, so a match of up to 64 KiB is found anywhere."""
+"""The most bytes of one look. Looks overlap by half, so a match of up to 64 KiB is found anywhere."""
 
 MARGIN = 4_096
-"""Bytes kept on both sides of a match: five lines of context in nearly every content."""
+"""Bytes kept on both sides of a match: nearly always enough for five lines of context."""
 
 MAX_KEPT = 8_388_608
-"""Bytes kept in all. Anything beyond is read again if it is shown."""
+"""The most bytes kept in total. Anything beyond is read again if it is shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One match: a line, or an occurrence in a long line. Positions are bytes of the content."""
+    """One match: a line, or an occurrence in a long line. Positions are byte offsets in the content."""
 
     line: int
-    """Number of the line, from 1."""
+    """Line number, from 1."""
 
     start: int
     stop: int
@@ -67,7 +68,7 @@ class Hit:
 
 @dataclass(slots=True)
 class Excerpts:
-    """Pieces of the content, by their place in it."""
+    """Pieces of the content, by their position."""
 
     wanted_from: int
     """Nothing that ends before this byte is kept: it will not be shown."""
@@ -90,7 +91,7 @@ class Excerpts:
         self._kept += len(data)
 
     def get(self, start: int, stop: int) -> Steps[bytes]:
-        """Return the bytes from ``start`` to ``stop``: those that are kept, or read again."""
+        """Return the bytes from ``start`` to ``stop``, from what is kept or by reading again."""
         found = []
         at = start
         for number in range(max(0, bisect_right(self._starts, start) - 1), len(self._starts)):
@@ -118,13 +119,13 @@ class Scanner:
     ) -> None:
         """Start at ``start``, with the bytes before it as ``context``: a line end, or the beginning of its line.
 
-        Hits before byte ``since`` do not count. ``to_end`` says that the last piece ends where the content does.
+        Hits before byte ``since`` do not count. ``to_end`` says that the last piece ends with the content.
         """
         self.hits: list[Hit] = []
-        self.next_character: int | None = None  # set once there are more hits than are kept: then searching stops
-        self.has_crlf: bool = False  # whether what was fed has a line end of "\r\n"
-        self.has_colours: bool = False  # whether it has the codes that colour a terminal, up to the first hit
-        self.has_tags: bool = False  # whether it has the end of an XML or HTML element, as far
+        self.next_character: int | None = None  # set once there are more hits than are kept, which ends the search
+        self.has_crlf: bool = False  # whether the input so far has "\r\n" as a line end
+        self.has_colours: bool = False  # whether it has terminal colour codes, up to the first hit
+        self.has_tags: bool = False  # whether it has the end of an XML or HTML element, up to there
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
@@ -132,25 +133,25 @@ class Scanner:
         self._to_end = to_end
         self._buffer = context if start.byte else b""
         self._sight = self._buffer  # the buffer as the matcher sees it
-        self._base = start.byte - len(self._buffer)  # of the buffer, in the content
+        self._base = start.byte - len(self._buffer)  # where the buffer begins in the content
         self._at = len(self._buffer)  # searched up to here
-        self._known = start  # a place of the content, from which lines and characters are counted on
+        self._known = start  # where counting lines and characters goes on
         self._inside = start.byte > 0 and not context.endswith(b"\n")  # within a line that counts as long
 
     def feed(self, data: bytes | memoryview, *, final: bool) -> None:
         """Search the next piece of the content, ideally one of at most ``WINDOW`` bytes."""
         self._buffer += data
-        # RE2 takes only "\n" for the end of a line. The replacement has the same length, so that positions stay.
-        # Looking for the single byte first costs a twentieth of looking for both.
+        # RE2 takes only "\n" as a line end. The replacement has the same length, so positions stay valid. Searching for
+        # the single byte first costs a twentieth of searching for both.
         has_crlf = b"\r" in self._buffer and b"\r\n" in self._buffer
         self.has_crlf |= has_crlf
-        if not self.hits:  # it matters only where nothing is found
+        if not self.hits:  # matters only if nothing is found
             self.has_colours = self.has_colours or (b"\x1b" in self._buffer and b"\x1b[" in self._buffer)
             self.has_tags = self.has_tags or (b"<" in self._buffer and b"</" in self._buffer)
         self._sight = self._buffer.replace(b"\r\n", b"\n\n") if has_crlf else self._buffer
         stop = len(self._buffer) if final else self._buffer.rfind(b"\n", self._at) + 1
         last = final and self._to_end
-        if last:  # the content ends before its last line end, so that "\z" matches there and no line follows
+        if last:  # end before the last line end, so that "\z" matches there and no line follows
             stop -= self._buffer.endswith(b"\n") + self._buffer.endswith(b"\r\n")
             self._sight = self._sight[:stop]
         if self._inside:
@@ -175,12 +176,12 @@ class Scanner:
             self._at = self._next_line(end)
 
     def _search_lines(self, stop: int, *, last: bool) -> None:
-        """Search whole lines up to ``stop``; the last line of the content may be empty and ends there."""
+        """Search whole lines up to ``stop``; with ``last``, the end of the content, whose last line may be empty."""
         while self.next_character is None and (self._at < stop or (last and self._at == stop)):
             found = self._matcher.find(self._sight, self._at, stop)
             if found is None or (found[0] >= stop and not last):
                 break
-            if found[0] > 0 and self._buffer[found[0] - 1 : found[0] + 1] == b"\r\n":  # looks like an empty line
+            if found[0] > 0 and self._buffer[found[0] - 1 : found[0] + 1] == b"\r\n":  # not really an empty line
                 self._at = found[0] + 1
                 continue
             self._line_found(*found, stop=stop)
@@ -197,19 +198,19 @@ class Scanner:
         if is_long:
             before = len(self.hits)
             self._search_occurrences(start, line_end, unfinished=False)
-            if len(self.hits) == before:  # longer than any look
+            if len(self.hits) == before:  # the match is longer than any look
                 self._record(start, end, start)
         else:
             self._record(start, end, line_start, long=False)
         self._at = self._next_line(line_end)
 
     def _search_occurrences(self, at: int, end: int, *, unfinished: bool) -> int:
-        """Search a long line from ``at`` to ``end``; return the first byte that is not searched."""
+        """Search a long line from ``at`` to ``end``; return the first byte not searched."""
         look = LOOK_FIRST
         while self.next_character is None and (end - at > MAX_LOOK if unfinished else at <= end):
             edge = min(end, at + look)
             cut = unfinished or edge < end
-            if cut:  # within a character, a match that goes on after it would end before it, and seem to be whole
+            if cut:  # never inside a character: a match that continues would end before it, and seem complete
                 edge = align(self._sight, edge)
             found = self._matcher.find(self._sight, at, edge)
             if found is None or (cut and found[1] >= edge and (look < MAX_LOOK or found[0] > at)):
@@ -224,7 +225,7 @@ class Scanner:
 
     @staticmethod
     def _look_on(at: int, found: tuple[int, int] | None, look: int) -> tuple[int, int]:
-        """Return the next position and window size, after a miss or a match that touches the edge of the window."""
+        """Return the next position and look size, after a miss or a match that touches the edge of the look."""
         if found is not None and found[0] > at:
             return found[0], LOOK_FIRST
         if look < MAX_LOOK:
@@ -254,10 +255,10 @@ class Scanner:
         self.hits.append(Hit(line=found.line + 1, start=start, stop=stop, character=found.character, long=long))
 
     def _locate(self, at: int) -> Place:
-        """Return the place of byte ``at`` of the buffer. Callers ask in rising order."""
+        """Return the place of byte ``at`` of the buffer. Callers ask in ascending order."""
         byte, known = self._base + at, self._known
         if byte - known.byte > CHUNK_CHARACTERS:
-            known = max(known, self._index.nearest(byte=byte))  # by their bytes
+            known = max(known, self._index.nearest(byte=byte))  # compared by byte
         if byte > known.byte:
             between = self._buffer[known.byte - self._base : at]
             known = Place(byte, known.line + between.count(b"\n"), known.character + len(decode(between)))

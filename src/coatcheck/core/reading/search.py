@@ -1,7 +1,7 @@
 """Search: which part of the content is scanned, which of its matches are shown, and the rows that show them.
 
 All matches count, from the start of the content or of the line range; an offset only moves the first one shown. Rows
-come in the order of the content: matching lines, their context, windows into long lines. Context that overlaps is shown
+follow the order of the content: matching lines, their context, windows into long lines. Overlapping context is shown
 once. ``scan`` finds the matches.
 """
 
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 __all__ = ("read_matches",)
 
 MAX_WORK = 10_000_000_000
-"""RE2 instructions times bytes for one piece of the content, which is searched without a look at the clock. On hostile
-content RE2 does 300 million in a second; other content needs far fewer."""
+"""RE2 instructions times bytes for one piece of the content, which is searched without checking the time. On hostile
+content RE2 does 300 million per second; other content needs far fewer."""
 
 LINE_START_REACH = 65_536
-"""How many bytes before an offset to look for the start of its line; a longer line is searched from the offset on."""
+"""How many bytes before an offset to look for the start of its line. A longer line is searched from the offset on."""
 
 AROUND = 100
 """Characters on both sides of an occurrence in a long line."""
 
 OCCURRENCE = 200
-"""Characters of the occurrence itself."""
+"""Characters shown of the occurrence itself."""
 
 REACHES = (MARGIN, 16_384, 65_536)
-"""Bytes read before or after a match, one step after the other, until they hold its context. A longer line is shown in
-part. Without context, the first step is all."""
+"""Bytes read before or after a match, in steps until they contain its context. A longer line is shown in part. Without
+context, only the first step is read."""
 
 _CUT = "…"
 
@@ -57,17 +57,17 @@ class _Found:
 
     start: int  # the byte at which the part begins; ``stop``: at which it ends
     stop: int
-    lines: tuple[int, int] | None  # of the part, if a range of lines was asked for
+    lines: tuple[int, int] | None  # of the part, if a line range was given
     count: int
     capped: bool
     hits: list[Hit]  # to be shown, from the offset on
-    next_character: int | None  # of the first hit that is not kept any more
+    next_character: int | None  # of the first hit beyond those kept
     origin: Place  # of the offset
     before: int | None  # matches before the offset; None if they are too many to be numbered
     excerpts: Excerpts
     crlf: bool  # whether a line of the part ends with "\r\n"
-    colours: bool  # whether the part has the codes that colour a terminal
-    tags: bool  # whether it has those of XML or HTML
+    colours: bool  # whether the part has terminal colour codes
+    tags: bool  # whether it has XML or HTML tags
 
 
 def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
@@ -100,9 +100,10 @@ def read_matches(source: Source, request: Request, writer: Writer) -> Reading:
 def _or_otherwise(
     matcher: Matcher, found: _Found, pattern: str, find: Callable[[Matcher], Steps[_Found]]
 ) -> Steps[tuple[Matcher, _Found]]:
-    """Search for what else a pattern may mean, if it found nothing or too much; return what tells more.
+    """Try what else a pattern may mean if it found nothing or too much. Return the first that finds anything.
 
-    Models copy text from the content without escaping it, and from a preview, which shows JSON and HTML unescaped.
+    If none does, return ``matcher``. Models copy text from the content without escaping it, and from a preview, which
+    shows JSON and HTML unescaped.
     """
     markup = found.colours or found.tags
     for other in other_readings(pattern, matcher, found_any=found.count > 0, markup=markup):
@@ -156,7 +157,7 @@ def _feed(scanner: scan.Scanner, at: int, stop: int) -> Steps[None]:
 
 
 def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:
-    """Return the start of the line of ``origin``, or in a very long line ``origin`` itself, and the bytes before it."""
+    """Return the start of the line of ``origin``, or ``origin`` itself in a very long line, and the bytes before it."""
     low = max(floor, origin.byte - LINE_START_REACH)
     if low == origin.byte:
         return origin, b"\n"
@@ -172,25 +173,25 @@ def _line_start(origin: Place, floor: int) -> Steps[tuple[Place, bytes]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """One row of search results. ``line`` 0 is the mark between two groups."""
+    """One row of search results. A ``line`` of 0 is the separator between two groups."""
 
     owner: int
-    """The number of the match, among those to be shown, that the row belongs to."""
+    """The match that the row belongs to, by its number among those to be shown."""
 
     line: int = 0
     text: str = wording.BETWEEN_GROUPS
 
     hits: int = 0
-    """How many matches it shows; none if it is context."""
+    """How many matches it shows; 0 if it is context."""
 
     start: int | None = None
-    """The first character of a window, counted in the content; None for a whole line."""
+    """The first character of a window, as an offset in the content; None for a whole line."""
 
     before: str = ""
     after: str = ""
 
     item: int | None = None
-    """The number of the joined text that holds the match, if the content is many joined texts."""
+    """The number of the joined text block that contains the match; None if the content is a single block."""
 
     def render(self, width: int) -> str:
         """Return the row with its number right-aligned to ``width``."""
@@ -205,13 +206,13 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _RowMaker:
-    """Makes rows of the matches found; ``index`` knows the items that they are in."""
+    """Makes rows for the matches found; ``index`` knows the items that they are in."""
 
     found: _Found
     index: LineIndex
 
     def rows(self, context: int, writer: Writer) -> Steps[list[_Row]]:
-        """Return the rows of as many matches as can fit, and at least those of the first one."""
+        """Return the rows of as many matches as may fit, and at least those of the first one."""
         hits, rows = self.found.hits, list[_Row]()
         number = last = spent = 0
         while number < len(hits) and spent <= writer.budget:
@@ -238,12 +239,12 @@ class _RowMaker:
         return rows
 
     def occurrence(self, hit: Hit) -> Steps[_Row]:
-        """Return the beginning of a match as a window, without what is before it."""
+        """Return a window on the beginning of a match, without what is before it."""
         row, _ = yield from self._window(hit, 0, around=0)
         return replace(row, before=_CUT, item=self.index.item_at(hit.start))
 
     def _before(self, hit: Hit, number: int, last: int, context: int) -> Steps[list[_Row]]:
-        """Return the context before a match, back to line ``last``, which is shown already."""
+        """Return the context before a match, back to line ``last``, which is already shown."""
         _, lines = yield from self._behind(hit.start, min(context, hit.line - last - 1))
         first = hit.line - len(lines)
         rows = [_Row(owner=number, line=first + n, text=text) for n, text in enumerate(lines)]
@@ -262,7 +263,7 @@ class _RowMaker:
         return _Row(owner=number, line=hit.line, text=text, hits=1), hit.stop
 
     def _window(self, hit: Hit, number: int, *, around: int = AROUND) -> Steps[tuple[_Row, int]]:
-        """Return a window with ``around`` characters before a match, and the byte after it."""
+        """Return a window with ``around`` characters before a match, and the byte up to which it shows the line."""
         prefix, _ = yield from self._behind(hit.start, 0)
         suffix, _ = yield from self._ahead(hit.stop, 0)
         most = OCCURRENCE * WIDEST

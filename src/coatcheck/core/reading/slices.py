@@ -1,8 +1,8 @@
-"""Slices of the content by character and by line, and what makes any answer fit.
+"""Slice the content by character and by line, and make any answer fit.
 
-The body of a slice by character is exactly what is between the first and the last line end of the answer, so that pages
-joined together give the original. A slice by line has whole lines with their numbers; a line that does not fit by
-itself is shown from its beginning, and the next call goes on inside it by character.
+The body of a character slice is exactly what is between the first and the last line end of the answer, so that joined
+pages give the original. A line slice has whole lines with their numbers. If a line does not fit by itself, its
+beginning is shown, and the next call continues inside it by character.
 
 A tokenizer's counts do not add up exactly, so ``Writer`` counts each answer as a whole and cuts it until it fits.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("Writer", "read_characters", "read_lines")
 
 _SLACK = 4
-"""Tokens kept free at first: about what joining a text at two places adds to the tokens of its pieces."""
+"""Tokens kept free at first: about what joining text at two places adds to the tokens of its pieces."""
 
 _CALL_SHARE = 4
 """A next call that would take more than a quarter of the budget is described instead of written out."""
@@ -41,7 +41,7 @@ _SELECTOR_SHARE = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """What every answer to one request is written with."""
+    """Writes the answers to one request, within its budget."""
 
     counter: TokenCounter
     budget: int
@@ -49,25 +49,25 @@ class Writer:
     reference: str
 
     def overflows(self, text: str) -> bool:
-        """Return whether ``text`` is more than any answer can hold; a cheap, early no."""
+        """Return whether ``text`` is more than any answer can hold: a cheap early check."""
         return self.counter.exceeds(to_valid_unicode(text), self.budget)
 
     def selector(self, text: str) -> str:
-        """Return a pattern or query in a form short enough for a header."""
+        """Shorten a pattern or query for a header."""
         shown = wording.one_line(to_valid_unicode(text))
         while self.counter.count(shown) > self.budget // _SELECTOR_SHARE:
             shown = wording.one_line(shown[: len(shown) // 2] + "…")
         return shown
 
     def more(self, arguments: Mapping[str, object], *, changed: str = "offset") -> str:
-        """Return the line with the literal next call, or one that describes it if it would take too much."""
+        """Return the line with the literal next call, or one that describes it if it would be too long."""
         line = to_valid_unicode(wording.more(self.tool_name, self.reference, arguments))
         if self.counter.count(line) * _CALL_SHARE <= self.budget:
             return line
         return wording.more_in_short(changed, arguments[changed])
 
     def page(self, text: str, compose: Callable[[str], Answer]) -> Answer:
-        """Return what ``compose`` makes of the longest beginning of ``text`` that fits: at least one character."""
+        """Return what ``compose`` makes of as much of the beginning of ``text`` as fits: at least one character."""
         room = max(1, self.budget - self.counter.count(compose("").text) - _SLACK)
         shown = self.counter.head(text, room) or text[:1]
         while True:
@@ -137,7 +137,7 @@ def read_lines(source: Source, request: Request, writer: Writer) -> Reading:
 
 
 def _compose_lines(lines: list[str], bounds: tuple[int, int], total: int, writer: Writer, count: int) -> Answer:
-    """Return an answer with ``count`` of ``lines``; ``bounds`` are the numbers of the first and the last wanted one."""
+    """Return an answer with ``count`` of ``lines``; ``bounds`` are the first and the last line number wanted."""
     first, last = bounds
     width = len(str(first + count - 1))
     rows = [wording.numbered(first + n, line, width=width) for n, line in enumerate(lines[:count])]

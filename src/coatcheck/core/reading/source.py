@@ -1,8 +1,8 @@
-"""Stored content as reading sees it: what is known of it, how to ask for its bytes, and how to walk through them.
+"""Stored content as reading sees it: what is known about it, how to ask for its bytes, and how to walk through them.
 
-The seam between this package, which does no I/O, and the engine, which does: a reading is a generator that yields
-``ByteRange`` and ``IndexNeeded``, is sent bytes, and returns an ``Answer``. Every byte comes through ``fetch``. A
-``Walk`` starts small and grows, so that a few lines cost a few kilobytes and a whole content costs few requests.
+This is the seam between this package, which does no I/O, and the engine, which does. A reading is a generator that
+yields ``ByteRange`` and ``IndexNeeded``, is sent bytes, and returns an ``Answer``. Every byte comes through ``fetch``.
+A ``Walk`` starts small and grows, so that a few lines cost a few kilobytes, and all of the content few requests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FIRST_PART = 65_536
 """Bytes of a walk's first request: what a page of text needs, and one round trip on a network storage."""
 
 MAX_PART = 2_097_152
-"""The most bytes of one request: so many that round trips do not matter, so few that memory can hold several."""
+"""The most bytes of one request: enough that round trips do not matter, and few enough that memory can hold several."""
 
 _GROWTH = 4
 
@@ -57,10 +57,10 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """What is known of stored content without reading it."""
+    """What is known about stored content without reading it."""
 
     reference: str
-    """The reference as the model sees it; the next call that an answer names repeats it."""
+    """The reference as the model sees it; the next call in an answer repeats it."""
 
     content_type: str
     """MIME type of the stored bytes."""
@@ -78,7 +78,7 @@ class Source:
     """Whether a line index was stored with the content, so that asking for it is worthwhile."""
 
     has_items: bool = False
-    """Whether many texts were joined, so that the index says where each begins."""
+    """Whether text blocks were joined, so that the index says where each begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class IndexNeeded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the model reads, and what it may ask next."""
+    """What the model reads, and what it may ask for next."""
 
     text: str
     """The whole answer: valid Unicode, within the budget."""
@@ -128,7 +128,7 @@ def clip_range(line_range: tuple[int, int], index: LineIndex) -> tuple[int, int]
 
 
 def resolve_offset(offset: int, total: int, what: str = "content") -> int:
-    """Return the character that ``offset`` names among ``total``; a negative one counts from the end.
+    """Convert ``offset`` to a position among ``total`` characters; a negative one counts from the end.
 
     Raises:
         InvalidRequest: it is after the last character.
@@ -145,7 +145,7 @@ def fetch(start: int, stop: int) -> Steps[bytes]:
     """Ask for the bytes from ``start`` to ``stop``.
 
     Raises:
-        CorruptContent: there are not that many, so the content is no longer the one that was saved.
+        CorruptContent: there are fewer, so the content is no longer what was saved.
 
     """
     data = yield ByteRange(start, stop - start)
@@ -178,7 +178,7 @@ def walk_to(index: LineIndex, *, line: int | None = None, character: int = 0) ->
 
 
 def _survey(size: int) -> Steps[LineIndex]:
-    """Read everything once, and note where each part began."""
+    """Read everything once, and record where each part began."""
     walk, places, last = Walk(START, size), [], b""
     while walk.left:
         yield from walk.read()
@@ -208,10 +208,10 @@ class Walk:
     text: str = ""
     _size: int = 0
     _held: bytes = b""
-    """The beginning of a character that continues in what is not read yet."""
+    """The first bytes of a character that continues after what has been read."""
 
     def read(self) -> Steps[None]:
-        """Move the window on to what comes next."""
+        """Move the window to the bytes that follow it."""
         self.skip(len(self.data))
         self._size = min(MAX_PART, self._size * _GROWTH) or FIRST_PART
         size = min(self.left, self._size)
@@ -240,7 +240,7 @@ class Walk:
         self.skip(at)
 
     def skip(self, at: int) -> None:
-        """Move the start of the window to byte ``at`` of it."""
+        """Move the start of the window forward by ``at`` bytes."""
         skipped = self.data[:at]
         characters = len(self.text) if at == len(self.data) else len(decode(skipped))
         place = self.place

@@ -1,8 +1,8 @@
-"""Every word that reading says to the model: headers, footers, errors.
+"""Everything that reading says to the model: headers, footers, errors.
 
-One small function for each, so that all of them can be read, compared and improved in one place. Facts come in as
-arguments; nothing is decided here. A refusal says what is wrong and, after a colon or a full stop, what to do instead;
-only there may it name an argument that was not given.
+Each message has its own small function or constant, so that all can be read, compared and improved in one place. Facts
+come in as arguments; nothing is decided here. A refusal says what is wrong and, after a colon or a full stop, what to
+do instead. Only there may it name an argument that was not given.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _OF_STRANDS = ("pattern", "line_range", "context_lines")
 """The selectors that Strands' own tool has."""
 
 _SHOWN_SELECTOR = 50
-"""Characters of a pattern or query in a header: enough to know it again."""
+"""Characters of a pattern or query in a header: enough to recognize it."""
 
 EMPTY = "Content is empty (0 lines)."
 END_OF_CONTENT = "[End of content]"
@@ -127,7 +127,7 @@ NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and s
 
 
 def listed(content: ListedContent) -> str:
-    """Return the line of one stored content. Names that others chose are cut to one short line."""
+    """Return the line for one stored content. Names that others chose are cut to one short line."""
     known = (content.tool_name, content.content_type, f"{content.size:,} bytes")
     shown = ", ".join(notice.one_line(each) for each in known if each)
     arguments = "" if content.arguments is None else f" {notice.one_line(content.arguments, longest=200)}"
@@ -138,7 +138,7 @@ def listed(content: ListedContent) -> str:
 
 
 def more(tool_name: str, reference: str, arguments: Mapping[str, object]) -> str:
-    """Say literally which call reads on."""
+    """Write out the call that reads on."""
     given = {"reference": reference, **arguments}
     listed = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items())
     return f"[More: {tool_name}({listed})]"
@@ -153,7 +153,7 @@ def more_in_short(name: str, value: object) -> str:
 
 
 def characters_header(start: int, stop: int, total: int) -> str:
-    """Head a slice of the content; ``stop`` is the first character that is not shown."""
+    """Return the header of a slice by character; ``stop`` is the first character that is not shown."""
     return f"[Characters {start:,}-{stop - 1:,} of {total:,}]"
 
 
@@ -163,9 +163,10 @@ def binary(content_type: str, size: int) -> str:
 
 
 def binary_refused(content_type: str, *, given: Iterable[str], shown_whole: bool) -> str:
-    """Refuse options on content without text.
+    """Return the error for options on content that is not text.
 
-    If a call without options shows it, say so in the words of Strands' own tool, for those options that it has.
+    If a call without options shows it, the error says so in the words of Strands' own tool, for those options that it
+    has.
     """
     refused = f"cannot search binary content ({content_type})"
     if not shown_whole:
@@ -175,7 +176,7 @@ def binary_refused(content_type: str, *, given: Iterable[str], shown_whole: bool
 
 
 def offset_beyond(offset: int, total: int, what: str) -> str:
-    """Refuse an offset after the end."""
+    """Return the error for an offset after the end."""
     return f"offset ({offset:,}) is beyond the {what} ({total:,} characters): the last character is {total - 1:,}"
 
 
@@ -183,29 +184,29 @@ def offset_beyond(offset: int, total: int, what: str) -> str:
 
 
 def lines_header(first: int, last: int, total: int) -> str:
-    """Head a run of lines, as Strands' own tool does: hosts that switched to this package may read the numbers."""
+    """Return the header of a run of lines, as Strands' own tool writes it: hosts that switched may read the numbers."""
     return f"[Lines {first}-{last} of {total}]"
 
 
 def long_line_header(line: int, lines: int, start: int, stop: int) -> str:
-    """Head the beginning of a line that does not fit as a whole."""
+    """Return the header for the beginning of a line that does not fit as a whole."""
     return f"[Line {line} of {lines}, cut: characters {start:,}-{stop - 1:,} of the content]"
 
 
 def start_beyond(start: int, lines: int) -> str:
-    """Refuse a line range after the last line, with the numbers of Strands' own tool."""
+    """Return the error for a line range after the last line, with the numbers of Strands' own tool."""
     if lines == 1:
         return f"line_range.start ({start}) is beyond content length (1 line): read it by offset, or JSON by query"
     return f"line_range.start ({start}) is beyond content length ({lines} lines)."
 
 
 def numbered(line: int, text: str, *, width: int, marked: bool = False, item: int | None = None) -> str:
-    """Return one line of content with its number; a match is marked, with its item if many texts were joined."""
+    """Return one line of content with its number. A match is marked, with its item if blocks were joined."""
     return f"{'> ' if marked else '  '}{line:>{width}}{'' if item is None else f' [item {item}]'}| {text}"
 
 
 def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, item: int | None) -> str:
-    """Return a window into a long line, around a match, with the characters of the content that it shows."""
+    """Return a window into a long line around a match, with the characters of the content that it shows."""
     which = "" if item is None else f"item {item}, "
     return f"> {line:>{width}} [{which}characters {start:,}-{stop - 1:,}]| {text}"
 
@@ -216,9 +217,9 @@ def numbered_window(line: int, text: str, *, width: int, start: int, stop: int, 
 def matches_header(
     count: str, pattern: str, *, lines: tuple[int, int] | None, shown: tuple[int, int] | int | None
 ) -> str:
-    """Head search results. Up to the lines, the header is that of Strands' own tool, so the count has no commas.
+    """Return the header of search results. Up to the lines, it is that of Strands' tool, so the count has no commas.
 
-    ``shown`` is given if not all of them are shown: the numbers of the first and the last one or, after the last match
+    ``shown`` is given if not all matches are shown: the numbers of the first and the last one or, past the last match
     that is counted, the character that the search started from.
     """
     matches = f"{count} match" if count == "1" else f"{count} matches"
@@ -244,23 +245,23 @@ def none_behind(offset: int) -> str:
 
 
 def searched_literally(reason: str) -> str:
-    """Say that a pattern was taken as plain text."""
+    """Say that a pattern was searched as plain text."""
     return f"[not a valid regular expression ({reason}): searched as literal text]"
 
 
 MATCHES_NO_LINE = "[as a regular expression it matches no line: searched as literal text]"
-"""Says that a pattern was taken as plain text, since only that is in the content."""
+"""Says that a pattern was searched as plain text, since only that is in the content."""
 
 MATCHES_EVERY_LINE = (
     "[as a regular expression it matches every line, being empty next to a |: searched as literal text]"
 )
-"""The same of a pattern that begins or ends with ``|``."""
+"""Says that a pattern that begins or ends with ``|`` was searched as plain text."""
 
 EMPTY_NEXT_TO_BAR = r"[it matches every line, being empty next to a |: write \| for that character]"
-"""The same, where the content does not have its text."""
+"""Says why such a pattern matches every line, if the content does not contain it as text."""
 
 MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
-"""The same of a word in brackets."""
+"""Says that a word in brackets was searched as plain text."""
 
 AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
 """Says that the content has nothing that the pattern matches as RE2 takes it."""
@@ -268,13 +269,13 @@ AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
 FOUND_NUMBER = (
     "[found only in another form: numbers with or without an exponent (1e-05, 0.00001), spaces, tags, escapes]"
 )
-"""The same of a pattern with a number that has many forms."""
+"""Says that a pattern with a number that has many forms was found only in another form."""
 
 FOUND_ESCAPED = (
     r"[found only in another form: other spaces, quotes, dashes or accents, tags, colour codes, or escapes such as"
     r" \" \u00e9 &amp;]"
 )
-"""Says that the content has only another form of the pattern, one that means the same there."""
+"""Says that the content has the pattern only in another form with the same meaning."""
 
 
 def no_matches(
@@ -282,7 +283,7 @@ def no_matches(
 ) -> str:
     """Say that nothing was found, in the words and numbers of Strands' own tool, and how to go on.
 
-    ``reasons`` say what in this pattern may be why.
+    ``reasons`` say what in this pattern may be the cause.
     """
     where = f" in lines {lines[0]}-{lines[1]}" if lines else ""
     lines_searched = f"{searched} line{'' if searched == 1 else 's'}"
@@ -299,13 +300,13 @@ COLOURS = r"Lines here hold colour codes (\x1b[1m), even next to words: leave ou
 """A reason why a pattern found nothing in what a terminal shows in colours."""
 
 DELIMITERS = "Slashes around a pattern are searched too: leave them out, and write (?i) for /i."
-"""A reason why a pattern as in JavaScript or sed found nothing."""
+"""A reason why a pattern written as in JavaScript or sed found nothing."""
 
 QUOTES = "Quotes around a pattern are searched too: leave them out."
 """A reason why a quoted pattern found nothing."""
 
 OPERATORS = "OR and AND are searched as text: write a|b for either, and a.*b|b.*a for both in one line."
-"""A reason why a pattern as for a search engine found nothing."""
+"""A reason why a pattern written for a search engine found nothing."""
 
 
 def line_ends_not_searched(*, crlf: bool) -> str:
@@ -316,12 +317,12 @@ def line_ends_not_searched(*, crlf: bool) -> str:
 
 
 def unsupported(construct: str, advice: str) -> str:
-    """Refuse a pattern that the linear-time engine cannot run."""
+    """Return the error for a pattern that the linear-time engine cannot run."""
     return f"pattern uses {construct}, which the search engine (RE2) does not support: {advice}"
 
 
 def too_complex(size: int) -> str:
-    """Refuse a pattern with repeats that make it too large for this much content."""
+    """Return the error for a pattern whose repeats make it too large for this much content."""
     return (
         f"pattern is too complex for content of {size:,} bytes: "
         "use * or + instead of counted repeats such as {0,200}, or search a line_range"
@@ -333,23 +334,23 @@ def too_complex(size: int) -> str:
 
 _OTHERS = [name for name in PROPOSED if name != "query"]
 _NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
-"""How the refusal of a query ends."""
+"""The end of each error that refuses a query."""
 
 LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
 
 def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | None, *, hint: str) -> str:
-    """Head the result of a query; ``shown`` is given if only some of its characters are shown."""
+    """Return the header of a query result; ``shown`` is given if only some of its characters are shown."""
     which = f"; {shown[0]:,}-{shown[1] - 1:,} shown" if shown else ""
     return f"[Result of query '{query}': {kind}, {total:,} characters{which}{hint}]"
 
 
 NO_ITEMS = f"; nothing matched, or the list is empty or has null there: check the field names. {LITERALS}"
-"""Ends the header of an empty list with the most frequent mistakes, though the list may be empty for good reason."""
+"""Ends the header of an empty list: names the most frequent mistakes, though the list may rightly be empty."""
 
 
 def taken_as_text(name: str) -> str:
-    """Say that a name that is no field was taken as text."""
+    """Say that a name was taken as text, because no field has it."""
     return f"; '{one_line(name)}' taken as text: no field has that name"
 
 
@@ -360,7 +361,7 @@ def left_out(count: int, function: str, accepted: Sequence[str], actual: str) ->
 
 
 def always_null(name: str) -> str:
-    """Say that what a query compared was never there."""
+    """Say that a field that a query compared was never there."""
     return f"; {one_line(name)} was null in every comparison: check the field names"
 
 
@@ -370,35 +371,35 @@ def text_is_no_field(text: str) -> str:
 
 
 NO_TEXTS = "; text was compared with what is no text: write numbers and booleans in backticks (`9`, `true`)"
-"""Ends the header of a result that compared a text with other kinds of value, which are never equal."""
+"""Ends the header of a result that compared text with other kinds of value, which are never equal."""
 
 ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
-"""The same the other way round."""
+"""Ends the header of a result that compared a number with text only."""
 
 NO_LISTS = "; a list was compared with a single value: write contains(name, 'a'), or for objects name[?key == 'a']"
-"""The same of a list, which never equals one of its items."""
+"""Ends the header of a result that compared a list with a single value, which it never equals."""
 
 NUMBERS_AS_TEXT = "; a number was compared with numbers written as text: write to_number(name) > `9`"
-"""The same, if as text too it would be the wrong order."""
+"""Ends the header of a result that compared numbers with numbers written as text, which have another order as text."""
 
 MISORDERED = "; numbers written as text were ordered as text ('10' < '9'): use to_number(name)"
 """Ends the header of a result that depends on the order of numbers that are text."""
 
 
 def not_a_number(text: str) -> str:
-    """Say that ``to_number`` read no number in a text with digits, which no projection or filter shows."""
+    """Say that ``to_number`` gave null for a string with digits, which no projection or filter shows."""
     return f"; to_number gave null for text such as '{one_line(text)}'"
 
 
 NOT_ORDERED = "NaN has no order. First leave it out, as in [?name == name]"
-"""Refuses to order what holds NaN."""
+"""The error for ordering values that include NaN."""
 
 FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, as in values(x)[?...]"
 """Ends the header of a result that filtered nothing, since only lists are filtered."""
 
 
 def constant_key(function: str, text: str) -> str:
-    """Refuse to order items by a text that is the same for each."""
+    """Return the error for ordering items by text that is the same for each."""
     return f"invalid query: {function}() orders by '{one_line(text)}', a text: name a field in double quotes"
 
 
@@ -409,7 +410,7 @@ def nothing_selected(query: str, *, hint: str) -> str:
 
 
 def records_kind(results: int, records: int, what: str) -> str:
-    """Describe what a query gave on each line of JSON Lines, or on each item of joined texts; ``what`` names them."""
+    """Describe what a query gave on each line of JSON Lines, or on each joined block; ``what`` names them."""
     return f"each {what} queried by itself, {results:,} of {records:,} gave a result"
 
 
@@ -429,7 +430,7 @@ def object_kind(keys: int) -> str:
 
 
 def too_large_to_query(size: int, limit: int) -> str:
-    """Refuse a query on more JSON than is parsed at once."""
+    """Return the error for a query on more JSON than is parsed at once."""
     return f"content of {size:,} bytes is too large for a query (limit {limit:,}): {_NOT_BY_QUERY}"
 
 
@@ -437,22 +438,22 @@ WORDS_LEFT_OUT = "; the words before and after the JSON are left out"
 """Ends the header of a result if the content is more than JSON."""
 
 NOT_JSON = f"content is neither JSON nor JSON Lines, so query cannot be used: {_NOT_BY_QUERY}"
-"""Refuses a query on text that does not parse."""
+"""The error for a query on text that does not parse."""
 
 NUMBER_TOO_LONG = f"content holds a number of thousands of digits, which query cannot read: {_NOT_BY_QUERY}"
-"""Refuses a query on content with a number that cannot be read."""
+"""The error for a query on content with a number that cannot be read."""
 
 TOO_MUCH_WORK = "the query needs too much work: put [0:10000] | before it to look at a part, or use pattern"
-"""Refuses a query that exceeds its budget."""
+"""The error for a query that exceeds its budget."""
 
 TOO_DEEP = f"the query or the content is nested too deeply: select a part, or {_NOT_BY_QUERY}"
-"""Refuses a query or content that is nested too deeply."""
+"""The error for a query or content that is nested too deeply."""
 
 
 def invalid_query(reason: str) -> str:
-    """Refuse a query with the engine's message.
+    """Return the error for an invalid query, with the engine's message.
 
-    Its last line, a caret below the expression, is left out: the message names what the caret points at.
+    Its last line, a caret below the expression, is omitted: the message names what the caret points at.
     """
     named = " ".join(line for line in reason.splitlines() if line.strip() != "^")
     names = 'names such as a-b in double quotes (x."a-b")'
@@ -460,16 +461,16 @@ def invalid_query(reason: str) -> str:
 
 
 def unknown_function(reason: str, known: Iterable[str]) -> str:
-    """Refuse a query with a function that JMESPath does not have."""
+    """Return the error for a function that JMESPath does not have."""
     return f"invalid query: {reason}. JMESPath has only {', '.join(known)}"
 
 
 NUMERIC_STRING = "numeric string"
-"""What a function got if it is a number written as text."""
+"""The type that a function got if it is a number written as text."""
 
 
 def mismatched(function: str, accepted: Sequence[str], actual: str) -> str:
-    """Refuse a query with a function that got a value of another type than it takes."""
+    """Return the error for a function that got a value of a type that it does not accept."""
     wanted = accepted[accepted[0] == "array" and len(accepted) > 1].removeprefix("array-")
     leave_out = f"leave other values out, as in [?type(name) == '{wanted}']"
     if actual == NUMERIC_STRING and wanted == "number":
