@@ -103,7 +103,7 @@ class CorruptContent(StorageError):
 
 
 def describe_error(error: Exception) -> str:
-    """Return what may be repeated of a foreign error: its class, and its message if the operating system wrote it.
+    """Return what is safe to repeat of a foreign error: its class, and its message if the operating system wrote it.
 
     Other messages may quote content.
     """

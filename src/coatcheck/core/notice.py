@@ -271,7 +271,7 @@ def listed_in(placeholder: str) -> list[str]:
     """Return the references in a placeholder of any version: the first word of each line under the heading.
 
     If a host joined its lines, the references cannot be told from the preview, and the whole placeholder is returned as
-    one.
+    the only item.
     """
     found = re.search(_LINES_OF_REFERENCES, placeholder)
     return [placeholder] if found is None else re.findall(r"\n  (\S+)", found[1])

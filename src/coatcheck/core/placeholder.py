@@ -49,8 +49,8 @@ _BEGINS_JSON = re.compile(
       | \s* \[ [\s\[]* (?: ["\]] | (?: -?\d[\d.eE+-]* | true | false | null | NaN | -?Infinity ) \s* [,\]] ) )""",
     re.VERBOSE,
 )
-"""A list or object up to its first value or key. A bracket is not enough: logs begin with one too, as does what ``str``
-makes of a list."""
+"""A list or object up to its first value or key. A bracket is not enough: logs begin with one too, and so does ``str``
+of a list."""
 
 _BEGINNING = 1_000
 """The number of leading characters that are checked."""

@@ -47,8 +47,8 @@ __all__ = (
 )
 
 SHRINK_FROM_TOKENS = 512
-"""Tokens. A threshold of at least this has room for the notice, a reference and a useful preview. With a smaller one, a
-placeholder may cost more than the threshold, so it gets no limit."""
+"""A threshold of at least this many tokens has room for the notice, a reference and a useful preview. With a smaller
+one, a placeholder may cost more than the threshold, so it gets no limit."""
 
 PREVIEW_SHARE = 0.4
 """The preview's share of the threshold. The rest is room for the notice and the references."""
@@ -57,8 +57,8 @@ CHARACTERS_PER_TOKEN = 4
 """Converts a threshold in characters to a budget in tokens. The usual estimate."""
 
 NOTICE_TOKENS = 160
-"""Tokens of a placeholder for one block without its preview, rounded up. It takes 95, with an odd tool name 120, and
-more with a path."""
+"""Tokens of a placeholder for one block without its preview, rounded up. It takes about 85, with an odd tool name up to
+111, and more with a path."""
 
 REFERENCE_TOKENS = 60
 """Tokens of each further block, rounded up: the line of its reference, and its heading or media placeholder."""

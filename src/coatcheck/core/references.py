@@ -8,7 +8,7 @@ The scope part of a ``str`` is one tag: 16 hex digits of its SHA-256. The scope 
 its prefixes, from ``()`` to the whole tuple. So the keys of everything below ``("tenant-7",)`` share a prefix, and the
 number of tags distinguishes a tuple from a ``str``.
 
-The name is for storages that choose their references themselves. They are asked to make it part of them.
+The name is for storages that choose their references themselves: they are asked to include it.
 
 Nothing here uses randomness, a clock or a counter: the same call, content and scope give the same reference in every
 framework, on every storage, after any restart. The four check digits distinguish a reference of this scope from any
@@ -68,7 +68,7 @@ DEFAULT_SCOPE = "default"
 ``Offloader(require_scope=True)`` refuses it."""
 
 DIGEST_LENGTH = 16
-"""Hex digits of a digest in a key: 64 bits, so accidental collisions take billions of contents in one scope."""
+"""Hex digits of a digest in a key: 64 bits, so accidental collisions take billions of entries in one scope."""
 
 CHECK_LENGTH = 4
 """Hex digits of the check over scope and content. It distinguishes unknown from expired; it is not a secret and
@@ -188,7 +188,7 @@ class Key:
 
     @property
     def family(self) -> tuple[Key, ...]:
-        """All keys that begin with this one: itself and, for a content, its line index."""
+        """All keys that begin with this one: itself and, for content, its line index."""
         return (self, self.line_index) if self.is_content else (self,)
 
 

@@ -70,7 +70,7 @@ class Settings:
     preview_tokens: int | None = None
     """Tokens of the preview, at most 40% of the threshold that fired. 0: no preview. None: 500.
 
-    The notice comes on top: about 85 tokens for one text.
+    The notice comes on top: about 85 tokens for one text block.
     """
 
     policies: Mapping[Any, Policy] | None = None

@@ -77,7 +77,7 @@ _LINE_CHARACTERS = 400
 only at its end."""
 
 _SHORT_LINE = 120
-"""Characters. Shorter lines are counted together: a count of its own costs as much as 40 more characters."""
+"""Characters. Shorter lines are counted together: a separate count costs as much as 40 more characters."""
 
 _LONGEST_WORD = 48
 """Characters that are searched for a gap between two words."""
@@ -223,7 +223,7 @@ class TiktokenCounter(TokenCounter):
     def exceeds(self, text: str, limit: int) -> bool:
         """Return whether ``text`` has more than ``limit`` tokens, without counting further than needed."""
         if fits_bytes((text,), limit):
-            return False  # without the vocabulary, which may not be loaded yet
+            return False  # needs no vocabulary, which may not be loaded yet
         if len(text) > limit * self.longest_token:
             return True
         if len(text) > limit * _CHARACTERS_THAT_EXCEED:
@@ -355,7 +355,7 @@ class CountedOnce(TokenCounter):
         return self._counter.longest_token
 
     def count(self, text: str, *, most: float = inf) -> int:
-        """Return the wrapped counter's count, added up from lines and parts of long lines, of which many are known.
+        """Return the wrapped counter's count, summed over lines and parts of long lines, of which many are known.
 
         Stop as soon as there are more than ``most``.
         """
@@ -373,7 +373,7 @@ class CountedOnce(TokenCounter):
         return total
 
     def begin(self, text: str, most: float) -> tuple[int, int]:
-        """Count ``text`` in large parts, until over ``most`` tokens. Return the characters and tokens counted."""
+        """Count ``text`` in large parts until over ``most`` tokens. Return the characters and tokens counted."""
         start = end = total = 0
         for edge in range(_PIECE_CHARACTERS, len(text) + _PIECE_CHARACTERS, _PIECE_CHARACTERS):
             end = min(edge, len(text))
@@ -404,7 +404,7 @@ class CountedOnce(TokenCounter):
         if not self._adds_up:
             return self._counter.exceeds(text, limit)
         if fits_bytes((text,), limit):
-            return False  # without the vocabulary, which may not be loaded yet
+            return False  # needs no vocabulary, which may not be loaded yet
         return len(text) > limit * (self._counter.longest_token or inf) or self.begin(text, limit)[1] > limit
 
     def estimate(self, text: str, *, exact_up_to: int) -> Estimate:

@@ -43,7 +43,7 @@ class _Asked:
 
 @dataclass(slots=True)
 class Compared:
-    """What a query compared. ``kinds`` has, by node, the pairs of kinds that both sides had."""
+    """What a query compared. ``kinds`` holds, by node, the pairs of kinds that the two sides had."""
 
     kinds: dict[int, tuple[Any, set[tuple[str, str]]]] = field(default_factory=dict)
     texts: dict[int, str] = field(default_factory=dict)
@@ -119,7 +119,10 @@ class Compared:
             self.numbers.add(id(first))
 
     def take_as_text(self) -> bool:
-        """Take as text each right side that is a field and was never there; return whether there is any."""
+        """Take as text each right-hand field that was never there, unless the left side is a literal.
+
+        Return whether there was any.
+        """
         found = {
             id(right): right["value"]
             for (left, _), (right, kinds) in self._sides()

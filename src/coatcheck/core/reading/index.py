@@ -267,7 +267,7 @@ def first_start(data: bytes) -> int:
 
 
 def byte_of_character(data: bytes, character: int) -> int:
-    """Return the byte at which a character of ``data`` starts, counting broken bytes."""
+    """Return the byte at which a character of ``data`` starts. Broken bytes count as ``decode`` counts them."""
     if data.isascii():
         return character
     low, high = 0, len(data)
@@ -301,8 +301,7 @@ def _are_starts(items: Any, size: int) -> bool:  # noqa: ANN401 - any JSON may b
 
 
 def _rise(numbers: list[Any], most: Any) -> bool:  # noqa: ANN401 - any JSON may be stored
-    """Return whether ``numbers``, at least one, are whole numbers that rise from 0 to at most ``most``, a whole
-    number."""
+    """Return whether ``numbers``, at least one, rise from 0 to at most ``most``, and all are whole numbers."""
     if {type(number) for number in (*numbers, most)} != {int}:
         return False
     return bool(numbers[0] == 0 and numbers[-1] <= most and numbers == sorted(numbers))

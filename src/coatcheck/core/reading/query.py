@@ -67,7 +67,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
     try:
         for _ in range(1 + MAX_AGAIN):
             result = _evaluate(evaluator, data, items)
-            if not evaluator.take_fields_as_text():  # after &&, they come to light one by one
+            if not evaluator.take_fields_as_text():  # joined by &&, they show up one at a time
                 break
         else:
             raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))

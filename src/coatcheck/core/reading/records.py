@@ -71,8 +71,8 @@ def parse_records(data: bytes, pieces: Sequence[bytes], *, by_lines: bool = Fals
     """Return the value of each of the ``pieces`` of ``data``: ``EMPTY`` if it is blank, ``OTHER`` if it is not JSON.
 
     Return None if too many are not JSON, or if fewer than two hold a value. ``by_lines`` gives ``OTHER`` for each line
-    of a piece that is not an object or list: a single one may be most of ``data``, and a number may say how a request
-    ended.
+    of a piece that is not an object or list: a single one may be most of ``data``, and a bare number may be the status
+    of a request.
 
     Raises:
         InvalidRequest: a value holds a number of more digits than Python accepts.

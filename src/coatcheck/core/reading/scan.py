@@ -125,7 +125,7 @@ class Scanner:
         self.next_character: int | None = None  # set once there are more hits than are kept, which ends the search
         self.has_crlf: bool = False  # whether the input so far has "\r\n" as a line end
         self.has_colours: bool = False  # whether it has terminal colour codes, up to the first hit
-        self.has_tags: bool = False  # whether it has the end of an XML or HTML element, up to there
+        self.has_tags: bool = False  # whether it has a closing XML or HTML tag, up to there
         self._matcher = matcher
         self._index = index
         self._excerpts = excerpts
@@ -135,7 +135,7 @@ class Scanner:
         self._sight = self._buffer  # the buffer as the matcher sees it
         self._base = start.byte - len(self._buffer)  # where the buffer begins in the content
         self._at = len(self._buffer)  # searched up to here
-        self._known = start  # where counting lines and characters goes on
+        self._known = start  # the place from which lines and characters are counted
         self._inside = start.byte > 0 and not context.endswith(b"\n")  # within a line that counts as long
 
     def feed(self, data: bytes | memoryview, *, final: bool) -> None:

@@ -57,12 +57,12 @@ class _Found:
 
     start: int  # the byte at which the part begins; ``stop``: at which it ends
     stop: int
-    lines: tuple[int, int] | None  # of the part, if a line range was given
+    lines: tuple[int, int] | None  # the part as line numbers, if a line range was given
     count: int
     capped: bool
     hits: list[Hit]  # to be shown, from the offset on
-    next_character: int | None  # of the first hit beyond those kept
-    origin: Place  # of the offset
+    next_character: int | None  # where the first hit beyond those kept is found
+    origin: Place  # the place of the offset
     before: int | None  # matches before the offset; None if they are too many to be numbered
     excerpts: Excerpts
     crlf: bool  # whether a line of the part ends with "\r\n"
@@ -239,7 +239,7 @@ class _RowMaker:
         return rows
 
     def occurrence(self, hit: Hit) -> Steps[_Row]:
-        """Return a window on the beginning of a match, without what is before it."""
+        """Return a window at the beginning of a match, without what is before it."""
         row, _ = yield from self._window(hit, 0, around=0)
         return replace(row, before=_CUT, item=self.index.item_at(hit.start))
 

@@ -223,13 +223,13 @@ class Walk:
         self.text = decode(self.data)
 
     def to_character(self, character: int) -> Steps[None]:
-        """Move the start of the window to ``character``, at or after its present start."""
+        """Move the start of the window to ``character``, at or after its current start."""
         while self.left and self.place.character + len(self.text) <= character:
             yield from self.read()
         self.skip(byte_of_character(self.data, character - self.place.character))
 
     def to_line(self, line: int) -> Steps[None]:
-        """Move the start of the window to ``line`` (from 1), at or after its present start."""
+        """Move the start of the window to ``line`` (from 1), at or after its current start."""
         missing = line - 1 - self.place.line
         while missing > self.data.count(b"\n"):
             missing -= self.data.count(b"\n")

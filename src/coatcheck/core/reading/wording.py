@@ -158,7 +158,7 @@ def characters_header(start: int, stop: int, total: int) -> str:
 
 
 def binary(content_type: str, size: int) -> str:
-    """Describe content that has no text."""
+    """Describe content that is not text."""
     return f"[{content_type}, {size:,} bytes of binary content, which this tool does not show: {notice.FOR_TEXT}]"
 
 
@@ -264,7 +264,7 @@ MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characte
 """Says that a word in brackets was searched as plain text."""
 
 AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
-"""Says that the content has nothing that the pattern matches as RE2 takes it."""
+"""Says that the pattern matches only as grep reads it, not as RE2 does."""
 
 FOUND_NUMBER = (
     "[found only in another form: numbers with or without an exponent (1e-05, 0.00001), spaces, tags, escapes]"
@@ -334,7 +334,7 @@ def too_complex(size: int) -> str:
 
 _OTHERS = [name for name in PROPOSED if name != "query"]
 _NOT_BY_QUERY = f"use {', '.join(_OTHERS[:-1])} or {_OTHERS[-1]}"
-"""The end of each error that refuses a query."""
+"""What to use if a query is refused: the end of such errors."""
 
 LITERALS = "In JMESPath write text in single quotes ('paid') and numbers in backticks (`9`)"
 
@@ -355,7 +355,7 @@ def taken_as_text(name: str) -> str:
 
 
 def left_out(count: int, function: str, accepted: Sequence[str], actual: str) -> str:
-    """Say that a filter left out items for which its condition fails."""
+    """Say that a filter left out items for which its condition raised an error."""
     items = "1 item was" if count == 1 else f"{count:,} items were"
     return f"; {items} left out: {_refuses(function, accepted, actual)}"
 

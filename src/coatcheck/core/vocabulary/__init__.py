@@ -160,14 +160,14 @@ def _bundled_ranks() -> dict[bytes, int]:
         packed = files(__package__).joinpath(f"{BUNDLED}.tiktoken.gz").read_bytes()
     ranks = {}
     # Line by line: dict(map(...)) takes two thirds of the time, but lets no other thread run.
-    for line in io.BytesIO(gzip.decompress(packed)):  # no list of all lines, which takes 14 MB
+    for line in io.BytesIO(gzip.decompress(packed)):  # one at a time: a list of all lines takes 14 MB
         token, rank = line.split()
         ranks[base64.b64decode(token)] = int(rank)
     return ranks
 
 
 def _cache_path(ranks: str) -> Path:
-    """Return where tiktoken keeps a rank file: by the rule of ``tiktoken.load.read_file_cached``."""
+    """Return where tiktoken keeps a rank file: computed as in ``tiktoken.load.read_file_cached``."""
     with loading:
         import hashlib  # noqa: PLC0415
         import tempfile  # noqa: PLC0415 - see _bundled_ranks
