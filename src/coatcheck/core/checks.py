@@ -1,4 +1,4 @@
-"""Checks of single values, shared by settings, policies and storages."""
+"""Checks of single values, shared by settings, policies and storages. Nothing here looks at two values together."""
 
 from __future__ import annotations
 
