@@ -7,7 +7,7 @@ options = ClaudeAgentOptions(
     allowed_tools=[READ_BACK],
 )
 
-Only the front door belongs here: the public names, each loaded when it is first used.
+Only the public names belong here. Each is loaded on first use.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ("READ_BACK", "SERVER", "hooks", "server")
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # type checkers that see a ``__getattr__`` accept any name, even a misspelled one
     __getattr__, __dir__ = front_door(
         __name__,
         {"hook": ("hooks",), "retrieval": ("READ_BACK", "SERVER", "server")},

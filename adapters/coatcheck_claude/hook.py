@@ -1,4 +1,4 @@
-"""The hook for ``ClaudeAgentOptions``: after each tool, what is too large in its response becomes a placeholder."""
+"""The hook for ``ClaudeAgentOptions``: after each tool call, it replaces oversized text with placeholders."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ logger: logging.Logger = logging.getLogger("coatcheck_claude")
 def hooks(
     offloader: Offloader, *, scope: Scope | None = None, retrieval_tool: str = READ_BACK
 ) -> dict[HookEvent, list[HookMatcher]]:
-    """Return the hooks for ``ClaudeAgentOptions``; put them next to your own: ``{**hooks(offloader), ...}``.
+    """Return the hooks for ``ClaudeAgentOptions``. Merge them with your own: ``{**hooks(offloader), ...}``.
 
-    The offloader's policies decide about each large text of a response by itself.
+    The offloader's policies decide on each large text in a response separately.
 
     Args:
-        offloader: decides and stores.
-        scope: who may read back. None: the id of the session. ``server`` cannot know that, so give both the same scope.
-        retrieval_tool: what the placeholder names: the tool of ``server``; or, if the agent has a shell, a command such
-            as ``"coatcheck get --storage=/a/folder --scope=user-7"``.
+        offloader: decides what leaves, and stores it.
+        scope: who may read back. None: the session id. ``server`` cannot know that, so pass the same scope to both.
+        retrieval_tool: what the placeholder tells the model to use: the tool of ``server`` or, if the agent has a
+            shell, a command such as ``"coatcheck get --storage=/a/folder --scope=user-7"``.
 
     Raises:
         InvalidRequest: ``offloader`` is not an ``Offloader``, or ``scope`` is not a scope.
 
     """
     require_offloader(offloader, owner="hooks")
-    with enter_scope(scope):  # refuses what is no scope, and a callable too: nothing would call it for ``server``
+    with enter_scope(scope):  # rejects anything but a scope; also a callable, which nothing would call for ``server``
         pass
     return {"PostToolUse": [HookMatcher(hooks=[_Hook(offloader, scope, retrieval_tool)])]}
 
@@ -57,11 +57,11 @@ class _Hook:
     retrieval_tool: str
 
     async def __call__(self, said: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Answer as ``coatcheck hook`` does. Never raises: without an answer the result stays as it is."""
+        """Answer as ``coatcheck hook`` does. Never raises: an empty answer leaves the result as it is."""
         event = cast("dict[str, Any]", said)
         try:
             response, texts = await call_off_loop(not is_light(event.get("tool_response")), self._look, event)
-        except Exception as error:  # noqa: BLE001 - Python reads JSON that is a few levels deeper than what it writes
+        except Exception as error:  # noqa: BLE001 - Python can read JSON a few levels deeper than it can write
             tool = event.get("tool_name")
             log_failure(logger, f"cannot tell what is large in a result of {tool}; it stays as it is", error=error)
             return {}
@@ -71,9 +71,10 @@ class _Hook:
         return cast("HookJSONOutput", {} if new is response else answer_with(new))
 
     def _look(self, event: Mapping[str, Any]) -> tuple[Any, Mapping[Path, str]]:
-        """Return the response without its copy of itself, and the texts in it that may have to go."""
+        """Return the response without structured content that repeats it, and its texts that may have to leave."""
         response = without_copy(event.get("tool_response"))
-        # A token has at least one byte, so what fits into that many certainly stays; the offloader decides on the rest.
+        # A token has at least one byte, so a response of no more bytes than the limit has tokens certainly stays. The
+        # offloader decides on the rest.
         settings = self.offloader.settings
         limits = {"limit": settings.max_result_tokens, "hard_limit": BYTES_PER_TOKEN * settings.max_inline_tokens}
         return response, texts_to_offload(str(event.get("tool_name")), event.get("tool_input"), response, **limits)
@@ -81,7 +82,7 @@ class _Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Response(Delivery[Any]):
-    """What one tool returned, with its large texts by their places."""
+    """One tool's response, and its large texts by path."""
 
     raw: Any
     texts: Mapping[Path, str]
@@ -89,12 +90,12 @@ class _Response(Delivery[Any]):
     hook: _Hook
 
     def look(self) -> Sequence[Batch]:
-        """Return each text by itself."""
+        """Return each text as an arrival of its own."""
         arrivals = [
             Arrival(
                 content=text,
                 convert=plain_blocks,
-                is_heavy=True,  # putting a text back builds the whole response anew
+                is_heavy=True,  # putting text back rebuilds the whole response
                 tool_name=str(self.event.get("tool_name")),
                 native=path,
                 tool_args=self.event.get("tool_input") or {},
@@ -111,7 +112,7 @@ class _Response(Delivery[Any]):
         return (batch,)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - any response
-        """Return the response in its own shape, with what the model gets to see."""
+        """Return the response in its own shape, with the text that the model gets instead."""
         return replaced(self.raw, {arrival.native: _joined(outcome) for arrival, outcome in changed})
 
 

@@ -1,4 +1,4 @@
-"""The retrieval tool as an MCP server within this process, as the SDK runs it. ``hook`` decides what is offloaded."""
+"""The retrieval tool, in an MCP server that the SDK runs inside this process. ``hook`` decides what is offloaded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READ_BACK = f"mcp__{SERVER}__{RETRIEVAL_TOOL}"
 
 
 def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
-    """Return the server whose one tool reads back what ``hooks`` stored, for ``mcp_servers={SERVER: ...}``.
+    """Return the server, for ``mcp_servers={SERVER: ...}``. Its one tool reads back what ``hooks`` stored.
 
     Args:
         offloader: the same as for ``hooks``.
@@ -44,7 +44,7 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
 
     """
     require_offloader(offloader, owner="server")
-    with ambient_scope(scope):  # refuses what is no scope, and None too: ``hooks`` would store under the session's id
+    with ambient_scope(scope):  # rejects anything but a scope; also None, for which ``hooks`` would use the session id
         pass
 
     async def read(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,10 +64,10 @@ def server(offloader: Offloader, *, scope: Scope) -> McpSdkServerConfig:
 
 
 def require_offloader(offloader: object, *, owner: str) -> None:
-    """Check that the user passed an offloader, not the storage that the other adapters take as well.
+    """Check that the user passed an offloader. A storage, which the other adapters also take, is not enough.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: ``offloader`` is not an ``Offloader``.
 
     """
     if not isinstance(offloader, Offloader):
@@ -76,16 +76,16 @@ def require_offloader(offloader: object, *, owner: str) -> None:
 
 
 class _Loaded(McpSdkServerConfig):
-    """A server whose tools are in every request. Otherwise Claude Code shows their names only.
+    """A server whose tool definitions are in every request.
 
-    The model would have to search for the definition before it could read anything.
+    Otherwise, Claude Code shows the model only their names, so it has to search for the definition before it can read.
     """
 
     alwaysLoad: bool  # noqa: N815 - the client's own key, which the SDK passes on
 
 
 def _content_of(blocks: Sequence[Block]) -> list[dict[str, Any]]:
-    """Return MCP content; a medium that is not an image is named, since the SDK passes text and images only."""
+    """Return MCP content. Media other than images are only described, since the SDK passes only text and images."""
     return [_item_of(block) for block in blocks if isinstance(block, TextBlock | MediaBlock)]
 
 
