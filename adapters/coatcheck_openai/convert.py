@@ -1,8 +1,8 @@
-"""The two conversions: the output of a function tool into content blocks, and blocks into such an output.
+"""Convert the output of a function tool into content blocks, and blocks into such an output.
 
-Only these belong here, and finding references in what the SDK keeps of an output. An output is a ``str``, one of the
-SDK's parts (text, image, file; an object or a dictionary), a list of parts, or any other value, which the SDK shows to
-the model as ``str(value)``. A part that names a location instead of bytes passes through, the same object.
+Also find the references in what the SDK keeps of an output. An output is a ``str``, one of the SDK's parts (text,
+image, file; an object or a dictionary), a list of parts, or any other value, which the SDK shows to the model as
+``str(value)``. A part that holds a location instead of bytes passes through as the same object.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _UNKNOWN_FILE = "application/octet-stream"
 
 
 def blocks_of(output: object) -> tuple[Block, ...]:
-    """Convert the output of a tool, in order. A list without any of the SDK's parts is one JSON value."""
+    """Convert the output of a tool into blocks, in order. A list without any of the SDK's parts is one JSON value."""
     return tuple(map(_block_of, _parts_of(output)))
 
 
 def plain_blocks_of(output: object) -> tuple[Block, ...]:
-    """Convert only texts; what is none of the SDK's parts becomes the ``str`` that the model would get."""
+    """Convert only text. A value that is not one of the SDK's parts becomes the ``str`` that the model would get."""
     return plain_blocks(_parts_of(output), lambda part: _fields_of(part).get("text") if _is_part(part) else str(part))
 
 
 def output_of(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - a tool may return anything
-    """Convert blocks into an output; a single text becomes a ``str``."""
+    """Convert blocks into an output. A single text block becomes a ``str``."""
     match blocks:
         case [TextBlock(text)]:
             return text
@@ -57,10 +57,10 @@ def output_of(blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - a tool may retu
 
 
 def offloaded_references(item: object) -> tuple[str, ...]:
-    """Return the references in one offloaded result, for user interfaces; empty where nothing was stored.
+    """Return the references in one offloaded result, for user interfaces; empty if nothing was stored.
 
-    Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
-    names only some, and a text that lists them all, one per line.
+    Pass one to ``ToolOffloader.offloader.load`` to get the whole content. With more than eight contents, the
+    placeholder names only some of them, and a stored text that lists them all, one per line.
 
     Args:
         item: a ``ToolCallOutputItem`` of a run, or the dictionary that a session keeps of it.
@@ -71,20 +71,20 @@ def offloaded_references(item: object) -> tuple[str, ...]:
 
 
 def has_media_as_text(output: object) -> bool:
-    """Return whether a list has media next to values that are not parts: the SDK then shows it all as one text."""
+    """Return whether a list mixes media with values that are not parts: the SDK then shows the whole list as text."""
     if not isinstance(output, list | tuple) or not any(map(_may_be_media, output)):
-        return False  # found without validating each part, which takes seconds for a million rows
+        return False  # a cheap test first: validating each part takes seconds for a million rows
     kinds = [_fields_of(part).get("type") for part in output]
     return None in kinds and not {"image", "file"}.isdisjoint(kinds)
 
 
 def tokens_as_text(output: object) -> int:
-    """Estimate the tokens of an output with media in base64 as text: half as many as it has characters."""
+    """Estimate the tokens of an output whose base64 the SDK shows as text: half as many as it has characters."""
     return text_tokens(0, encoded=len(str(output)))
 
 
 def _parts_of(output: object) -> Sequence[object]:
-    """Return the parts of a list, and the values between them, or the whole output as the only part."""
+    """Return the items of a list that has at least one part; any other output is the only item."""
     return output if isinstance(output, list | tuple) and any(map(_is_part, output)) else [output]
 
 
@@ -93,14 +93,14 @@ def _is_part(value: object) -> bool:
 
 
 def _may_be_media(part: object) -> bool:
-    if isinstance(part, dict):  # first, because ``isinstance`` with the SDK's classes takes long to say no
+    if isinstance(part, dict):  # first, because a negative ``isinstance`` with the SDK's classes is slow
         kind = part.get("type")
         return isinstance(kind, str) and kind in {"image", "file"}
     return isinstance(part, (ToolOutputImage, ToolOutputFileContent))
 
 
 def _fields_of(part: object) -> Mapping[str, Any]:
-    """Return the fields of one of the SDK's parts; none where the SDK would take it for a value."""
+    """Return the fields of one of the SDK's parts; none for what the SDK treats as a plain value."""
     if isinstance(part, tuple(_KINDS.values())):
         return vars(part)
     kind = part.get("type") if isinstance(part, dict) else None
@@ -108,7 +108,7 @@ def _fields_of(part: object) -> Mapping[str, Any]:
         return {}
     try:
         fields: Mapping[str, Any] = vars(_KINDS[kind].model_validate(part))
-    except ValueError:  # it is not valid
+    except ValueError:  # not a valid part
         return {}
     return fields
 
@@ -144,7 +144,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _part_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
+def _part_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts stay as they are
     match block:
         case TextBlock():
             return ToolOutputText(text=block.text)

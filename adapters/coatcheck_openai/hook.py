@@ -1,7 +1,7 @@
-"""The hook: it wraps what invokes a function tool, so that an output that is too large never reaches the SDK.
+"""The hook: it wraps the invoker of a function tool, so that an oversized output never reaches the SDK.
 
-``Output`` is what each way into the SDK hands to the guard in ``coatcheck.adapting``. The tool runs outside the guard,
-so its exceptions pass untouched.
+The wrappers of function tools and of MCP servers both hand an ``Output`` to the guard in ``coatcheck.adapting``. The
+tool runs outside the guard, so its exceptions pass untouched.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ logger: logging.Logger = logging.getLogger("coatcheck_openai")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """What users configured the tools of an agent with."""
+    """The user's configuration of an agent's tools."""
 
     offloader: Offloader
 
@@ -59,18 +59,18 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(OneResult[Any]):
-    """What one call of a tool returned."""
+    """The output of one tool call."""
 
     raw: Any
 
     content: Any
-    """The part of it that the model would get."""
+    """The part of ``raw`` that the model would get."""
 
     name: str
-    """The tool's name, as the model has it."""
+    """The tool's name, as the model knows it."""
 
     sent: object
-    """The arguments: the model's JSON text, or what it was parsed into."""
+    """The arguments: the model's JSON text, or its parsed value."""
 
     context: Any
     """The SDK's ``ToolContext``. A host that invokes a tool itself may pass anything."""
@@ -82,16 +82,16 @@ class Output(OneResult[Any]):
     convert_plainly: Callable[[Any], Sequence[Block]] = plain_blocks_of
 
     restore: Callable[[Sequence[Block]], Any] = output_of
-    """Makes an output of blocks."""
+    """Converts blocks into an output."""
 
     measured_tokens: Callable[[], int] | None = None
-    """Counts an output with media that the SDK shows as text; None for any other."""
+    """Counts the tokens of an output whose media the SDK shows as text; None for any other output."""
 
     is_error: bool = False
-    """Only servers say so: a function tool's error is a ``str`` like any other."""
+    """Whether the output is an error. Only MCP servers say so: a function tool's error is a ``str`` like any other."""
 
     def look(self) -> Sequence[Batch]:
-        """Return the output, unless the model does not read it."""
+        """Return the output as a batch; nothing if the model does not read it."""
         if is_for_others(self.context, self.name):
             return ()
         holders = (getattr(self.context, "context", None), getattr(_config_of(self.context), "trace_metadata", None))
@@ -119,7 +119,7 @@ class Output(OneResult[Any]):
 class Invoker(Proxy):
     """Invokes a tool as its own invoker does, and offloads what comes back.
 
-    The tool's time limit is for the tool alone: a slow storage would turn a good result into "timed out".
+    The tool's time limit covers the tool alone. Otherwise, a slow storage would turn a good result into "timed out".
     """
 
     def __init__(self, tool: FunctionTool, hook: Hook) -> None:
@@ -127,14 +127,14 @@ class Invoker(Proxy):
         self._tool = tool
         self._hook = hook
         self.custom_data: CustomData = CustomData()
-        # Only the SDK limits the time, and makes the smaller context that some invokers ask for.
+        # Only the SDK can apply the time limit, and build the smaller context that some invokers ask for.
         self._needs_sdk = tool.timeout_seconds is not None or _takes_base_context(tool.on_invoke_tool)
 
     async def __call__(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
         """Run the tool, then offload what is too large in its output."""
         invoke = self._invoke_by_sdk if self._needs_sdk else self._inner
         output = await invoke(context, arguments)
-        name = getattr(context, "tool_name", self._tool.name)  # a copy of ours may have a name of its own
+        name = getattr(context, "tool_name", self._tool.name)  # a copy of our tool may have another name
         if isinstance(output, str) and self._hook.offloader.keep_if_small((output,), tool_name=name):
             return output
         is_text = await call_off_loop(isinstance(output, list | tuple), has_media_as_text, output)
@@ -153,34 +153,34 @@ class Invoker(Proxy):
         return shown
 
     async def _invoke_by_sdk(self, context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - as the tool
-        # A host that invokes a tool itself, perhaps without a context, has no limit.
+        # A host that invokes a tool itself, perhaps without a context, gets no time limit.
         if not isinstance(context, ToolContext):
             return await self._inner(context, arguments)
-        # This hides from the SDK which errors are its own. That matters only for outputs with a schema, and such tools
-        # are never wrapped.
+        # Through this call, the SDK can no longer tell its own errors apart. That matters only for outputs with a
+        # schema, and tools with one are never wrapped.
         return await invoke_function_tool(function_tool=self._tool, context=context, arguments=arguments)
 
 
 def _takes_base_context(invoke: Callable[..., Any]) -> bool:
-    """Return whether an invoker may declare the SDK's ``RunContextWrapper``, such as one that serializes it."""
+    """Return whether an invoker seems to ask for the SDK's ``RunContextWrapper``, such as to serialize it."""
     try:
         parameters = inspect.signature(invoke).parameters
     except (TypeError, ValueError):  # it cannot be inspected
         return False
     declared = {name: parameter.annotation for name, parameter in parameters.items()}
-    with suppress(Exception):  # names may mean nothing at run time; the SDK then goes by the words
+    with suppress(Exception):  # names may not resolve at run time; the SDK then reads the annotation's text
         declared |= get_type_hints(invoke)
     return "RunContextWrapper" in str(declared[next(iter(parameters))]) if parameters else False
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
-    """Return a copy of a tool whose output is offloaded.
+    """Return a copy of a tool, whose output is offloaded.
 
-    All else is as in the tool, except the time limit and the extractor of custom data, which ``Invoker`` applies.
+    The rest is as in the tool, except the time limit and the custom data extractor, which ``Invoker`` applies.
     """
     copied = _copy_of(tool)
     limited = _copy_of(copied)
-    limited.on_invoke_tool = copied.on_invoke_tool  # a copy binds it anew, to itself
+    limited.on_invoke_tool = copied.on_invoke_tool  # copying rebinds the invoker to the new copy
     copied.on_invoke_tool = invoker = Invoker(limited, hook)
     if copied.custom_data_extractor is not None:
         copied.custom_data_extractor = partial(invoker.custom_data.extract, copied.custom_data_extractor)
@@ -191,7 +191,7 @@ def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
 def _copy_of(tool: FunctionTool) -> FunctionTool:
     try:
         return copy.copy(tool)
-    except TypeError:  # older SDKs call the constructor, which a subclass such as the shell's may have changed
+    except TypeError:  # older SDKs call the constructor, which a subclass such as the shell tool may have changed
         copied = object.__new__(type(tool))
         vars(copied).update(vars(tool))
         return copied
@@ -208,9 +208,9 @@ def is_for_others(context: object, name: str) -> bool:
 
 
 def identity_of(context: object) -> str | None:
-    """Return the ``group_id`` of the run, which is the SDK's name for a conversation.
+    """Return the ``group_id`` of the run, which is how the SDK names a conversation; None if there is none.
 
-    The id of a session is not shown to tools.
+    The SDK does not show the session id to tools.
     """
     return getattr(_config_of(context), "group_id", None) or None
 

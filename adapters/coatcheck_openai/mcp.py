@@ -1,7 +1,7 @@
-"""Tools of MCP servers: the SDK makes them anew for each request, so the server that they call is wrapped.
+"""Wrap MCP servers rather than their tools, because the SDK recreates these for each request.
 
-Only that belongs here, with the conversions of what such a server returns. Unlike a function tool, it says what is an
-error.
+Only that and the conversions of a server's results belong here. Unlike a function tool, a server says whether a result
+is an error.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _STRUCTURED, _IS_ERROR = (
 )
 
 _FIELDS_SENT = {"type", "text", "data", "mimeType", "mime_type"}
-"""What the SDK sends of a text or an image. It sends any other item whole."""
+"""The fields that the SDK sends of a text or image item. It sends any other item whole."""
 
 _calling: ContextVar[Any] = ContextVar("coatcheck_openai_calling", default=None)
-"""The context of the call that an agent is about to make. The SDK shows it to the server's ``tool_meta_resolver``,
-right before it calls the tool in the same context, or in a copy of it."""
+"""The SDK's context of the call that an agent is about to make. The SDK passes it to the server's
+``tool_meta_resolver`` right before it calls the tool, in the same ``contextvars`` context or in a copy of that."""
 
 
 class OffloadedServer(Proxy):
-    """The same server, except that results for an agent are offloaded. Host code that calls it gets the real result."""
+    """A server whose results for an agent are offloaded. Host code that calls it gets the real result."""
 
     def __init__(self, server: MCPServer, hook: Hook) -> None:
         super().__init__(server)
@@ -63,12 +63,12 @@ class OffloadedServer(Proxy):
 
     @property
     def tool_meta_resolver(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
-        """What the SDK calls before each call of a tool; it asks the server's own."""
+        """The function that the SDK calls before each tool call. It calls the server's own, if there is one."""
         return self._note_call
 
     @property
     def custom_data_extractor(self) -> Any:  # noqa: ANN401 - as the SDK asks for it
-        """What the SDK calls after each call of a tool; it asks the server's own, if there is one."""
+        """The function that the SDK calls after each tool call. It calls the server's own; None if there is none."""
         own = getattr(self._inner, "custom_data_extractor", None)
         return None if own is None else partial(self._custom_data.extract, own)
 
@@ -88,7 +88,7 @@ class OffloadedServer(Proxy):
         output = Output(
             raw=result,
             content=result,
-            name=getattr(context, "tool_name", tool_name),  # the SDK may show it under a longer one
+            name=getattr(context, "tool_name", tool_name),  # the SDK may show it under a longer name
             sent=arguments,
             context=context,
             hook=self._hook,
@@ -105,7 +105,7 @@ class OffloadedServer(Proxy):
 
 
 def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -> tuple[Block, ...]:
-    """Convert what the SDK shows of a result: its content, or, where ``structured`` asks for it, the one JSON value."""
+    """Convert what the SDK shows of a result: its content or, if ``structured``, its structured content if any."""
     value = getattr(result, _STRUCTURED) if structured and not _is_error(result) else None
     if value:
         return (JsonBlock(value),)
@@ -118,18 +118,18 @@ def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -
 
 
 def plain_blocks_of(result: CallToolResult, *, structured: bool) -> tuple[Block, ...]:
-    """Convert nothing but texts, and JSON to its text."""
+    """Convert only text, and JSON to its text."""
     blocks = blocks_of(result, structured=structured, media=False)
     return tuple(TextBlock(json.dumps(block.value)) if isinstance(block, JsonBlock) else block for block in blocks)
 
 
 def rewrite(result: CallToolResult, blocks: Sequence[Block]) -> CallToolResult:
-    """Return a copy of a result with this content, and without structured content, which the SDK would show instead."""
+    """Return a copy of a result with this content and no structured content, which the SDK would show instead."""
     return result.model_copy(update={"content": list(map(_native, items_of_blocks(blocks))), _STRUCTURED: None})
 
 
 def _shown_of(part: Any) -> dict[str, Any]:  # noqa: ANN401 - an item of the protocol, or of a server's own
-    """Return what the SDK sends of an item: the content alone of a text or an image, the JSON of any other."""
+    """Return what the SDK sends of an item: only the content of text or an image, the whole JSON of any other item."""
     fields = _FIELDS_SENT if part.type in {"text", "image"} else None
     dumped: dict[str, Any] = part.model_dump(mode="json", by_alias=True, exclude_none=True, include=fields)
     return dumped
@@ -140,12 +140,12 @@ def _native(item: Any) -> Any:  # noqa: ANN401 - an item of the protocol, or of 
 
 
 def _is_encoded_text(part: Any) -> bool:  # noqa: ANN401 - an item of the protocol, or of a server's own
-    """Return whether the SDK shows base64 of a part as text: images are the only media that it knows."""
+    """Return whether the SDK shows the base64 of a part as text: images are the only media that it knows."""
     return part.type == "audio" or isinstance(getattr(getattr(part, "resource", None), "blob", None), str)
 
 
 def _tokens_as_text(result: CallToolResult) -> int:
-    """Estimate the tokens of what is sent of the parts, as text."""
+    """Estimate the tokens of what the SDK sends of all parts, as text."""
     texts = sum(len(part.text) for part in result.content if isinstance(part, TextContent))
     encoded = sum(len(json.dumps(_shown_of(part))) for part in result.content if not isinstance(part, TextContent))
     return text_tokens(texts, encoded=encoded)

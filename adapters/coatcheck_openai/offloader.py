@@ -1,6 +1,6 @@
-"""What users give their agents' tools to: it wraps them, adds the retrieval tool, and wraps MCP servers.
+"""``ToolOffloader``, the class for users: it wraps an agent's tools and MCP servers, and adds the retrieval tool.
 
-Only the public class belongs here; what happens around a call is in ``hook`` and ``mcp``.
+Only this class belongs here; what happens around a call is in ``hook`` and ``mcp``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _NO_STEPS = "the SDK shows one call at a time, so leave it out"
 class ToolOffloader:
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
-    One serves any number of agents: ``Agent(tools=offload.tools([search]))``. For tools of MCP servers, wrap these:
-    ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed: copies are. Final
-    answers that ``tool_use_behavior`` names, results that code in the provider's container asked for, and results of
-    tools with an ``output_json_schema`` stay. If rewriting fails, a warning is logged; the result stays as it is, or is
-    stored or cut if it is above ``max_inline_tokens``.
+    One instance serves any number of agents: ``Agent(tools=offload.tools([search]))``. For the tools of MCP servers,
+    wrap the servers: ``mcp_servers=offload.mcp_servers([server])``. Your own tools and servers are never changed. Some
+    results stay: final answers that ``tool_use_behavior`` names, results that code in the provider's container asked
+    for, and results of tools with an ``output_json_schema``. If rewriting fails, a warning is logged, and the result
+    stays as it is; above ``max_inline_tokens``, it is stored or cut.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class ToolOffloader:
         Args:
             storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
                 process ends.
-            scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
-                ``group_id`` of the ``RunConfig``, else ``"default"``.
-            native_media: the retrieval tool returns images and files themselves instead of a description.
+            scope: who may read back: a scope, or a callable that takes the ``ToolContext``. None means the ambient
+                scope, else the ``group_id`` of the ``RunConfig``, else ``"default"``.
+            native_media: whether the retrieval tool returns images and files themselves instead of a description.
             **options: the options of ``Offloader``, except ``max_step_tokens``, since the SDK shows one call at a
-                time; only if ``storage`` is not an ``Offloader``.
+                time. Allowed only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -74,7 +74,7 @@ class ToolOffloader:
     def tools(self, tools: Iterable[Tool] = ()) -> list[Tool]:
         """Return tools for an agent: copies of its function tools, the others as they are, and the retrieval tool.
 
-        Only function tools have the hook. The results of others stay, such as those of tools that run at the provider.
+        Only function tools get the hook. Results of other tools stay, such as those of tools that run at the provider.
 
         Raises:
             InvalidRequest: ``tools`` is not a list of the SDK's tools, or one has the name of the retrieval tool.
@@ -85,18 +85,20 @@ class ToolOffloader:
         return [*map(self._wrap, own), self.retrieval_tool]
 
     def mcp_servers(self, servers: Iterable[MCPServer]) -> list[MCPServer]:
-        """Return MCP servers for an agent that wrap these; connect and clean up either. Give it ``tools()`` too.
+        """Return wrappers of these MCP servers for an agent, which needs ``tools()`` too.
+
+        Connect and clean up either a wrapper or its server.
 
         Raises:
             InvalidRequest: ``servers`` is not a list of the SDK's servers.
 
         """
-        from coatcheck_openai.mcp import OffloadedServer  # noqa: PLC0415 - the protocol is for those who use it
+        from coatcheck_openai.mcp import OffloadedServer  # noqa: PLC0415 - only users of MCP need its package
 
-        return [OffloadedServer(server, self._hook) for server in _require_servers(servers)]  # type: ignore[misc] # it is one, for isinstance
+        return [OffloadedServer(server, self._hook) for server in _require_servers(servers)]  # type: ignore[misc] # isinstance takes it for one
 
     def _wrap(self, tool: Tool) -> Tool:
-        # An output with a schema must follow it, or the SDK ends the run: no placeholder can take its place.
+        # An output with a schema must match it, or the SDK ends the run, so a placeholder cannot replace it.
         if isinstance(tool, FunctionTool) and tool.output_json_schema is None:
             return wrap_tool(tool, self._hook)
         return tool

@@ -1,7 +1,7 @@
-"""A stand-in for a callable or a server of the SDK that behaves like it except where it overrides something.
+"""A stand-in for one of the SDK's callables or servers, which behaves like it except where a subclass overrides it.
 
-The SDK asks for the class of a tool's invoker before it inspects the arguments of a call that may need an approval, and
-for private attributes of MCP servers. A wrapper that hides either would change who is asked for an approval.
+The SDK checks the class of a tool's invoker before it inspects the arguments of a call that may need approval, and it
+reads private attributes of MCP servers. A wrapper that hid either would change who is asked for approval.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ __all__ = ("Proxy",)
 
 
 class Proxy:
-    """Passes on whatever a subclass does not have itself."""
+    """Forwards every attribute that a subclass does not define itself."""
 
     def __init__(self, inner: Any) -> None:  # noqa: ANN401 - anything
         self._inner = inner
 
-    @property  # type: ignore[misc] # of a class, it can be set
-    def __class__(self) -> type:  # what isinstance goes by; a function's would need its code
+    @property  # type: ignore[misc] # the attribute of ``object`` can be set
+    def __class__(self) -> type:  # for isinstance; what claims to be a function must have its code
         return type(self) if isroutine(self._inner) else self._inner.__class__
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the other has it
-        # The SDK binds an invoker to a copy of its tool by such a name, and would bind the inner one.
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the inner one has it
+        # The SDK binds an invoker to a copied tool through such a name. Found here, it would bind the inner invoker.
         if name == "_inner" or (name.startswith("__") and name.endswith("__")):
             raise AttributeError(name)
         return getattr(self._inner, name)

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
 Only the tool belongs here: its schema, its scope, and how an answer becomes an output. The arguments go to the core as
-the model sent them, because the core validates them and words what was wrong.
+the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ("RetrievalTool", "find_tool", "reads_back", "retrieval_tool")
 
 @dataclass
 class RetrievalTool(FunctionTool):
-    """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
+    """The retrieval tool. Its class tells it apart from a user's tool of the same name."""
 
     offloader: Offloader = field(kw_only=True, repr=False)
-    """A field, so that what ``dataclasses.replace`` makes of the tool has it too."""
+    """A field, so that a copy made by ``dataclasses.replace`` has it too."""
 
 
 def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
@@ -41,16 +41,16 @@ def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bo
             _decoded(arguments),
             convert_media=output_of,
             native_media=native_media,
-            retrieval_tool=getattr(context, "tool_name", RETRIEVAL_TOOL),  # a copy may have a name of its own
+            retrieval_tool=getattr(context, "tool_name", RETRIEVAL_TOOL),  # a copy may have another name
         )
-        return answered.text if isinstance(answered, Failure) else answered  # the SDK has no mark for errors
+        return answered.text if isinstance(answered, Failure) else answered  # the SDK cannot mark an error
 
     return RetrievalTool(
         name=RETRIEVAL_TOOL,
         description=RETRIEVAL_DESCRIPTION,
         params_json_schema=retrieval_schema(),
         on_invoke_tool=retrieve,
-        strict_json_schema=False,  # strict ones make a model fill in every argument
+        strict_json_schema=False,  # a strict schema makes a model fill in every argument
         offloader=offloader,
     )
 
@@ -61,7 +61,7 @@ def reads_back(tool: object, offloader: Offloader) -> bool:
 
 
 def find_tool(offloader: Offloader) -> RetrievalName:
-    """Return what finds the name of the retrieval tool in the tools of an agent."""
+    """Return the object that finds the retrieval tool's name among an agent's tools."""
     return RetrievalName(
         RETRIEVAL_TOOL,
         warn=WarnOnce(logger),
