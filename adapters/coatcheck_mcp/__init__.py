@@ -1,7 +1,7 @@
-"""coatcheck for the Model Context Protocol: in front of any server, within one, and in the files of its clients.
+"""coatcheck for the Model Context Protocol: in front of any server, inside one, and in clients' configuration files.
 
-Only the front door belongs here: the public names, each loaded when it is first used. ``OffloadMiddleware`` is for
-authors of FastMCP servers; ``Proxy`` is what ``coatcheck mcp`` puts in front of any other server.
+Only the public names belong here. Each is loaded on first use. ``OffloadMiddleware`` is for authors of FastMCP servers;
+``Proxy`` is what ``coatcheck mcp`` puts in front of any other server.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = (
 
 _LIBRARY = ("mcp_types", "coatcheck[mcp]")  # the `mcp` package from its second major version on
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # type checkers that see a ``__getattr__`` accept any name, even a misspelled one
     __getattr__, __dir__ = front_door(
         __name__,
         {
@@ -41,7 +41,7 @@ if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for
             "proxy": ("Proxy",),
             "transports": ("Upstream", "command_upstream", "url_upstream"),
         },
-        needs="coatcheck",  # what needs FastMCP says so itself: settings and `install` work without it
+        needs="coatcheck",  # names that need a library are in ``more``: settings and ``install`` work without FastMCP
         install="coatcheck[mcp]",
         more={
             "OffloadMiddleware": ("fastmcp", "coatcheck[mcp]"),
