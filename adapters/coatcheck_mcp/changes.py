@@ -1,4 +1,4 @@
-"""Changes that a modern server reports: on a stream that the client has to open, and that can end at any time."""
+"""Changes that a modern server reports, on a stream that the client must open and that can end at any time."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ STEADY_SECONDS = 60.0
 """A stream that lasted this long is reopened soon, even if it reported nothing."""
 
 OPEN_SECONDS = 10.0
-"""How long a stream is kept while the next one opens. After that it goes: a server may serve only one at a time."""
+"""How long a stream is kept while the next one opens. Then it is closed: a server may serve only one at a time."""
 
 _MAX_UNTOLD = 1_000
-"""Changes that the client has not read yet. One more ends the stream, which is reopened after a pause."""
+"""The most changes that wait for the client to read them. One more ends the stream, which reopens after a pause."""
 
 _LISTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
 
 _FOR_NOW = frozenset({CONNECTION_CLOSED, INTERNAL_ERROR})
-"""Errors that may be gone at the next try. Any other error is a refusal."""
+"""Codes of errors that may be temporary. Any other error is a refusal."""
 
 Tell: TypeAlias = "Callable[[object], Awaitable[None]]"
 
@@ -53,7 +53,7 @@ class _Stream:
     """One stream: it reports changes of all lists and of some resources."""
 
     uris: frozenset[str] = frozenset()
-    """The resources."""
+    """The resources whose changes it reports."""
 
     new: frozenset[str] = frozenset()
     """Those that the previous stream does not report."""
@@ -65,26 +65,26 @@ class _Stream:
     """Set once the stream is needed."""
 
     tried: anyio.Event = field(default_factory=anyio.Event)
-    """Set once the stream has opened or failed, or has taken ``OPEN_SECONDS``: nobody waits for it any longer."""
+    """Set once the stream has opened or failed, or has taken ``OPEN_SECONDS``. Then nobody waits for it any longer."""
 
     previous: _Stream | None = None
     """The stream that this one replaces; None once this one has opened."""
 
     has_opened: bool = False
     refused: MCPError | None = None
-    """The server's answer, if it refuses what is new."""
+    """The server's error, if it refused the ``new`` resources."""
 
 
 class Changes:
-    """Listens to changes of all lists of one server, and of the resources that its client subscribed to."""
+    """Listens for changes to all lists of one server, and to the resources that its client subscribed to."""
 
     def __init__(self, tell: Tell, wanted: set[str]) -> None:
-        """Be ready to listen.
+        """Prepare to listen.
 
         Args:
             tell: passes a notification to the client.
-            wanted: the resources that the client subscribed to. Those that it holds now are from an earlier session.
-                A resource that the server refuses later is removed.
+            wanted: the resources that the client subscribed to. Those in it now are from an earlier session. A resource
+                that the server refuses later is removed from it.
 
         """
         self._tell = tell
@@ -95,7 +95,7 @@ class Changes:
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
-        """How many streams in a row failed to open, or soon ended without a change; None: none has ever opened."""
+        """How many streams in a row failed to open, or soon ended without a change; None until one opens or fails."""
 
         self._missed = bool(wanted)
         """Whether changes may have gone unreported, because a stream ended."""
@@ -153,7 +153,7 @@ class Changes:
         self._next.tried.set()
 
     async def _pass_on(self, changes: MemoryObjectReceiveStream[ServerEvent]) -> None:
-        # In a task of its own: the one that reads a stream is cancelled when the next one opens, and must lose nothing.
+        # In its own task: the task that reads a stream is cancelled when the next one opens, and no change may be lost.
         async for change in changes:
             await self._tell(event_to_notification(change, {}))
 
@@ -183,7 +183,7 @@ class Changes:
                 await anyio.sleep(pause_after(self._unheard))
 
     def _settle(self, stream: _Stream, error: Exception, tasks: TaskGroup) -> bool:
-        """Deal with a stream that failed; return whether to try it again."""
+        """Handle a stream that failed; return whether to try it again."""
         if isinstance(error, MCPError) and stream.new and not stream.has_opened:
             return self._settle_new(stream, error)
         stream.tried.set()
@@ -197,7 +197,7 @@ class Changes:
         return self._unheard is not None  # a server that has never opened one need not have streams at all
 
     def _settle_new(self, stream: _Stream, error: MCPError) -> bool:
-        """Deal with a stream that did not open with what is new on it; return whether to try it again."""
+        """Handle a stream that did not open with its new resources; return whether to try it again."""
         previous = stream.previous
         if error.code in _FOR_NOW and previous is not None and not previous.scope.cancel_called:
             previous.scope.cancel()  # the server may allow no more streams
@@ -241,7 +241,7 @@ class Changes:
         """
         self._unheard = self._unheard or 0
         for change in _all_of(events.honored) if self._missed else ():
-            await into.send(change)  # waits, for there may be more than ``_MAX_UNTOLD``
+            await into.send(change)  # waits, because there may be more than ``_MAX_UNTOLD``
         self._missed = False
         async for event in events:
             self._unheard = 0
