@@ -1,4 +1,4 @@
-"""What in a valid ``coatcheck.toml`` would fail on this machine, or would have no effect.
+"""Find what would fail on this machine, or would have no effect, in a valid ``coatcheck.toml``.
 
 The proxy accepts such a file: a program may be installed later, and one broken server must not stop the others. So only
 ``coatcheck mcp check`` looks for this.
@@ -34,10 +34,10 @@ def find_doubts(
     Args:
         file: the file.
         variables: the environment that the proxy would have.
-        storage: what overrides the storage of the file, if anything does.
+        storage: the storage that overrides the file's; None: nothing does.
 
     Raises:
-        InvalidRequest: as ``load``.
+        InvalidRequest: as for ``load``.
 
     """
     raw = load(file, variables=None)
@@ -66,7 +66,7 @@ def _filled_in(server: Server) -> Iterator[tuple[str, str]]:
 
 
 def _as_they_are(server: Server) -> Iterator[tuple[str, str]]:
-    """Yield the other values, each with its key."""
+    """Yield the values in which ``${NAME}`` stays as it is, each with its key."""
     yield "command", server.command or ""
     yield "cwd", os.fspath(server.cwd or "")
     for word in server.args:
@@ -92,7 +92,7 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
     if folder := missing_folder(server.cwd):
         yield table.complaint("cwd", f"must be a folder: {folder}")
     if folder and os.path.dirname(server.command) and not os.path.isabs(server.command):  # noqa: PTH117, PTH120 - as in missing_program
-        return  # it would be looked for in that folder
+        return  # the program would be looked for in that folder
     if wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
         yield table.complaint("command", f"cannot start: {wrong}")
 
@@ -108,7 +108,7 @@ def _of_limits(config: Config, root: Table) -> Iterator[str]:
 
 
 def _of_patterns(config: Config, root: Table) -> Iterator[str]:
-    """Yield what is wrong with patterns for unknown servers. If the file has none, ``--name`` may name the server."""
+    """Yield what is wrong with patterns for unknown servers. If the file has no servers, ``--name`` may name one."""
     for pattern, table in root.tables("tools").items() if config.servers else ():
         server, dot, _ = _WILDCARD.split(pattern)[0].partition(".")
         if dot and server not in config.servers:

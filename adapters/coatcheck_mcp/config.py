@@ -1,4 +1,4 @@
-"""``coatcheck.toml``: the settings, policies and servers of people who do not program, read and checked.
+"""Read and check ``coatcheck.toml``: settings, policies and servers, for people who do not program.
 
 Only the file belongs here. What a setting means is up to coatcheck; how a server runs is up to the proxy. The proxy,
 the hook and ``coatcheck mcp check`` all read the file through ``load``.
@@ -48,10 +48,11 @@ ToolRule: TypeAlias = Always | Never | OverTokens
 """What a table ``[tools."PATTERN"]`` says about results."""
 
 DEFAULT_STORAGE = "~/.coatcheck/mcp"
-"""A folder of its own: the limits below delete what is old there, and must not reach what people put elsewhere."""
+"""The proxy's own folder: the limits below delete old contents there, and must not reach what people put elsewhere."""
 
 START_SECONDS = 60.0
-"""About as long as a person waits, and as a package takes to download. Many clients give up after that too."""
+"""How long a server may take to start: about as long as a person waits, and as a package takes to download. Many
+clients give up after that too."""
 
 WEEK = 7 * 86_400.0
 TWO_GIGABYTES = 2_000_000_000
@@ -81,7 +82,7 @@ KEYS = (
     "tools",
     "servers",
 )
-"""The keys and tables of a file."""
+"""The top-level keys and tables of a file."""
 
 TOOL_KEYS = ("max_result_tokens", "never", "always")
 """The keys of ``[tools."PATTERN"]``."""
@@ -92,25 +93,25 @@ SERVER_KEYS = ("command", "args", "env", "cwd", "url", "headers")
 UNLIMITED = "unlimited"
 
 NO_EFFECT = "has no effect, because the storage is not a folder: run coatcheck sweep for it"
-"""What is wrong with a key that limits what is kept, where the storage is not a folder."""
+"""What is wrong with a key that limits what is kept if the storage is not a folder."""
 
 _MAX_MISTAKES = 20
-"""As many as fit on a screen. The file is checked again after each."""
+"""The most mistakes in one message: as many as fit on a screen. The file is checked again after each."""
 
 _EXAMPLES = {"max_age": "30d", "max_bytes": "2GB", "max_scope_bytes": "100MB", "start_timeout": "90s"}
 _QUOTED = re.compile(r"true|false|[0-9_]+")
 """What TOML would read as a boolean or a number without the quotes."""
 
 _SERVER_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_SERVER}}}")
-"""The names of the server's tools begin with it, so it has only characters that the protocol allows. It has no dot,
-because a dot ends it in patterns."""
+"""A server's name. Its tools' names begin with it, so it has only characters that the protocol allows there. It has no
+dot, because in patterns a dot ends it."""
 
 VARIABLE = re.compile(r"\$\{(\w+)\}", re.ASCII)
-"""A variable of the environment in ``env``, ``url`` and ``headers``."""
+"""An environment variable in ``env``, ``url`` and ``headers``."""
 
 
 class _Environment(Mapping[str, str]):
-    """The environment of this process. As a default, ``help`` prints its ``repr``, which must not show secrets."""
+    """The environment of this process. ``help`` prints the ``repr`` of a default, which must not show secrets."""
 
     def __getitem__(self, name: str) -> str:
         return os.environ[name]
@@ -130,7 +131,7 @@ ENVIRONMENT = _Environment()
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of ``[servers.NAME]``: a program to start, or an address. ``repr`` shows no secrets."""
+    """One server of ``[servers.NAME]``: a program to start, or a URL. ``repr`` shows no secrets."""
 
     name: str
     """The beginning of its tools' names, and of patterns: ``NAME.TOOL``."""
@@ -138,24 +139,24 @@ class Server:
     _: KW_ONLY
 
     command: str | None = None
-    """The program; None if the server has an address."""
+    """The program; None if the server has a URL."""
 
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Variables of the program, in addition to those that it has anyway."""
+    """Environment variables of the program, in addition to those that it inherits."""
 
     cwd: Path | None = None
-    """The folder in which the program runs; None: where the proxy does."""
+    """The folder in which the program runs; None: the proxy's own."""
 
     url: str | None = field(default=None, repr=False)
-    """The address; None if the server is a program."""
+    """The URL; None if the server is a program."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """What holds for a proxy or a hook: the defaults, and what a file says instead. ``load`` reads one."""
+    """The configuration of a proxy or a hook: the defaults, and what a file sets instead. ``load`` reads one."""
 
     path: Path | None = None
     """The file; None: there is none, and these are the defaults."""
@@ -170,10 +171,10 @@ class Config:
     """Contents that were not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
 
     max_bytes: int | None = TWO_GIGABYTES
-    """Of the whole storage; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
+    """The size limit of the storage; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
 
     max_scope_bytes: int | None = None
-    """The same for each scope."""
+    """The same limit for each scope."""
 
     offer_tool: OfferTool = "always"
     """When the model is offered the retrieval tool."""
@@ -182,7 +183,7 @@ class Config:
     """How long a server may take to answer its first request."""
 
     settings: Settings = field(default_factory=Settings)
-    """Those of the offloader, without policies: pass ``rule_of`` with each call."""
+    """The offloader's settings, without policies: pass what ``rule_of`` returns with each call."""
 
     tools: Mapping[str, ToolRule] = field(default_factory=dict)
     """The rule of each pattern, in the order of the file."""
@@ -194,7 +195,7 @@ class Config:
     """The keys that the file sets, even if only to the default."""
 
     def stored_in(self, storage: str | None) -> Config:
-        """Return what holds if ``storage`` overrides that of the file; None: nobody named another one.
+        """Return the configuration with ``storage`` in place of the file's; None: nobody named another one.
 
         The default limits apply only to the proxy's own folder, however that is named. Any other storage may hold what
         others stored, so there only the limits that the file sets apply.
@@ -210,7 +211,7 @@ class Config:
 
     @property
     def limits_without_effect(self) -> tuple[str, ...]:
-        """The limits that the file sets, as keys, if ``storage`` is not a folder: nothing would apply them."""
+        """The keys of the limits that the file sets, if ``storage`` is not a folder: nothing would apply them."""
         if "://" not in self.storage or self.storage.lower().startswith("file:"):
             return ()
         limits = {
@@ -257,12 +258,12 @@ class Config:
 
 
 def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | None = ENVIRONMENT) -> Config:
-    """Return what a file says, checked; the defaults if ``path`` is None.
+    """Read and check a file; return the defaults if ``path`` is None.
 
     Args:
         path: the file.
-        variables: what ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers stands for. None: it stays as
-            it is, for a caller that starts nothing.
+        variables: the values of ``${NAME}`` in the ``env``, ``url`` and ``headers`` of servers. None: it stays as it
+            is, for a caller that starts nothing.
 
     Raises:
         InvalidRequest: the file cannot be read, or something in it is wrong. The message has a line for each of the
@@ -292,7 +293,7 @@ def load(path: str | os.PathLike[str] | None, *, variables: Mapping[str, str] | 
 
 
 def _comes_of(mistake: Mistake, before: Mistake) -> bool:
-    """Return whether a mistake is about a key whose meaning depends on a key that was rejected before."""
+    """Return whether a mistake is about a key whose meaning depends on a key that was rejected earlier."""
     *within, name = before.keys
     is_ours = name in {*KEYS, *TOOL_KEYS, *SERVER_KEYS}
     return (
@@ -332,7 +333,7 @@ def _matches(names: Collection[str], pattern: str) -> bool:
 
 
 def _from(folder: Path, path: str | os.PathLike[str]) -> Path:
-    """Return the absolute path of one in a file: relative to the file's folder or, with ``~``, to a user's."""
+    """Make a path in a file absolute: it is relative to the file's folder or, with ``~``, to a user's home."""
     return folder / os.path.expanduser(path)  # noqa: PTH111 - that of Path raises for an unknown ``~user``
 
 
@@ -345,7 +346,7 @@ def _settings(root: Table) -> Settings:
         if key in given:
             what = what.replace("True or False", "true or false")
             root.refuse(key, f"{what}{_unquoted(given[key])}")
-        cause = next(name for name in given if name in what)  # ``key`` has its default, which another field rules out
+        cause = next(name for name in given if name in what)  # ``key`` is at its default, which another field rules out
         root.refuse(cause, f"needs another key next to it: {key} {what}")
 
 
@@ -353,7 +354,7 @@ def _storage(root: Table) -> str:
     given = root.string("storage")
     if given is None or "://" in given:
         return given or DEFAULT_STORAGE
-    if os.path.expanduser(given).startswith("~"):  # noqa: PTH111 - as above; no home: the storage refuses it
+    if os.path.expanduser(given).startswith("~"):  # noqa: PTH111 - as above; without a home, the storage refuses it
         return given
     return os.fspath(_from(root.file.parent, given))
 
@@ -402,7 +403,7 @@ def _offer_tool(root: Table) -> OfferTool:
 
 
 def _unquoted(value: object) -> str:
-    """Return advice for a value whose only fault is its quotes; for any other, an empty string."""
+    """Return advice for a value whose only fault is its quotes; an empty string for any other."""
     return "; write it without the quotes" if isinstance(value, str) and _QUOTED.fullmatch(value) else ""
 
 
@@ -498,7 +499,7 @@ def _server(name: str, table: Table, variables: Mapping[str, str] | None) -> Ser
 
 
 def _fault_of(address: str) -> str | None:
-    """Return which rule an address breaks; None if it breaks none, or if an unfilled variable hides that."""
+    """Return which rule a URL breaks; None if it breaks none, or if an unfilled variable hides that."""
     if re.match(r"https?://[^/]", address) is None and VARIABLE.match(address) is None:
         return "must begin with http:// or https:// and a host"
     try:
