@@ -38,7 +38,7 @@ __all__ = (
 )
 
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
-"""A request of the client, as the mcp package gives it to who answers it."""
+"""A client's request, as the mcp package passes it to a handler."""
 
 Notification: TypeAlias = "types.Notification[Any, Any]"
 
@@ -50,22 +50,22 @@ LIST_CHANGES: Mapping[str, Callable[[], Notification]] = {
 """The notification that announces a changed list, by the capability of the list."""
 
 ANY_CAPABILITIES: Mapping[str, Any] = {"completions": {}, "prompts": {}, "resources": {}, "tools": {}}
-"""What a client is told while the server is not up yet. Its requests then wait, and get the server's own answers."""
+"""What a client is told while the server is not up yet. The client's requests then wait for the server's answers."""
 
 MAX_EARLY, MAX_EARLY_BYTES = 100, 2**20
-"""How many notifications of a server, and bytes of them, are kept until its client is ready. The protocol allows hardly
-any. The rest is dropped: the client has no lists yet, so it misses no change to one."""
+"""The most notifications of a server, and bytes of them, that are kept until its client is ready. The protocol allows
+hardly any. The rest is dropped: the client has no lists yet, so it misses no change to one."""
 
 
 _TASKS = "io.modelcontextprotocol/tasks"
-"""The name of tasks among the extensions of the modern protocol."""
+"""The name of the tasks extension in the modern protocol."""
 
 
 def passed_on(capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """Return capabilities without those whose messages the proxy does not forward.
 
-    These are tasks, which have requests of their own, and everything experimental. No version of the protocol has
-    messages for the latter, and a peer that is told of it would send such messages, or wait for them.
+    These are tasks, which have their own requests, and everything experimental. No version of the protocol has messages
+    for experimental capabilities, and a peer that is told of one would send such messages, or wait for them.
     """
     kept = {name: value for name, value in capabilities.items() if name not in {"tasks", "experimental"}}
     extensions = kept.get("extensions")
@@ -85,7 +85,7 @@ class Identified:
     capabilities: Mapping[str, Any]
 
     modern: bool
-    """Whether it speaks the protocol without a handshake, 2026-07-28."""
+    """Whether it speaks the protocol version without a handshake, 2026-07-28."""
 
     version: str
     """The version of the protocol to ask for in a handshake with a server on its behalf."""
@@ -94,7 +94,7 @@ class Identified:
 def identify(ctx: Context) -> Identified:
     """Return who sent a request."""
     params = ctx.params or {}
-    if ctx.method == "initialize":  # not committed yet
+    if ctx.method == "initialize":  # the session does not have its parameters yet
         info, capabilities = params.get("clientInfo"), params.get("capabilities") or {}
         asked = params.get("protocolVersion")
         version = asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else LATEST_HANDSHAKE_VERSION  # as mcp answers
@@ -107,14 +107,14 @@ def identify(ctx: Context) -> Identified:
     key: Hashable = connection_of(ctx)
     version, modern = ctx.protocol_version, ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
     if modern:
-        # On stdio there is one client. Over HTTP, clients that say the same are one: nothing else tells them apart.
+        # On stdio, there is one client. Over HTTP, clients that say the same count as one: nothing tells them apart.
         key = "" if ctx.request is None else json.dumps([info, capabilities], sort_keys=True)
         version = LATEST_HANDSHAKE_VERSION
     return Identified(key=key, info=info, capabilities=capabilities or {}, modern=modern, version=version)
 
 
 def connection_of(ctx: Context) -> Connection:
-    """Return what lives as long as the client's connection. ``mcp`` does not expose it; FastMCP reads it here too."""
+    """Return the client's connection. ``mcp`` does not expose it; FastMCP reads the same private attribute."""
     return ctx.session._connection  # noqa: SLF001 - see above
 
 
@@ -134,13 +134,13 @@ class Client:
         """Set once its handshake is over: from then on it may get notifications and requests."""
 
         self.log_level: str | None = None
-        """The log level that it set for the whole session, if any; a server that starts later is told."""
+        """The log level that it set for the whole session, if any. Servers that start later are told."""
 
         self.subscribed: dict[str | None, set[str]] = {}
         """The resources that it subscribed to, by the ``label`` of their server's ``Link``."""
 
         self.listened: Counter[str] = Counter()
-        """How many of its streams are about a resource. A client of the handshake has none."""
+        """How many of its streams are about each resource. A handshake client has none."""
 
         self._early: list[Notification] = []
         self._early_bytes = 0
