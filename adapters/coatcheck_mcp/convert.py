@@ -1,4 +1,4 @@
-"""The two conversions: the result of a tool call into content blocks, and blocks into such a result.
+"""Convert the result of a tool call into content blocks, and blocks into such a result.
 
 A result is a mapping, as in the protocol: ``content``, a list of parts; ``structuredContent``; ``isError``; ``_meta``.
 Structured content that repeats the content is not a block of its own, so that it is stored once. Resource links and
@@ -35,20 +35,20 @@ __all__ = (
 )
 
 Result: TypeAlias = Mapping[str, Any]
-"""The result of ``tools/call``, as the protocol has it."""
+"""The result of ``tools/call``, as the protocol defines it."""
 
 _CONTENT = frozenset({"content", "structuredContent"})
 _TEXT_ONLY = {"type", "text"}
 _MANY_PARTS = 1_000
 _MUCH_JSON = 50_000
-"""Characters. To write or to measure this much JSON takes about half a millisecond."""
+"""Characters. Writing or measuring this much JSON takes about half a millisecond."""
 
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
-"""Types that models take as they are, at a price that does not depend on the length of the base64."""
+"""Media types that models take as they are, at a price that does not depend on the length of the base64."""
 
 
 def blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, in order; structured content that does not repeat it comes last."""
+    """Convert a result into blocks, in order. Structured content comes last, unless it repeats the content."""
     blocks = blocks_of_items(result.get("content") or ())
     structured = result.get("structuredContent")
     if structured is not None and not (_repeats_parts(result) or _repeats_texts(structured, blocks)):
@@ -57,7 +57,7 @@ def blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: Result) -> tuple[Block, ...]:
-    """Convert only texts, what is said about them, and structured content, all into text: the last resort."""
+    """Convert only text, what is said about it, and structured content, all into text blocks: the last resort."""
     blocks = blocks_of_items(result.get("content") or (), media=False)
     structured, is_repeated = result.get("structuredContent"), False
     with suppress(Exception):  # this may be what failed in ``blocks_of``
@@ -68,7 +68,7 @@ def plain_blocks_of(result: Result) -> tuple[Block, ...]:
 
 
 def _repeats_texts(structured: object, blocks: Sequence[Block]) -> bool:
-    """Return whether structured content says the same as the texts, and would count twice."""
+    """Return whether structured content repeats the text blocks, and so would count twice."""
     return find_copy(structured, [block.text for block in blocks if isinstance(block, TextBlock)]) is not None
 
 
@@ -84,9 +84,9 @@ def _repeats_parts(result: Result) -> bool:
 
 
 def _equals(one: object, other: object) -> bool:
-    """Return whether two JSON values are the same. Python takes 1, 1.0 and True for equal, and they are not.
+    """Return whether two JSON values are the same. For Python, 1, 1.0 and True are equal; here, they are not.
 
-    It writes no JSON, because that would hold the interpreter's lock for as long as the base64 in it takes.
+    No JSON is written for this, because that would hold the interpreter lock for as long as the base64 in it takes.
     """
     match one, other:
         case Mapping(), Mapping():
@@ -98,14 +98,14 @@ def _equals(one: object, other: object) -> bool:
 
 
 def is_large(result: Result) -> bool:
-    """Return whether looking at a result may block the event loop for too long."""
+    """Return whether inspecting a result may block the event loop for too long."""
     structured = result.get("structuredContent")
     is_long = len(result.get("content") or ()) > _MANY_PARTS
     return is_long or (structured is not None and _size_of(structured, up_to=_MUCH_JSON) > _MUCH_JSON)
 
 
 def texts_of(result: Result) -> list[str] | None:
-    """Return the texts of a result without media, structured content as JSON; None for any other, or a large one."""
+    """Return the texts of a text-only result, structured content as JSON; None for any other, or a large one."""
     texts = [part.get("text") if part.get("type") == "text" else None for part in result.get("content") or ()]
     if is_large(result) or not all(isinstance(text, str) for text in texts):
         return None
@@ -114,10 +114,9 @@ def texts_of(result: Result) -> list[str] | None:
 
 
 def side_size(result: Result, *, up_to: int) -> int:
-    """Return about how long the JSON of all but text, media and structured content is; counting stops above ``up_to``.
+    """Estimate the JSON length of all but text, media and structured content; stop counting above ``up_to``.
 
-    That is links, annotations and ``_meta``. The JSON itself would be made in one step in which no other thread gets a
-    turn.
+    That is links, annotations and ``_meta``. The JSON itself is not written: no other thread could run meanwhile.
     """
     size = _size_of([{key: value for key, value in result.items() if key not in _CONTENT}], up_to=up_to)
     for part in result.get("content") or ():
@@ -129,7 +128,7 @@ def side_size(result: Result, *, up_to: int) -> int:
 
 
 def _size_of(value: object, *, up_to: int) -> int:
-    """Return about how many characters a value has as JSON; stop above ``up_to``."""
+    """Estimate the characters of a value as JSON; stop counting above ``up_to``."""
     size, left = 0, [value]
     while left and size <= up_to:
         one = left.pop()
@@ -146,7 +145,7 @@ def _size_of(value: object, *, up_to: int) -> int:
                 size += 5
             case int():
                 size += 1 + one.bit_length() * 3 // 10
-            case _:  # a fraction
+            case _:  # a float
                 size += 18
     return size
 
@@ -154,7 +153,7 @@ def _size_of(value: object, *, up_to: int) -> int:
 def file_size(result: Result) -> int:
     """Return the length of the base64 that a client may show as text, because no model takes it as media.
 
-    That is any file of another type, and any file that the structured content repeats.
+    That is any file of a type not in ``_MEDIA``, and any file that the structured content repeats.
     """
     size, is_repeated = 0, _repeats_parts(result)
     for part in result.get("content") or ():
@@ -167,18 +166,18 @@ def file_size(result: Result) -> int:
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:
-    """Convert a result, as it came, into one JSON value: for a result of which too much is in no block."""
+    """Convert a whole result into one JSON value, because too much of it would be in no block."""
     return (JsonBlock(dict(result)),)
 
 
 def kept_of(result: Result, *, whole: bool) -> dict[str, Any]:
-    """Return what stays of a result beside its new content; if it left ``whole``, only whether it is an error."""
+    """Return what stays of a result next to its new content; if it left ``whole``, only whether it is an error."""
     return {key: value for key, value in result.items() if (key == "isError" if whole else key != "structuredContent")}
 
 
 def rewrite(kept: Result, outcome: Offloaded | Truncated) -> dict[str, Any]:
-    """Return what ``kept_of`` kept, marked, with the content of ``outcome``."""
-    # The mark is for the client's own code. Clients keep `_meta` and show it to no model.
+    """Return what ``kept_of`` kept, with the content and the mark of ``outcome``."""
+    # The mark is for the client's own code. Clients keep ``_meta``, and do not show it to a model.
     return {
         **kept,
         "content": items_of_blocks(outcome.blocks),
@@ -187,7 +186,7 @@ def rewrite(kept: Result, outcome: Offloaded | Truncated) -> dict[str, Any]:
 
 
 def offloaded_references(result: object) -> tuple[str, ...]:
-    """For clients: the references in a tool result that was offloaded on its way; empty where nothing was stored.
+    """Return the references in an offloaded tool result, for use in clients; empty if nothing was stored.
 
     Takes a mapping, the ``mcp`` package's ``CallToolResult``, or the result of a call with FastMCP's client.
     """

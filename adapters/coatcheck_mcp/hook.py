@@ -1,6 +1,6 @@
-"""The hook: one result of a tool call, on its way from an MCP server to the client.
+"""The hook: it looks at the result of a tool call on its way from an MCP server to the client.
 
-The middleware for FastMCP servers and the proxy both come here. The guard is in ``coatcheck.adapting``; no server runs
+Both the middleware for FastMCP servers and the proxy call it. The guard is in ``coatcheck.adapting``; no server runs
 inside it.
 """
 
@@ -36,16 +36,18 @@ __all__ = ("Call", "exceeds_hard_limit", "is_too_large_beside", "logger", "may_l
 logger: logging.Logger = logging.getLogger("coatcheck_mcp")
 
 DECLARED_SIZE = "anthropic/maxResultSizeChars"
-"""What a server's author writes into the ``_meta`` of a tool: how many characters of a result should stay in sight."""
+"""The key in the ``_meta`` of a tool or a result by which a server's author declares how large a result may be, in
+characters, and still stay."""
 
 APPS = "io.modelcontextprotocol/ui"
-"""The extension of clients that show user interfaces of servers (MCP Apps)."""
+"""The extension of clients that show the user interfaces of servers (MCP Apps)."""
 
 MAX_DECLARED = 500_000
-"""Characters. Claude Code respects the mark up to this; more would let a server undo the user's limit."""
+"""Characters. The largest declared size that counts. Claude Code respects it up to this; more would let a server undo
+the user's limit."""
 
 CHARACTERS_PER_TOKEN = 4
-"""The usual estimate. What no block holds is not counted in tokens, because there is usually next to nothing of it."""
+"""The usual estimate, for what is in no block. That is not counted exactly, because there is usually next to none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +68,16 @@ class Call:
     """What the client can do."""
 
     scope: Scope | Exception | None = None
-    """The scope that the user chose; an error where nobody can know whom a result is for."""
+    """The scope that the user chose; an error if nobody can know whom a result is for."""
 
     identity: Scope | None = None
-    """The scope of the client that the transport knows, for when the user chose none."""
+    """The client's scope, as the transport knows it, for when the user chose none."""
 
     policy: Policy | None = None
-    """The user's policy for this tool, if it comes from elsewhere than the offloader's policies."""
+    """The user's policy for this tool, if it is not one of the offloader's policies."""
 
     retrieval_tool: str
-    """The name under which the client has the retrieval tool."""
+    """The name by which the client knows the retrieval tool."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,7 @@ class _Delivery(Delivery[Result]):
         if _is_for_app(call):
             return ()
         policy, texts = _policy_of(self.offloader, call, self.raw), texts_of(self.raw)
-        # Links and annotations are for the client, which may show them to the model: the hard limit holds for them too.
+        # Links and annotations are for the client, which may show them to the model, so the hard limit applies to them.
         whole = is_too_large_beside(self.raw, self.offloader)
         keep = self.offloader.keep_if_small
         if not whole and policy is None and texts and keep(texts, tool_name=call.tool_name, is_error=error):
@@ -109,7 +111,8 @@ class _Delivery(Delivery[Result]):
             is_error=error,
             is_heavy=texts is None or self.raw.get("structuredContent") is not None,
             policy=policy,
-            # The core prices a file as one page. Above the hard limit its text counts, whether it can be stored or not.
+            # The core prices a file as one page. Above the hard limit, its base64 counts, whether or not it can be
+            # stored.
             measured_tokens=(lambda: files // CHARACTERS_PER_TOKEN)
             if exceeds_hard_limit(files, self.offloader)
             else None,
@@ -133,28 +136,28 @@ class _Delivery(Delivery[Result]):
         sent = rewrite(arrival.native, outcome)
         was_structured = self.raw.get("structuredContent") is not None
         if was_structured and not may_leave(self.call.tool_name, self.offloader, self.call.policy):
-            # Its schema is advertised, and clients refuse what breaks it; but an error may lack what a schema promises.
+            # The tool's schema is advertised, and clients refuse a result that breaks it, but an error need not match.
             sent["isError"] = True
         return sent
 
 
 async def offload_result(result: Result, call: Call, offloader: Offloader) -> Result:
-    """Return what the client gets: the very same object where the result stays. Never raises."""
+    """Return what the client gets: the same object if the result stays. Never raises."""
     return await asettle(_Delivery(raw=result, call=call, offloader=offloader), logger=logger)
 
 
 def _hard_limit(offloader: Offloader) -> int:
-    """Return the most characters that any conversation may take of what nobody counts in tokens."""
+    """Return the hard limit in characters, for what is not counted in tokens."""
     return CHARACTERS_PER_TOKEN * offloader.settings.max_inline_tokens
 
 
 def exceeds_hard_limit(characters: int, offloader: Offloader) -> bool:
-    """Return whether this many characters, which nobody counts in tokens, are too many for any conversation."""
+    """Return whether this many characters, not counted in tokens, are too many for any conversation."""
     return characters > _hard_limit(offloader)
 
 
 def is_too_large_beside(result: Result, offloader: Offloader) -> bool:
-    """Return whether what stays of a result beside its content is too much for any conversation."""
+    """Return whether the rest of a result, next to its content, is too much for any conversation."""
     return exceeds_hard_limit(side_size(result, up_to=_hard_limit(offloader)), offloader)
 
 
@@ -167,7 +170,7 @@ def may_leave(tool_name: str, offloader: Offloader, policy: Policy | None = None
 
 
 def _is_for_app(call: Call) -> bool:
-    """Return whether a user interface of the server gets the result, and no model: models are not offered such tools.
+    """Return whether the result is only for a user interface of the server: models are not offered such tools.
 
     A client that shows no such interfaces offers its model every tool.
     """
@@ -177,7 +180,7 @@ def _is_for_app(call: Call) -> bool:
 
 
 def _policy_of(offloader: Offloader, call: Call, result: Result) -> Policy | None:
-    """Return the policy of this call where it is not the configured one."""
+    """Return the policy of this call; None: the configured one."""
     if asks_to_keep(call.meta):
         return Never()
     if call.policy is not None:
