@@ -1,6 +1,6 @@
 """What the mcp package hides: lines that it cannot parse, errors in groups, and whether a session has ended.
 
-It drops such a line, so a caller whose answer is in it would wait forever.
+The package drops a line that it cannot parse, so a caller whose answer is in it would wait forever.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ __all__ = (
 )
 
 _WHY = 200
-"""Characters of the parser's reason that are quoted."""
+"""Characters. A message quotes at most this much of the parser's reason."""
 
 _NAME_OF_MESSAGE = 2
-"""Steps to a key on the top level of a message in an error's location: the kind of message that was tried, and the
+"""The length of an error's location if it is a top-level key of a message: the kind of message that was tried, and the
 key."""
 
 _NO_FILES = os.strerror(errno.EMFILE)
@@ -59,18 +59,18 @@ NO_SESSION = "coatcheck: the server no longer knows the session"
 """What ``http_answers`` says when a server at a URL was restarted, or has forgotten an idle client."""
 
 LOST_SESSION = f"{NO_SESSION}, and may have done what it was asked"
-"""What it says when the server had looked at the request before it said so."""
+"""What it says when the server had looked at the request before it refused the session."""
 
 _TOO_LONG = re.compile(r"SSE stream failed: Server-sent event exceeded the (\d+) byte limit\.")
-"""What the mcp package says of an answer over HTTP that is longer than the limit that it was given."""
+"""What the mcp package says about an answer over HTTP that is longer than the limit that it was given."""
 
 _LOST = re.compile(r"SSE stream (?:failed: .*|ended without a response|ended and reconnection attempts were exhausted)")
-"""What the mcp package says of an answer over HTTP that broke off. Other calls are not affected: they go on."""
+"""What the mcp package says about an answer over HTTP that broke off. Other calls go on."""
 
 
 def leaves(error: BaseException) -> Iterator[BaseException]:
     """Yield the errors in a task group's exception group, and in the groups within that; any other error as it is."""
-    grouped = getattr(error, "exceptions", ())  # Python 3.10 has no name for groups
+    grouped = getattr(error, "exceptions", ())  # Python 3.10 has no class for groups
     for each in grouped:
         yield from leaves(each)
     if not grouped:
@@ -89,10 +89,10 @@ def said_by(error: BaseException) -> str:
 
 
 def is_end(error: MCPError, *, is_gone: bool) -> bool:
-    """Return whether an error means that the session has ended; ``is_gone``: the streams have ended.
+    """Return whether an error means that the session has ended; ``is_gone``: whether the streams have.
 
-    Neither the code nor the message is proof: servers may use the code for errors of their own, and a server that is
-    itself a client of another one passes on what the mcp package says of that one.
+    Neither the code nor the message is proof: servers may use the code for their own errors, and a server that is
+    itself a client of another one passes on what the mcp package says about that one.
     """
     return error.code == CONNECTION_CLOSED and (
         (is_gone and error.message == _CLOSED) or error.message in {NO_SESSION, LOST_SESSION}
@@ -110,11 +110,11 @@ def in_our_words(error: MCPError) -> MCPError:
 
 
 def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
-    """Return the messages in a line that is not one itself, each parsed when it is asked for; else the fault alone.
+    """Return the messages in a line that the package could not parse, each parsed on demand; else only the fault.
 
-    A batch, which one version of the protocol has, holds several messages. One that cannot be read is a fault again,
-    and what is not an object is dropped. A line may begin with a byte order mark. Text that was cut within an emoji has
-    half a surrogate pair, which becomes U+FFFD.
+    A batch, which one version of the protocol has, holds several messages. A message that cannot be read becomes a
+    fault again, and a value that is not an object is dropped. A line may begin with a byte order mark. Text that was
+    cut within an emoji has half a surrogate pair, which becomes U+FFFD.
     """
     if not isinstance(fault, ValidationError):
         return [fault]
@@ -127,13 +127,13 @@ def messages_in(fault: Exception) -> Iterable[SessionMessage | Exception]:
                 return [SessionMessage(jsonrpc_message_adapter.validate_json(mend, by_name=False))]
             except ValidationError as still:
                 line = _input(still)
-    # What is not an object is dropped here, all at once: skipping it later would block the loop, or take a step for
-    # each.
+    # Values that are not objects are dropped here, all at once: skipping them later would block the loop, or take one
+    # step each.
     return _each([each for each in line if isinstance(each, dict)]) if isinstance(line, list) else [fault]
 
 
 def _input(fault: ValidationError) -> Any:  # noqa: ANN401 - any JSON
-    """Return what could not be read: the line, or its value if it is JSON; None if only a part of it is wrong."""
+    """Return what could not be read: the line, or its value if it is JSON; None if only part of it is wrong."""
     error = fault.errors(include_url=False)[0]
     return error["input"] if len(error["loc"]) < _NAME_OF_MESSAGE else None
 
@@ -142,12 +142,12 @@ def _each(batch: Sequence[Any]) -> Iterator[SessionMessage | Exception]:
     for each in batch:
         try:
             yield SessionMessage(jsonrpc_message_adapter.validate_python(each, by_name=False))
-        except ValidationError as fault:  # noqa: PERF203 - one for each that cannot be read
+        except ValidationError as fault:  # noqa: PERF203 - each message may fail
             yield fault
 
 
 def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
-    """Return an error for the request that a line answers or, if it ``asks``, is; None if no request can be told."""
+    """Return an error for the request that a line answers or, with ``asks``, is; None if it does not show which."""
     if not isinstance(fault, ValidationError):
         return None
     errors: Sequence[Any] = fault.errors(include_url=False)
@@ -156,7 +156,7 @@ def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
     identifier = _id_of(errors, asks=asks) if is_json else id_in(line.encode("utf-8", "replace"), asks=asks)
     if identifier is None:
         return None
-    first, last = errors[0], errors[-1]  # the first is about a request, the last about an answer with an error
+    first, last = errors[0], errors[-1]  # the first tries the line as a request, the last as an answer with an error
     if asks:
         code, what = INVALID_REQUEST if is_json else PARSE_ERROR, "this request"
         why = ": ".join((*map(str, first["loc"][1:]), first["msg"]))
@@ -167,7 +167,7 @@ def refuse(fault: Exception, *, asks: bool) -> SessionMessage | None:
 
 
 def _id_of(errors: Sequence[Any], *, asks: bool) -> int | str | None:
-    """Return the id of a line of JSON, as ``id_in`` does. The errors name a key that each kind of message misses."""
+    """Return the id in a line of JSON, as ``id_in`` does. An error about a missing key holds the whole message."""
     wholes = [each["input"] for each in errors if each["type"] == "missing" and len(each["loc"]) == _NAME_OF_MESSAGE]
     match wholes:
         case [{"id": int() | str() as identifier, **others}, *_] if not isinstance(identifier, bool):

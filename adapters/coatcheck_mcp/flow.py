@@ -1,4 +1,4 @@
-"""Back-pressure: what one side sends while the other one does not read must not pile up in this process.
+"""Back-pressure: what one side sends while the other does not read must not pile up in this process.
 
 The mcp package starts a task for every message that arrives, and each task holds its message until it is written. So
 while a client does not read, a talkative server could fill the memory. Here, reading waits until enough has been
@@ -25,10 +25,10 @@ __all__ = ("CountedWrites", "Gate", "PacedReads")
 
 
 class Gate:
-    """Counts the messages that wait to be written: ``with gate:`` around each. It is open while they are few."""
+    """Counts the messages that wait to be written, each inside ``with gate:``. It is open while they are few."""
 
     def __init__(self, most: int) -> None:
-        """Be open while fewer than ``most`` messages wait."""
+        """Create a gate that is open while fewer than ``most`` messages wait."""
         self._most = most
         self._waiting = 0
         self._changed = anyio.Event()
@@ -48,12 +48,12 @@ class Gate:
 
 
 class _Closing:
-    """A stream that closes the one below it, at the end of ``async with``."""
+    """A stream that closes the one below it at the end of ``async with``."""
 
     _stream: ReadStream[Any] | WriteStream[Any]
 
     ended = False
-    """Whether the other side was found to be gone."""
+    """Whether the other side turned out to be gone."""
 
     async def aclose(self) -> None:
         """Close the stream."""
@@ -67,7 +67,7 @@ class _Closing:
 
 
 class CountedWrites(_Closing):
-    """A stream to write to; the gate counts the answers that wait there.
+    """A stream for writing. The gate counts the answers that wait there.
 
     Requests are not counted: a server that handles one at a time may be busy writing, so reading must go on.
     """
@@ -88,7 +88,7 @@ class CountedWrites(_Closing):
 
 
 class PacedReads(_Closing):
-    """A stream to read from, which holds the next message back while the gate is shut."""
+    """A stream for reading, which holds back the next message while the gate is shut."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class PacedReads(_Closing):
         self._stream: ReadStream[Any] = stream
         self._gate, self._answers, self._on_end = gate, answers, on_end
         self._parts: Iterator[Any] = iter(())
-        """What is left of the latest line that was not a message itself; each part is parsed when it is received."""
+        """The rest of the latest line that was not a message itself; each part is parsed when it is received."""
 
     @property
     def last_context(self) -> Any:  # noqa: ANN401 - the mcp package looks for it on some streams
@@ -126,7 +126,7 @@ class PacedReads(_Closing):
             if not isinstance(item, Exception):
                 break
             self._parts = iter(messages_in(item))
-        else:  # one of many, each far slower than its size suggests: other tasks must get their turn
+        else:  # one of many, each far slower to parse than its size suggests: let other tasks run
             await anyio.lowlevel.checkpoint()
         if isinstance(item, Exception):
             return await self._answered(item)
