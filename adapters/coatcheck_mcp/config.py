@@ -171,7 +171,7 @@ class Config:
     """Contents that were not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
 
     max_bytes: int | None = TWO_GIGABYTES
-    """The size limit of the storage; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
+    """The storage's size limit; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
 
     max_scope_bytes: int | None = None
     """The same limit for each scope."""
