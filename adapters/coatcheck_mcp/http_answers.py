@@ -1,4 +1,4 @@
-"""Answers over HTTP in words that the ``mcp`` package passes on. By itself, it says only that there was an error."""
+"""Put HTTP answers into words that the ``mcp`` package passes on. By itself, it says only that there was an error."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ __all__ = ("error_answer", "message_in", "understandable")
 _NO_ENTRY = frozenset({codes.UNAUTHORIZED, codes.FORBIDDEN})
 
 _SESSION_LOST = frozenset({codes.NOT_FOUND, codes.BAD_REQUEST})
-"""In answer to a request of a session, 404 is how the protocol says that the server no longer knows the session. Some
-servers send it for an error of the request itself, with the request's id. Others send 400 for a lost session, among
-them all that follow the examples of the TypeScript SDK; their answers say why."""
+"""Statuses that may mean a lost session. In answer to a session's request, 404 is how the protocol says that the server
+no longer knows the session. Some servers send it for an error of the request itself, with the request's id. Others send
+400 for a lost session, such as all that follow the examples of the TypeScript SDK; their answers say why."""
 
 _QUOTED = 200
-"""Characters that are quoted of what a server says when it refuses access."""
+"""Characters. An error quotes at most this much of what a server says when it refuses access."""
 
 _SESSION = "mcp-session-id"
 _UNKNOWN_SESSION = re.compile(
@@ -40,7 +40,7 @@ async def understandable(
 ) -> httpx2.Response:
     """Return the response, or one that tells the mcp package more; ``passed``: the names of the user's headers."""
     status = response.status_code
-    # A login is a form, not JSON.
+    # A login request is a form, not JSON.
     if status == codes.OK and request.method == "POST" and _is_json(request) and _is_json(response):
         return await _own_answer(response, request.content)
     message = message_in(request) if status >= FIRST_ERROR else None
@@ -75,7 +75,7 @@ def _no_entry(passed: Collection[str]) -> str:
 
 
 def _quoted(response: httpx2.Response, body: bytes) -> str:
-    """Return what the server says itself; nothing if that is a page for people."""
+    """Return what the server itself says; an empty string if that is an HTML page."""
     if "html" in content_type(response):
         return ""
     text = _parsed(body)["error"]["message"] if _is_error(body) else body[: 4 * _QUOTED].decode("utf-8", "replace")
@@ -84,7 +84,7 @@ def _quoted(response: httpx2.Response, body: bytes) -> str:
 
 
 def message_in(request: httpx2.Request) -> dict[str, Any] | None:
-    """Return the protocol's message that a request carries; None if the request is something else, such as a login."""
+    """Return the protocol message that a request carries; None if the request is something else, such as a login."""
     message = json.loads(request.content) if request.method == "POST" and _is_json(request) else None
     return message if isinstance(message, dict) and "jsonrpc" in message else None
 
@@ -128,18 +128,18 @@ def _with_id(body: bytes, identifier: int | str) -> bytes:
 
 
 def error_answer(identifier: int | str | None, code: int, said: str) -> bytes:
-    """Return the body of an answer that is an error."""
+    """Return the body of an error answer."""
     return json.dumps({"jsonrpc": "2.0", "id": identifier, "error": {"code": code, "message": said}}).encode()
 
 
 def _is_answer(body: bytes, message: Mapping[str, Any]) -> bool:
-    """Return whether the body of an error has the request's id: then the server has looked at the request."""
+    """Return whether the body of an error has the request's id: if so, the server has looked at the request."""
     said, identifier = _parsed(body), message.get("id")
     return isinstance(said, dict) and identifier is not None and said.get("id") == identifier
 
 
 def _is_error(body: bytes) -> bool:
-    """Return whether the mcp package finds an error of the protocol in the body of a response."""
+    """Return whether the mcp package would find a protocol error in the body of a response."""
     match _parsed(body):
         case {"jsonrpc": "2.0", "error": {"code": int(), "message": str()}}:
             return True
@@ -155,12 +155,12 @@ def _parsed(body: bytes) -> Any:  # noqa: ANN401 - any JSON
 
 
 async def _refusal(response: httpx2.Response, code: int, said: str) -> httpx2.Response:
-    """Return a response with an error that the mcp package passes on, in place of one that it would not understand."""
+    """Return an error response that the mcp package passes on, in place of one that it would not understand."""
     await response.aclose()
     content = error_answer(None, code, said)
     return httpx2.Response(response.status_code, headers=_headers_for(response), content=content)
 
 
 def _headers_for(response: httpx2.Response) -> dict[str, str]:
-    """Return the headers for an error in place of a response; OAuth reads from the first what the server wants."""
+    """Return the headers of an error that replaces a response. OAuth reads from the first what the server wants."""
     return {"www-authenticate": response.headers.get("www-authenticate", ""), "content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""Answers over HTTP up to a limit, and the proxies of the environment that they come through."""
+"""Limit the size of answers over HTTP, and find the environment's proxies that they come through."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _PIECE = 4096
 """Bytes that are decompressed at once."""
 
 _DIRECT = ("127.0.0.1", "localhost", "::1")
-"""This machine. It is reached without a proxy of the environment, whatever ``NO_PROXY`` says."""
+"""The hosts of this machine. They are reached without the environment's proxies, whatever ``NO_PROXY`` says."""
 
 _LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
-"""Connections have no limit here: each call holds one until it is answered, and if a call had to wait for another's, so
-would a cancellation. ``turns`` limits how many calls run."""
+"""Connections have no limit here: each call holds one until it is answered. If calls had to wait for a free connection,
+so would their cancellations. ``turns`` limits how many calls run."""
 
 _PROXIED = frozenset({"http", "https", "all"})
 """Schemes for which the environment may name a proxy."""
@@ -39,12 +39,12 @@ def content_type(message: httpx2.Request | httpx2.Response) -> str:
 
 
 def _wrong_proxy() -> str:
-    """Return why httpx2 would make no client for a proxy that the environment names; empty if it would."""
+    """Return why httpx2 would refuse a proxy that the environment names; empty if it would accept them all."""
     for scheme, address in getproxies().items():
         if scheme not in _PROXIED:
             continue
         try:
-            # Nothing is sent, so the certificates, which take most of the time, need not be read.
+            # Nothing is sent, so the certificates need not be read, which would take most of the time.
             httpx2.AsyncHTTPTransport(proxy=address if "://" in address else f"http://{address}", verify=False)
         except (ImportError, ValueError, httpx2.InvalidURL) as error:
             why = error if isinstance(error, ImportError) else "it must be like http://host:3128"
@@ -53,17 +53,17 @@ def _wrong_proxy() -> str:
 
 
 def _is_direct(host: str) -> bool:
-    """Return whether a host is reached without a proxy of the environment."""
+    """Return whether a host is reached without the environment's proxies."""
     return host in _DIRECT or bool(proxy_bypass(host))
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
-    """The limit for answers over HTTP; the mcp package limits the events of streams itself.
+    """Limits the size of answers over HTTP. The mcp package itself limits the events of streams.
 
-    It sends through a client of its own, because only clients look for the environment's proxies.
+    It sends through its own client, because only clients look for the environment's proxies.
 
-    A compressed answer counts at its full size. Text that was cut is mended as on stdio, because the mcp package could
-    not read it: half a surrogate pair, or a byte that is not UTF-8, becomes U+FFFD.
+    A compressed answer counts at its decompressed size. Text that was cut is mended as on stdio, because the mcp
+    package could not read it: half a surrogate pair, or a byte that is not UTF-8, becomes U+FFFD.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -73,10 +73,10 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         self._max_bytes = max_bytes
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
+        """Send a request. Reading an answer that is too long, or that breaks off, raises ``httpx2.StreamError``."""
         if self._wrong and not _is_direct(request.url.host):
             raise httpx2.ConnectError(self._wrong, request=request)
-        # The caller has set the login already; this client would prefer a user in the URL to it.
+        # The caller has already set the authorization; this client would prefer a user in the URL.
         response = await self._client.send(request, stream=True, auth=httpx2.Auth())
         status = response.status_code
         has_events = content_type(response).startswith(EVENTS) and status < FIRST_ERROR
@@ -86,7 +86,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
         return response
 
     def proxy_before(self, url: httpx2.URL) -> str:
-        """Return the address of the environment's proxy through which a URL is reached; empty if there is none."""
+        """Return the address of the environment's proxy for a URL; empty if there is none."""
         # Only the client knows: it reads NO_PROXY differently from Python.
         if self._client._transport_for_url(url) is self._client._transport:  # noqa: SLF001 - shown nowhere else
             return ""
@@ -99,7 +99,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
 
 
 class _Bits(httpx2.AsyncByteStream):
-    """Hands over a little at a time: 64 kB, compressed, may be as many megabytes."""
+    """Hands over small pieces: 64 kB of compressed data may become as many megabytes."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -114,10 +114,10 @@ class _Bits(httpx2.AsyncByteStream):
 
 
 class _PlainStream(httpx2.AsyncByteStream):
-    """The body of a response, no longer compressed, and mended; up to a limit if there is one.
+    """The body of a response, decompressed and mended, up to a limit if there is one.
 
-    What is wrong with it is raised as ``httpx2.StreamError``, the only error that the mcp package passes to just the
-    call that waits. Any other error ends all calls.
+    Failures are raised as ``httpx2.StreamError``, the only error that the mcp package passes to the waiting call alone.
+    Any other error ends all calls.
     """
 
     def __init__(self, response: httpx2.Response, max_bytes: int | None) -> None:

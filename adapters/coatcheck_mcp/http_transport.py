@@ -1,6 +1,6 @@
-"""Requests over HTTP, with answers that say why something failed. The ``mcp`` package's client says only that it did.
+"""Send requests over HTTP, with answers that say why something failed. The ``mcp`` package says only that it did.
 
-The stream on which a server speaks on its own is kept open here too: that client gives it up after two failures.
+This also keeps the stream open on which a server speaks on its own: the package gives it up after two failures.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ __all__ = ("CONNECT_SECONDS", "HttpTransport", "pause_after")
 CONNECT_SECONDS = 30.0
 
 _NOT_NOW = frozenset({409, 429, 500, 502, 503, 504})
-"""Temporary errors of a server, or of what stands before it. 409: it does not know yet that a stream was cut."""
+"""Temporary errors of a server, or of what stands in front of it. 409: it has not noticed yet that a stream was cut."""
 
 _LONGEST_PAUSE = 60.0
-"""Seconds between two tries to reopen a stream on which the server reports changes."""
+"""Seconds. The longest pause between two tries to reopen a stream on which the server reports changes."""
 
 _LAST_EVENT = "last-event-id"
 
 _OPENING = frozenset({"initialize", "server/discover", "notifications/initialized"})
-"""Messages without which there is no session. Nothing else waits while they are sent."""
+"""Messages that open a session. Nothing else waits while they are sent."""
 
 _TAKEN_SECONDS = 2.0
 """How long a server may take to accept a notification; the mcp package sends nothing else meanwhile."""
 
 _failed: ContextVar[int | None] = ContextVar("coatcheck_mcp_failed", default=None)
-"""Set in the task that listens to the server, once it has tried to: how many tries in a row have failed."""
+"""How many tries in a row to listen to the server have failed. Set in the task that listens, from its first try on."""
 
 
 class HttpTransport(LimitedTransport):
-    """Says why a server cannot be reached, and that it wants a login. ``mcp`` says only that there was an error."""
+    """Says why a server cannot be reached, or that it wants a login. ``mcp`` says only that there was an error."""
 
     def __init__(self, max_bytes: int, *, passed: Collection[str]) -> None:
-        """Take messages of ``max_bytes`` at most; ``passed``: the names of the headers that the user sends."""
+        """Accept messages of ``max_bytes`` at most; ``passed``: the names of the headers that the user sends."""
         super().__init__(max_bytes)
         self._passed = passed
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request; a ``httpx2.ConnectError`` names the reason and the address."""
+        """Send a request. An ``httpx2.ConnectError`` names the reason and the address."""
         await request.aread()  # after a redirect, the content is a stream
         # A request that names an event before its task has listened only resumes the answer to a call.
         asks_to_listen = request.method == "GET" and EVENTS in request.headers.get("accept", "")
@@ -66,11 +66,11 @@ class HttpTransport(LimitedTransport):
         return await self._answered(request)
 
     async def _listen(self, request: httpx2.Request) -> httpx2.Response:
-        """Open the stream of what the server says on its own.
+        """Open the stream on which the server speaks on its own.
 
         The mcp package reopens the stream when it ends, but after two errors it gives up for good, and says nothing. So
-        a cut or a temporary error is not passed on as one: the stream just ends, and each failure makes the pause
-        longer. Any other status means that the server has no such stream.
+        a cut or a temporary error is not passed on: the stream just ends, and each failure makes the pause longer. Any
+        other status means that the server has no such stream.
         """
         failed = _failed.get() or 0
         if failed:
@@ -110,7 +110,7 @@ class HttpTransport(LimitedTransport):
 
 
 def _is_notification(message: Mapping[str, Any] | None) -> bool:
-    """Return whether nobody waits for an answer to a message, nor for what the server does with it."""
+    """Return whether nobody waits for an answer to a message, or for what the server does with it."""
     return message is not None and "method" in message and "id" not in message and message["method"] not in _OPENING
 
 
@@ -120,7 +120,7 @@ def pause_after(failed: int) -> float:
 
 
 class _UntilCut(httpx2.AsyncByteStream):
-    """A stream that ends when it is cut, or falls silent."""
+    """A stream that just ends when it is cut or falls silent."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -152,7 +152,7 @@ def _unanswered(message: Mapping[str, Any], why: str) -> httpx2.Response:
 
 
 def _why_not_connected(error: Exception) -> str:
-    """Return what the system said: httpx2 hides it behind its own errors."""
+    """Return what the system said, which httpx2 hides behind its own errors."""
     if isinstance(error, httpx2.ProxyError):
         return f"the HTTP proxy answered {error}"
     cause: BaseException = error

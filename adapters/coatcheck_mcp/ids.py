@@ -1,7 +1,7 @@
-"""The id in a line that is too long or too broken to be parsed, so that the caller that waits for it is told.
+"""Find the id in a line that is too long or too broken to parse, so that the caller that waits for it is told.
 
-Only the keys on the top level of the line count, since a nested text may say anything. They are looked for at both ends
-of the line; the last end is read backwards.
+Only top-level keys count, since nested text may say anything. Both ends of the line are searched; the last one is read
+backwards.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 __all__ = ("EDGE", "id_in")
 
 EDGE = 4096
-"""Bytes of each end that are looked at."""
+"""Bytes. How much of each end is searched."""
 
 _OTHER = rb"|[{}\[\],:]|[^\s{}\[\],:\"]+)\s*"
 _TOKEN = re.compile(rb'\s*("[^"\\]*(?:\\.[^"\\]*)*"' + _OTHER, re.DOTALL)
 _ESCAPED = rb"\\(?:\\\\)*(?!\\)"
-"""An odd number of backslashes. Read backwards, they follow a quote that is escaped, so it does not end the text."""
+"""An odd number of backslashes. Read backwards, they follow an escaped quote, which does not end the string."""
 
 _TOKEN_BACKWARDS = re.compile(
     rb'\s*("[^"]*(?:"(?=' + _ESCAPED + rb')[^"]*)*"(?!' + _ESCAPED + rb")" + _OTHER, re.DOTALL
 )
 
 _WITHIN = b"[]"
-"""Stands for a list or an object on the top level."""
+"""Stands for a list or an object that is a top-level value."""
 
 _ID = re.compile(rb'-?\d{1,18}|".*"', re.DOTALL)
 
 
 def id_in(line: bytes, *, asks: bool = False) -> int | str | None:
-    """Return the id of the request that a line answers or, if it ``asks``, is.
+    """Return the id of the request that a line answers or, with ``asks``, is.
 
-    None if its ends do not show an id, or that the line is an answer (with ``asks``: a request).
+    None if the ends of the line show no id, or do not show that it is an answer (with ``asks``: a request).
     """
     first = _top_level(_tokens(line[:EDGE], _TOKEN), opening=b"{[", closing=b"}]")
     last = _top_level(_tokens(line[-EDGE:][::-1], _TOKEN_BACKWARDS), opening=b"}]", closing=b"{[")
@@ -55,7 +55,7 @@ def id_in(line: bytes, *, asks: bool = False) -> int | str | None:
 
 
 def _tokens(text: bytes, pattern: re.Pattern[bytes]) -> Iterator[bytes]:
-    """Yield the tokens of JSON, up to the first byte that belongs to none."""
+    """Yield the JSON tokens, up to the first byte that belongs to none."""
     found = pattern.match(text)
     while found is not None:
         yield found[1]
@@ -79,7 +79,7 @@ def _top_level(tokens: Iterator[bytes], *, opening: bytes, closing: bytes) -> li
 
 
 def _members(tokens: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys of a partial object, each with its value; a value that is missing or cut is empty."""
+    """Yield the keys of a partial object, each with its value; a missing or cut value is empty."""
     for at, token in enumerate(tokens):
         if token == b":" and at > 1 and tokens[at - 2] in b"{,":
             is_whole = len(tokens) > at + 2 and tokens[at + 2] in b",}"
