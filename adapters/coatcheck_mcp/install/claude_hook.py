@@ -1,4 +1,4 @@
-"""The entries of ``coatcheck hook`` in the settings of Claude Code: the edits that add them and take them out again.
+"""Add the entries of ``coatcheck hook`` to the settings of Claude Code, and take them out again.
 
 Only text and values belong here; ``files`` writes, and the command line knows what the entries say.
 """
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 __all__ = ("command_in", "with_hook", "without_hook")
 
 _EVENTS = ("PostToolUse", "SessionStart")
-"""Those that the hook answers; the first is what it is for."""
+"""The events that the hook answers; the first is its main purpose."""
 
 _BLANKS = " \t\r\n"
 
 
 def with_hook(text: str, *, entries: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the text of a settings file with these entries, by event; an entry of ours there only gets the command.
+    """Return the text of a settings file with these entries, by event. If our entry is there, only its command changes.
 
-    Everything else in an entry of ours is the user's own: matcher, timeout, and what the client may add.
+    Everything else in our entry is the user's own: matcher, timeout, and what the client may add.
 
     Raises:
-        InvalidRequest: it is not a settings file that this understands, or has the hook twice; the message says why.
+        InvalidRequest: the settings are not understood, or have the hook twice; the message says why.
 
     """
     for event, entry in entries.items():
@@ -64,7 +64,7 @@ def without_hook(text: str) -> str:
 
     """
     while (path := _path_to_ours(parse(text))) is not None:
-        # Remove what holds nothing but ours, too.
+        # Also remove the containers that hold nothing but our command.
         stays = [_holds_more(text, *each) for each in path]
         stays[1:3] = [more or _was_empty(each) for more, (each, _) in zip(stays[1:3], path[1:3], strict=True)]
         container, index = path[max((level for level, each in enumerate(stays) if each), default=0)]
@@ -104,13 +104,13 @@ def _require(value: Value, name: str, *, members: bool) -> Value:
 
 
 def _path_to_ours(root: Value) -> list[tuple[Value, int]] | None:
-    """Return the containers that lead to the last command of ours, each with the index of what leads on."""
+    """Return the containers that lead to our last command, each with the index of the part that leads on."""
     found = [path for event in _EVENTS for path, _ in _ours(root, event)]
     return found[-1] if found else None
 
 
 def _ours(root: Value, event: str) -> Iterator[tuple[list[tuple[Value, int]], Value]]:
-    """Yield the commands of ours at an event, each after the containers that lead to it."""
+    """Yield our commands for an event, each preceded by the containers that lead to it."""
     hooks = root.member("hooks")
     entries = None if hooks is None else hooks.value.member(event)
     if hooks is None or entries is None:
@@ -144,12 +144,12 @@ def _holds_more(text: str, container: Value, index: int) -> bool:
 
 
 def _was_empty(container: Value) -> bool:
-    """Return whether a container was there, empty, before ``with_hook``: only then nothing precedes its first part."""
+    """Return whether ``with_hook`` found the container empty: only then does nothing precede its first part."""
     return _parts(container)[0][0] == container.start + 1
 
 
 def _inserted(text: str, container: Value, new: object, *, depth: int, name: str | None = None) -> str:
-    """Return the text with one more member or item at the end of a container, laid out as the file is."""
+    """Return the text with one more member or item at the end of a container, in the layout of the file."""
     line = "\r\n" if "\r\n" in text else "\n"
     unit = (re.search(r"\n([ \t]+)\S", text) or ["", "  "])[1]
     outer, inner = line + unit * depth, line + unit * (depth + 1)
@@ -159,7 +159,7 @@ def _inserted(text: str, container: Value, new: object, *, depth: int, name: str
     if parts:
         return f"{text[: parts[-1][1]]},{inner}{words}{text[parts[-1][1] :]}"
     opening = container.start + 1
-    if depth:  # directly behind the bracket, for `_was_empty`
+    if depth:  # right after the bracket, for ``_was_empty``
         return f"{text[:opening]}{words}{text[opening:]}"
     inside = text[opening : container.end - 1]  # blanks, or a comment
     return f"{text[:opening]}{inner}{words}{inside if inside.strip() else outer}{text[container.end - 1 :]}"
@@ -178,5 +178,5 @@ def _removed(text: str, container: Value, index: int) -> str:
     opening, closing = container.start + 1, container.end - 1
     left = comments(text[opening:start], text[end:closing])
     if not left and start == opening:
-        left = text[end:closing].replace(",", "")  # the blanks that were there before `with_hook`
+        left = text[end:closing].replace(",", "")  # the blanks that were there before ``with_hook``
     return text[:opening] + left + text[closing:]

@@ -1,6 +1,6 @@
-"""Where each client keeps its servers: the files, the keys within them, and which one counts if a name is in several.
+"""Where each client keeps its servers: the files, the keys in them, and which one counts if a name is in several.
 
-Only places belong here. Each is from the client's own documentation; those of macOS and Windows were never run there.
+Only places belong here. Each is from the client's own documentation; those on macOS and Windows were never tried there.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A table of servers: the keys that lead to it in a file."""
+    """A table of servers: a file, and the keys that lead to the table."""
 
     path: Path
     keys: tuple[str, ...]
     reach: str
-    """Where it applies: local, project or user."""
+    """Where it applies: local, project or user; or ``file``, if the user named the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class Client:
     """A program that starts MCP servers."""
 
     name: str
-    """As it is typed: ``claude-code``."""
+    """The name as users type it: ``claude-code``."""
 
     title: str
-    """As its makers write it: ``Claude Code``."""
+    """The name as its makers write it: ``Claude Code``."""
 
     places: Callable[[Machine], Iterator[Place]]
-    """Yields its places; of two that hold for the same folders, the one that counts comes first."""
+    """Yields its places; of two that apply to the same folder, the one that counts comes first."""
 
     tables: tuple[str, ...]
-    """The keys of the table of servers, in a file that the user names."""
+    """The keys that the table of servers may have in a file that the user names."""
 
     ranked: bool = False
     """Whether its documentation says which place counts if several have a server of the same name."""
@@ -72,7 +72,7 @@ def _claude_code(machine: Machine) -> Iterator[Place]:
     """Yield the places of https://code.claude.com/docs/en/mcp: local, then project, then user."""
     own = Path(machine.variables.get("CLAUDE_CONFIG_DIR") or machine.home) / ".claude.json"
     for folder in machine.upwards():
-        for name in dict.fromkeys((str(folder), folder.as_posix())):  # with / on Windows
+        for name in dict.fromkeys((str(folder), folder.as_posix())):  # on Windows, also with /
             yield Place(own, ("projects", name, "mcpServers"), "local")
     for folder in machine.upwards():
         yield Place(folder / ".mcp.json", ("mcpServers",), "project")

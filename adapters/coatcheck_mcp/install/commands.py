@@ -44,16 +44,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a file would hold; what it holds already if there is nothing to do."""
+    """What a file would hold; what it holds now if there is nothing to do."""
 
     found: Found
     text: str
     others: tuple[Place, ...]
-    """Places with a server of that name that the client does not use."""
+    """Other places with a server of that name, which are not changed."""
 
     @property
     def is_needed(self) -> bool:
-        """Whether the file does not hold it yet."""
+        """Whether the file does not hold the text yet."""
         return self.text != self.found.source.text
 
     @property
@@ -63,7 +63,7 @@ class Change:
 
 
 def files_of(client: str, machine: Machine) -> list[Path]:
-    """Return the files of a client that are there.
+    """Return the files of a client that exist.
 
     Raises:
         InvalidRequest: there is no such client.
@@ -81,7 +81,7 @@ def clients_of(file: Path, machine: Machine) -> list[str]:
 def find_servers(
     client: str | None, machine: Machine, *, server: str | None = None, file: Path | None = None
 ) -> list[Found]:
-    """Return the servers of a client, or those of one name; of two with one name, the one that counts comes first.
+    """Return the servers of a client, or those of one name. Of two with one name, the one that counts comes first.
 
     Args:
         client: its name; None: any, if a file is named.
@@ -114,7 +114,7 @@ def find_servers(
 def install(
     client: str, server: str, machine: Machine, *, options: Sequence[str] = (), file: Path | None = None
 ) -> Change:
-    """Return what puts ``coatcheck mcp`` in front of a server; nothing, if it is there.
+    """Return the change that puts ``coatcheck mcp`` in front of a server. If it is there, nothing changes.
 
     Args:
         client: the client's name.
@@ -134,7 +134,7 @@ def install(
 
 
 def uninstall(client: str, server: str, machine: Machine, *, file: Path | None = None) -> Change:
-    """Return what takes ``coatcheck mcp`` away from a server; nothing, if it is not there.
+    """Return the change that takes ``coatcheck mcp`` away from a server. If it is not there, nothing changes.
 
     Raises:
         InvalidRequest: as for ``install``, or the entry is not one that ``install`` makes.
@@ -185,7 +185,7 @@ def _servers(place: Place, source: Source, whole: Value, server: str | None) -> 
 
 @contextmanager
 def _at(source: Source, value: Value) -> Iterator[None]:
-    """Let an error of the block name the file and the line of a value."""
+    """Add the file, and the line of a value, to an error from the block."""
     try:
         yield
     except InvalidRequest as error:

@@ -1,11 +1,10 @@
-"""One server's entry: the edits that put ``coatcheck mcp`` in front of it, and those that take it away.
+"""The edits that put ``coatcheck mcp`` in front of one server's entry, and those that take it away.
 
-The file itself holds all that is needed to take it away, byte for byte: the old command, or the old address, becomes an
-argument as it was written, and the new arguments go before the old ones. So it works on another machine too, and for
-whoever shares the file. A record next to the file was rejected: it gets lost, or is wrong once somebody edits the
-entry.
+The file itself holds all that is needed to restore the entry byte for byte: the old command or URL becomes an argument
+as it was written, and the new arguments go before the old ones. So it works on another machine too, and for whoever
+shares the file. A record next to the file was rejected: it gets lost, or is wrong once somebody edits the entry.
 
-Only text and values belong here; which file an entry is in, ``clients`` and ``commands`` know.
+Only text and values belong here; ``clients`` and ``commands`` know which file an entry is in.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
 __all__ = ("HEADER_PREFIX", "is_wrapped", "unwrap", "wrap")
 
 HEADER_PREFIX = "COATCHECK_HEADER_"
-"""Begins a variable of the proxy that holds the value of a header; the rest is the header's name, with _ for -. The
-arguments name only the variable, because every program on the machine can read arguments."""
+"""The prefix of an environment variable that holds a header's value for the proxy; the rest is the header's name, with
+_ for -. The arguments name only the variable, because every program on the machine can read arguments."""
 
 _RUN = ("-m", "coatcheck", "mcp")
 _SAFE = frozenset({"-E", "-P"})
-"""What ``program`` puts before them, or once did; Python 3.10 has no ``-P``."""
+"""The interpreter's options that ``program`` puts before ``_RUN``, or once did; Python 3.10 has no ``-P``."""
 
 _VALUED = frozenset({"--name", "--config", "--storage", "--scope", "--header"})
 """The options that ``install`` writes; each is followed by its value."""
 
 _NOT_FOR_A_PROXY = ("oauth", "auth", "headersHelper", "requestInit", "eventSourceInit")
-"""Keys with which a client logs in to an address by itself. The proxy would have to do that in its place."""
+"""Keys with which a client logs in at a URL by itself. The proxy would have to do that in its place."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _MAY_BE_SECRET = re.compile(r"[?#]|^[A-Za-z]+://[^/]*@")
@@ -51,17 +50,17 @@ _HEADER = re.compile(r'"[A-Za-z0-9-]+"')
 _VARIABLE = re.compile(rf'"{HEADER_PREFIX}[A-Za-z0-9_]+"')
 
 _Edit = tuple[int, int, str]
-"""Where a part of the text begins and ends, and what takes its place."""
+"""Where a part of the text begins and ends, and what replaces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Front:
-    """What the arguments say in an entry that goes through coatcheck."""
+    """The arguments of an entry that goes through coatcheck."""
 
     to: Literal["--", "--url"]
     args: Member
     behind: int
-    """The index of the argument that is the old command, or the old address."""
+    """The index of the argument that is the old command or URL."""
 
 
 def is_wrapped(entry: Value) -> bool:
@@ -70,10 +69,10 @@ def is_wrapped(entry: Value) -> bool:
 
 
 def wrap(text: str, entry: Value, options: Sequence[str]) -> str:
-    """Return the text with an entry behind ``coatcheck mcp``.
+    """Return the text with ``coatcheck mcp`` in front of an entry.
 
     Raises:
-        InvalidRequest: it is not an entry that this understands; the message says why.
+        InvalidRequest: the entry is not understood; the message says why.
 
     """
     if entry.members is None:
@@ -91,7 +90,7 @@ def unwrap(text: str, entry: Value) -> str:
     """Return the text with an entry as it was before ``wrap``.
 
     Raises:
-        InvalidRequest: ``wrap`` did not make it so; the message says what is different.
+        InvalidRequest: ``wrap`` did not write it like that; the message says what is different.
 
     """
     front = _front_of(entry)
@@ -147,15 +146,16 @@ def _behind_command(text: str, entry: Value, command: Member | None, front: list
 
 _ARGS = ', "args": ['
 _NO_ARGS = ', "args": [ '
-"""Written where an entry has no arguments. The blank after the bracket tells it from an array that was there, where the
-words directly follow the bracket."""
+"""Written if an entry has no arguments. The blank after the bracket tells it apart from an array that was there, in
+which the words directly follow the bracket."""
 
 _TYPES_OF_ADDRESSES = {'"http"': _ARGS, '"streamable-http"': _NO_ARGS}
-"""Both words mean the same. What is written for each tells which one was there, as long as nobody reformats it."""
+"""The types of a server at a URL, which mean the same. What is written for each tells which one was there, as long as
+nobody reformats it."""
 
 
 def _own_args(text: str, command: Member, front: _Front) -> _Edit:
-    """Return the edit that removes our arguments, and their array if it is ours, but no comment."""
+    """Return the edit that removes our arguments, and their array if it is ours, but keeps the comments."""
     array, old = front.args.value, _behind(front)
     words = (array.items or ())[: front.behind + 1]
     start, kept = words[0].start, comments(*(text[word.end : after.start] for word, after in pairwise(words)))
@@ -172,7 +172,7 @@ def _own_args(text: str, command: Member, front: _Front) -> _Edit:
     return start, end, kept + comments(text[old.end : end])
 
 
-# In front of an address.
+# In front of a URL.
 
 
 def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
@@ -204,7 +204,7 @@ def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
 
 
 def _variables_for(entry: Value, headers: Member) -> dict[str, str]:
-    """Return the variable that is to hold each header."""
+    """Return the environment variable of each header."""
     members = headers.value.members
     if members is None or any(member.value.string is None for member in members):
         _refuse("its headers are not an object of strings")
@@ -243,7 +243,7 @@ def _headers_again(entry: Value) -> Iterator[_Edit]:
 
 
 def _without(text: str, entry: Value, member: Member) -> _Edit:
-    """Return the edit that removes a member and one of the commas around it, and leaves the comments there."""
+    """Return the edit that removes a member and one of the commas around it, but keeps the comments there."""
     after = skip(text, member.value.end)
     if text.startswith(",", after):
         end = skip(text, after + 1)
@@ -257,7 +257,7 @@ def _without(text: str, entry: Value, member: Member) -> _Edit:
 
 
 def _interpreter() -> str:
-    """Return the running interpreter, as it was called: the target of a link may lack coatcheck."""
+    """Return the running interpreter's path, as it was called: the target of a link may lack coatcheck."""
     if not sys.executable:
         msg = "this Python does not say which program it is, so no client could start it; use another one"
         raise InvalidRequest(msg)

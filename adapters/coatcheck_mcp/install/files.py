@@ -1,6 +1,6 @@
-"""A configuration file that somebody else owns: read whole, written whole or not at all, with a copy kept.
+"""Read a configuration file that somebody else owns, and write it whole or not at all, with a copy kept.
 
-Only bytes and files belong here; what changes in the text is in ``entries``.
+Only bytes and files belong here; ``entries`` and ``claude_hook`` change the text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ("Source", "create", "difference", "read", "write")
 _BACKUPS = ".coatcheck/backups"
 
 _MAX_BYTES = 64_000_000
-"""Claude Code keeps what users typed in the same file; tens of megabytes were seen."""
+"""The largest file to edit. Claude Code keeps what users typed in the same file; tens of megabytes were seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Source:
 
 
 def read(path: Path) -> Source | None:
-    """Return a file; None if there is none.
+    """Read a file; return None if there is none.
 
     Raises:
         InvalidRequest: it cannot be read, or is not UTF-8.
@@ -67,17 +67,17 @@ def read(path: Path) -> Source | None:
 
 
 def difference(path: Path, old: str, new: str) -> str:
-    """Return the difference between two texts of a file, as ``diff -u`` shows it."""
+    """Return the difference between two versions of a file's text, as ``diff -u`` shows it."""
     before, after = (StringIO(text, newline="\n").readlines() for text in (old, new))
     lines = unified_diff(before, after, str(path), str(path))
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def create(path: Path, text: str) -> None:
-    """Write a file that was not there, and the folders that it needs; only the user may read them.
+    """Create a file that was not there, and the folders that it needs; only the user may read them.
 
     Raises:
-        InvalidRequest: somebody made the file meanwhile, or the disk refused. Then no part of the file is there.
+        InvalidRequest: somebody made the file meanwhile, or the disk refused. Then no part of ours is there.
 
     """
     try:
@@ -90,14 +90,14 @@ def create(path: Path, text: str) -> None:
 
 
 def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
-    """Replace a file that was read, and return the copy of what it was. Nothing of ours ever writes the copy back.
+    """Replace a file that was read, and return the path of a copy of the old one. coatcheck never writes that back.
 
     The new file has the mode and the owner of the old one, and its name appears with all of its content. A link stays,
     and its target is replaced.
 
     Args:
         source: the file as it was read.
-        text: what it is to hold.
+        text: the new content.
         backups: the folder of the copies, which may hold secrets: nobody but the user can read it. None:
             ``.coatcheck/backups`` in the user's home.
 
@@ -118,7 +118,7 @@ def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
 
 
 def _refuse_changed(source: Source, target: Path) -> os.stat_result:
-    """Return the file's properties, if it still holds what was read and may be replaced."""
+    """Check that a file still holds what was read and may be replaced; return its properties."""
     found = target.stat()
     if not found.st_mode & stat.S_IWUSR:
         msg = f"{target} is read-only, so it stays as it is; make it writable, or edit it by hand"
@@ -133,7 +133,7 @@ def _refuse_changed(source: Source, target: Path) -> os.stat_result:
 
 
 def _keep(source: Source, folder: Path) -> Path:
-    """Write what a file held to a place of its own, whole. The same content of the same file is kept once."""
+    """Write a copy of what a file held. The same content of the same file is kept once."""
     digests = _digest(os.fsencode(source.path.absolute())), _digest(source.text.encode())
     backup = folder / ".".join((source.path.name.lstrip("."), *digests))
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,7 +170,7 @@ def _replace(source: Source, target: Path, data: bytes, was: os.stat_result) -> 
 
 
 def _copy_owner(number: int, was: os.stat_result) -> None:
-    if os.name == "nt":  # no modes and owners of this kind; the folder's rights are inherited
+    if os.name == "nt":  # Windows has no such modes and owners; the folder's rights are inherited
         return
     now = os.fstat(number)
     if (now.st_uid, now.st_gid) != (was.st_uid, was.st_gid):

@@ -1,7 +1,7 @@
-"""JSON with comments as values that know where in the text they are, so that one of them can be edited in place.
+"""Parse JSON with comments into values that know where they are in the text, so that one can be edited in place.
 
 Only reading belongs here. The packages that edit such files in place either have few users or bring a native parser
-that refuses the trailing commas that editors allow. What an entry needs of one fits into this file.
+that refuses the trailing commas that editors allow. What is needed of such a package fits into this file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from coatcheck import InvalidRequest
 __all__ = ("Member", "Value", "comments", "parse", "skip")
 
 _MAX_LEVELS = 100
-"""Clients write about ten. Python's own stack ends at several hundred."""
+"""The deepest nesting that is read. Clients write about ten levels. Python's own stack ends at several hundred."""
 
 _SKIPPED = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*"')
@@ -24,7 +24,7 @@ _WORD = re.compile(r"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|tru
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value, and where it is: ``text[start:end]``."""
+    """A value, and its place in the text: ``text[start:end]``."""
 
     start: int
     end: int
@@ -50,7 +50,7 @@ class Value:
         return strings if self.items is not None and len(strings) == len(found) else None
 
     def member(self, name: str) -> Member | None:
-        """Return the member of an object; None if it has none of that name.
+        """Return the member of this name; None if there is none.
 
         Raises:
             InvalidRequest: the name is there more than once; clients differ in which one they take.
@@ -73,10 +73,10 @@ class Member:
 
 
 def parse(text: str) -> Value:
-    """Return the value that a whole text is: JSON, with comments, with or without commas before closing brackets.
+    """Parse a whole text: JSON, which may have comments, and commas before closing brackets.
 
     Raises:
-        InvalidRequest: it is not. The message begins with the number of the line.
+        InvalidRequest: it is not such JSON. The message begins with the number of the line.
 
     """
     scanner = _Scanner(text)
@@ -94,7 +94,7 @@ def skip(text: str, at: int) -> int:
 
 
 def comments(*gaps: str) -> str:
-    """Return what is around a removed part, without its commas; nothing if only blanks are left."""
+    """Return what is around a removed part, without its commas; an empty string if only blanks are left."""
     left = ""
     for gap in gaps:
         comma = skip(gap, 0)
