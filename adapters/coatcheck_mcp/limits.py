@@ -1,8 +1,8 @@
-"""The largest message that the proxy takes from a server: anything longer is refused before it is parsed.
+"""Limit the messages that the proxy takes from a server: anything longer is refused before it is parsed.
 
 The mcp package's transport for stdio reads lines through a text codec and has no limit of its own; a line of 100 MB
-takes it a minute, because it joins each piece to all that came before. The codec is the one place where it can be
-extended. The codec here hands over only whole lines, and a JSON-RPC error in place of a line that is too long.
+takes it a minute, because it joins each piece to all that came before. The codec is the only place where the transport
+can be extended. This one hands over only whole lines, and a JSON-RPC error in place of a line that is too long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from coatcheck_mcp.ids import EDGE, id_in
 __all__ = ("MAX_MESSAGE_BYTES", "broken_off", "lines_codec", "refusal")
 
 MAX_MESSAGE_BYTES = 64 * 2**20
-"""Twice a result of 20 MB as JSON, with room for escapes. The mcp package alone makes five copies of what it parses."""
+"""The default limit: a result of 20 MB twice, with room for JSON escapes. The mcp package alone makes five copies of
+what it parses."""
 
 _NAME = "coatcheck_lines_"
 
@@ -65,7 +66,7 @@ class _Lines(codecs.IncrementalDecoder):
         self._size = 0
 
     def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override] # noqa: FBT001, FBT002 - codecs'
-        """Return the lines that end in ``data``; the rest waits for its end."""
+        """Return the lines that end in ``data``; keep the rest until its line ends."""
         *ends, rest = data.split(b"\n")
         lines = []
         for end in ends:
@@ -77,7 +78,7 @@ class _Lines(codecs.IncrementalDecoder):
     def _take(self, piece: bytes) -> None:
         self._size += len(piece)
         self._pieces.append(piece)
-        if self._size > self._max_bytes and len(self._pieces) > 1:  # only its two ends are of any use now
+        if self._size > self._max_bytes and len(self._pieces) > 1:  # only the line's two ends are of any use now
             held = b"".join(self._pieces)
             self._pieces = [held[:EDGE], held[EDGE:][-EDGE:]]
 
@@ -89,7 +90,7 @@ class _Lines(codecs.IncrementalDecoder):
 
     def _refuse(self, line: bytes) -> str:
         identifier = id_in(line)
-        if identifier is None:  # a notification, or a request of the server's: nobody here waits for it
+        if identifier is None:  # a notification or a request from the server: nobody here waits for it
             words = "a message of more than %s bytes was dropped: neither of its ends names a request that it answers"
             logger.warning(words, f"{self._max_bytes:,}")
             return ""

@@ -1,7 +1,7 @@
 """One client's session with the server behind the proxy: requests go up, everything that the server starts goes down.
 
 Requests are forwarded as they are, on the sessions of the ``mcp`` package. FastMCP's own proxy was rejected for this:
-it rebuilds lists as its own components, and what the client said as its own answers. So sampling arrives as text only,
+it rebuilds lists from its own components, and the client's answers as its own. So sampling arrives as text only,
 completion and list changes do not arrive at all, the server is told of capabilities that the client lacks, and clients
 share one session.
 """
@@ -42,31 +42,31 @@ if TYPE_CHECKING:
 __all__ = ("Link", "SessionForgotten")
 
 _MAX_PAGES = 1_000
-"""Pages of a list. A server whose list never ends must not hang a call."""
+"""The most pages of a list. A server whose list never ends must not hang a call."""
 
 TOOLS_SECONDS = 10.0
 """How long a call waits for the list of tools, which it can do without."""
 
 MAX_UNREAD = 64
-"""Messages of a server that its client has not read yet. At this many, the server is not read either, so it waits."""
+"""Messages of a server that its client has not read yet. At this many, the server is not read either, and must wait."""
 
 UNREAD_SECONDS = 5.0
 """How long a log message waits for a client over HTTP that shares its session with others, before it is dropped."""
 
 FORGOTTEN_SECONDS = 5.0
-"""After the server has said that it no longer knows the session: how long to wait for it to refuse the other requests
+"""How long to wait, after the server has said that it no longer knows the session, until it refuses the other requests
 in flight too, so that they can be sent again."""
 
 MAX_IN_FLIGHT = 10_000
-"""Unanswered requests of one client to one server. Each takes some kilobytes."""
+"""The most unanswered requests of one client to one server. Each takes some kilobytes."""
 
 _LONGEST_FAULT = 300
-"""Characters of what is wrong with an answer. The name of a field, which is the server's, may be long."""
+"""Characters. An error quotes at most this much of an answer's fault: the server's field names may be long."""
 
 _OF_CONNECTION = frozenset(
     {types.PROTOCOL_VERSION_META_KEY, types.CLIENT_INFO_META_KEY, types.CLIENT_CAPABILITIES_META_KEY}
 )
-"""What a modern client says with each request about its connection with us. Upstream, the session says its own."""
+"""What a modern client says with each request about its connection with us. Upstream, the session sends its own."""
 
 _ANY: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 
@@ -83,7 +83,7 @@ class Link:
     """A session with the server on behalf of one client."""
 
     def __init__(self, upstream: Upstream, client: Client, *, label: str | None = None) -> None:
-        """Be ready to connect.
+        """Prepare to connect.
 
         Args:
             upstream: the server behind the proxy.
@@ -104,7 +104,7 @@ class Link:
         """Set once we close the connection, or the server has closed it: nothing more may be sent."""
 
         self._is_ours = False
-        """Whether we ended it, and not the server."""
+        """Whether we ended the connection, and not the server."""
 
         self._ended = anyio.Event()
         self._is_forgotten = False
@@ -116,7 +116,7 @@ class Link:
 
         self._tools: dict[str, Mapping[str, Any]] | None = None
         self._listing = anyio.Lock(fast_acquire=True)
-        """Taken without a pause where it is free; else a call that is cancelled at once never reaches the server."""
+        """Taken without a pause if it is free. Otherwise, a call that is cancelled at once never reaches the server."""
         wanted = client.subscribed.setdefault(label, set())
         self._subscriptions = Subscriptions(self, wanted, listened=client.listened, tell=self._relay)
         self._questions = Questions(client, latest=self._latest, notify=self.notify)
@@ -128,7 +128,7 @@ class Link:
     # The connection.
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Hold the connection open until ``close``. It is up when ``task_status`` is told.
+        """Hold the connection open until ``close``, and tell ``task_status`` once it is up.
 
         Raises:
             MCPError: the server did not start, or gave no answer that can be understood.
@@ -141,7 +141,7 @@ class Link:
                     self._upstream.connect() as (reads, writes),
                     self._session_on(reads, writes) as session,
                 ):
-                    # Inside, because a task group wraps exceptions that pass it.
+                    # Caught inside, because a task group wraps exceptions that pass through it.
                     try:
                         await self._connect(session)
                         task_status.started()
@@ -162,7 +162,7 @@ class Link:
                 logger.warning("%s", refused)
             raise refused
         if self._is_ours:
-            return  # streams that we closed break whoever still uses them
+            return  # streams that we closed make whoever still uses them fail
         if failure is not None:
             logger.warning("coatcheck mcp: the session with %s ended: %s", self._name, said_by(innermost(failure)))
         else:
@@ -178,7 +178,7 @@ class Link:
         self.was_up = True
 
     def close(self) -> None:
-        """End the connection, even one that is not up yet; ``run`` returns once the process is gone."""
+        """End the connection, even if it is not up yet; ``run`` returns once the process is gone."""
         self._is_ours |= not self.closed
         self._closing.set()
         if not self.was_up:
@@ -199,7 +199,7 @@ class Link:
         return self.closed or any(stream.ended for stream in self._streams or ())
 
     def _end(self, *, unsent: bool) -> MCPError:
-        """Return the error for a request; ``unsent``: the server has not taken it."""
+        """Return the error for a request that gets no answer; ``unsent``: the server has not taken it."""
         if self._is_forgotten:
             why = "no longer knows this session, so its requests have ended; the next one starts a new session"
         else:
@@ -221,7 +221,7 @@ class Link:
 
     @property
     def server_name(self) -> str:
-        """The ``label``; else the server's own name, if it says one; else the name that people know it by."""
+        """The ``label``; else the name that the server gives itself; else the upstream's name."""
         return self._name
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
@@ -245,17 +245,17 @@ class Link:
 
     @property
     def instructions(self) -> str | None:
-        """What the server says to the client's model about itself."""
+        """What the server tells the client's model about itself."""
         return self.session.instructions
 
     def suits(self, version: str) -> bool:
-        """Return whether a client of a protocol version understands all that the server may say."""
+        """Return whether a client with this protocol version understands all that the server may say."""
         own = None if self._session is None else self._session.protocol_version
         within_one_era = (own in MODERN_PROTOCOL_VERSIONS) == (version in MODERN_PROTOCOL_VERSIONS)
         return own is not None and own <= version and within_one_era
 
     def _session_on(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> Session:
-        # With ``on_end``, a request need not be sent first to learn that the server ended while nobody waited.
+        # ``on_end`` tells us that the server ended while nobody waited, without having to send a request first.
         self._streams = PacedReads(reads, self._unread, on_end=self._closing.set), CountedWrites(writes, self._unread)
         return Session(
             *self._streams,
@@ -267,7 +267,7 @@ class Link:
         )
 
     async def _repeat_log_level(self) -> None:
-        """Tell a server that starts late, or again, which log level the client set."""
+        """Tell the client's log level to a server that starts late, or again."""
         if self._client.log_level is not None and not self.session.is_modern and self.has("logging"):
             with suppress(MCPError):
                 await self.request("logging/setLevel", {"level": self._client.log_level})
@@ -289,7 +289,7 @@ class Link:
 
         Args:
             ctx: the request.
-            params: parameters in place of the client's.
+            params: the parameters to send in place of the client's.
 
         Raises:
             MCPError: the server's own error; or the server has ended, or answered what the protocol forbids.
@@ -357,17 +357,17 @@ class Link:
         """Ask the server to report changes of these resources.
 
         Raises:
-            MCPError: it refuses.
+            MCPError: the server refuses.
 
         """
         await self._subscriptions.subscribe(uris)
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
-        """Ask the server to stop reporting those of these resources that no stream of the client is about."""
+        """Ask the server to stop reporting changes of these resources, except those that a client's stream is about."""
         await self._subscriptions.unsubscribe(uris)
 
     async def tools(self, *, anew: bool = False) -> Mapping[str, Mapping[str, Any]]:
-        """Return the server's tools by name; asked for once, and again after they changed or if ``anew``."""
+        """Return the server's tools by name. Ask for them once, and again after they changed or if ``anew``."""
         if self._tools is None or anew:
             listed = await self.list_all("tools/list", "tools") if self.has("tools") else []
             self._tools = {tool["name"]: tool for tool in listed}
@@ -403,7 +403,7 @@ class Link:
                     raise
                 why = str(error) or f"it took more than {TOOLS_SECONDS:g} seconds"
                 logger.warning("a call of the MCP server %s goes on without its list of tools: %s", self._name, why)
-                self._tools = {}  # until it changes, or the client asks for it
+                self._tools = {}  # until the list changes, or the client asks for it
                 return self._tools
 
     async def tool_meta(self, name: str) -> Mapping[str, Any]:
@@ -411,7 +411,7 @@ class Link:
         return (await self._known_tools()).get(name, {}).get("_meta") or {}
 
     def full_name(self, shown: str) -> str:
-        """Return the full name of a tool that clients see: the same, since there is one server."""
+        """Return the full name of a tool: the one that clients see, since there is only one server."""
         return shown
 
     async def taken_names(self) -> Collection[str]:
@@ -437,7 +437,7 @@ class Link:
         return offered is not None and getattr(offered, capability, None) is not None
 
     async def _answer_across_eras(self, ctx: Context) -> dict[str, Any] | None:
-        """Answer a request that a client of the handshake may send, and a modern server no longer knows; else None."""
+        """Answer a request that a handshake client may send but a modern server no longer knows; else return None."""
         if not self.session.is_modern:
             return None
         params = ctx.params or {}
@@ -459,13 +459,13 @@ class Link:
             await front.report_progress(*progress)
 
     async def _hear(self, message: object) -> None:
-        """Pass on what came in the session, except what came on a stream of changes: ``Changes`` passes that on."""
+        """Pass on what came in the session, except on a stream of changes, which ``Changes`` passes on."""
         params = message.params if isinstance(message, types.Notification) else None
         if SUBSCRIPTION_ID_META_KEY not in (getattr(params, "meta", None) or {}):
             await self._relay(message)
 
     async def _relay(self, message: object) -> None:
-        """Pass a notification on: on the stream of the request that runs, or on the client's own stream."""
+        """Pass on a notification, on the stream of the running request or on the client's own stream."""
         with self._unread:
             await self._tell(message)
 
@@ -478,7 +478,7 @@ class Link:
             self.resource_changes += 1
         latest = self._latest()
         if isinstance(message, types.LoggingMessageNotification) and latest is not None:
-            # A modern client sets the log level with each request, for as long as that runs.
+            # A modern client sets the log level with each request, for as long as the request runs.
             if message.params.level in allowed_log_levels(latest.protocol_version, latest.meta):
                 with anyio.move_on_after(UNREAD_SECONDS if self._client.modern else None):
                     await latest.session.send_notification(message, latest.request_id)
@@ -486,15 +486,15 @@ class Link:
         await self._client.tell(message)
 
     def _latest(self) -> Context | None:
-        """Return the client's latest request that still runs: most likely the one that the server speaks about."""
+        """Return the client's latest request that still runs, which the server most likely speaks about."""
         return next(reversed(self._in_flight.values()), None)
 
 
 def _with_content(faults: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Return a result of a tool with empty content if only that is missing; None if anything else is wrong.
 
-    The protocol wants it, but servers leave it out beside structured content, and the clients of MCP's own TypeScript
-    package read such results.
+    The protocol requires content, but servers leave it out next to structured content, and clients that use MCP's own
+    TypeScript package read such results.
     """
     match faults:
         case [{"type": "missing", "loc": ("content",), "input": dict() as result}]:

@@ -1,4 +1,4 @@
-"""What the server asks the client while it works: its model to write, its user to answer, its folders."""
+"""Pass on what the server asks the client: to let its model write, to ask its user, or to list its folders."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 __all__ = ("MAX_ASKED", "Questions")
 
 ROOTS_SECONDS = 10.0
-"""Roots need no person to answer."""
+"""How long a client may take to get ready, and to list its roots, which needs no person."""
 
 ASK_SECONDS = 300.0
-"""The limit for a question that comes while no request of the client runs, and for one that came during a request, from
-the end of that request. Over HTTP, a client may not be listening then, and a client that cancelled the request may have
-closed its dialog."""
+"""How long a question may wait that comes while no request of the client runs. One that came during a request may wait
+as long after the end of that request. Over HTTP, a client may not be listening then, and a client that cancelled the
+request may have closed its dialog."""
 
 MAX_ASKED = 100
-"""Questions of a server that its client has not answered yet. More are refused."""
+"""Questions of a server that its client has not answered yet. Any more are refused."""
 
 AnswerT = TypeVar("AnswerT", bound=BaseModel)
 Latest: TypeAlias = "Callable[[], Context | None]"
