@@ -1,4 +1,4 @@
-"""OAuth for a server at an address: FastMCP's client, which opens a browser. Only what that lacks belongs here.
+"""OAuth for a server at a URL: FastMCP's client, which opens a browser. Only what that client lacks belongs here.
 
 Tokens stay in memory, so each start of the proxy logs in once, for all its clients.
 """

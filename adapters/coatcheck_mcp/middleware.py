@@ -1,4 +1,4 @@
-"""``OffloadMiddleware``, for authors of FastMCP servers: one line, and oversized results leave.
+"""``OffloadMiddleware``, for authors of FastMCP servers: one line takes oversized results out of the conversation.
 
     server = FastMCP("logs", middleware=[OffloadMiddleware(FileStorage("~/.coatcheck"))])
 
@@ -52,7 +52,7 @@ starts, such as another server, inherit this variable, so it counts for this req
 
 
 def _request() -> object:
-    """Return what identifies the request; None where code calls the server without one."""
+    """Return what identifies the request; None if code calls the server without one."""
     request = fastmcp_request_ctx.get()
     return None if request is None or request.session is None else (request.session, request.request_id)
 
@@ -74,10 +74,10 @@ class OffloadMiddleware(ToolInjectionMiddleware):
     """Takes oversized results of a FastMCP server's tools out of its clients' conversations, and adds one tool.
 
     Tools with the policy ``Never()`` pass unchanged. All others advertise no output schema, and a result that left has
-    no structured content. Put it last in the list of middleware, so that no other one changes what the tools
-    returned before it is stored; only one that caches results goes after it, or it would answer with references that
-    have expired. A server that is mounted in another may have it too; its retrieval tool is then in the namespace of
-    the mount.
+    no structured content. Put it last in the list of middleware, so that it stores what the tools returned before
+    another one changes that. Only one that caches results goes after it, or it would answer with references that have
+    expired. A server that is mounted in another may have it too; its retrieval tool is then in the namespace of the
+    mount.
     """
 
     def __init__(
@@ -92,12 +92,12 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
         Args:
             storage: where content goes: a storage, or a ready ``Offloader``.
-            scope: who may read back: a scope, or a callable on FastMCP's ``MiddlewareContext``. Else the authenticated
-                subject; else, for a server on stdio or in memory, one scope for its name and the directory in which it
-                was started. A server on HTTP without either, such as one with tokens that name no subject, stores
-                nothing.
-            native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: of ``Offloader``.
+            scope: who may read back: a scope, or a callable that takes FastMCP's ``MiddlewareContext``. None means the
+                authenticated subject or, for a server on stdio or in memory, one scope for its name and the directory
+                in which it was started. A server on HTTP without either, such as one with tokens that name no subject,
+                stores nothing.
+            native_media: whether the retrieval tool returns images and files themselves instead of a description.
+            **options: the options of ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong.
@@ -119,7 +119,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         context: MiddlewareContext[mcp_types.ListToolsRequest],
         call_next: CallNext[mcp_types.ListToolsRequest, Sequence[Tool]],
     ) -> Sequence[Tool]:
-        """Add the retrieval tool, and take the output schemas away."""
+        """Add the retrieval tool, and remove the output schemas."""
         if _is_inside():
             return await call_next(context)
         with _entered():
@@ -163,7 +163,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         except (MCPError, ToolError) as error:
             if not exceeds_hard_limit(len(str(error)), self.offloader):
                 raise
-            result = ToolResult(content=str(error), is_error=True)  # as the client would get it; this one can leave
+            result = ToolResult(content=str(error), is_error=True)  # the same to the client, but this can leave
         if not isinstance(result, ToolResult) or isinstance(result, InputRequiredToolResult):
             return result  # a notice that a task has begun, or a question to the client
         scope, identity = self._scope_of(context, ctx)
@@ -182,13 +182,13 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         return result if sent is raw else _result(sent)
 
     def get_injected_tool(self, name: str) -> Tool | None:
-        """Return the retrieval tool for a server that mounts this one: it looks a tool up before it calls it."""
+        """Return the retrieval tool for a server that mounts this one, which looks a tool up before it calls it."""
         if not is_retrieval_name(name) or name in self._taken or _is_inside():
             return None
         return _tool(name).model_copy(update={"auth": self._is_ours})
 
     async def _is_ours(self, looked_up: AuthContext) -> bool:
-        """Return whether the server has no tool of its own that has the name.
+        """Return whether the server itself has no tool of this name.
 
         FastMCP prefers an injected tool to the server's own. So a middleware that checks who may call the server's tool
         would check ours instead, which everybody may call.
@@ -202,7 +202,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
     async def _retrieval_name(self, server: FastMCP[Any]) -> str:
         taken: list[str] = []
-        with _entered():  # so that only tools of the server's own are found
+        with _entered():  # so that only the server's own tools are found
             # For an unknown name, the server's own ``get_tool`` would list all tools too, and a mounted proxy would ask
             # its server for them each time.
             while await Provider.get_tool(server, free_name(taken)) is not None:
@@ -213,7 +213,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         return free_name(taken)
 
     def _scope_of(self, context: MiddlewareContext[Any], ctx: Context) -> tuple[Scope | Exception | None, Scope | None]:
-        """Return the scope that the user chose, or an error; and the client's scope as the transport knows it."""
+        """Return the scope that the user chose, or an error, and the client's scope as the transport knows it."""
         try:
             given = resolve_scope(self._scope, context)
         except Exception as error:  # noqa: BLE001 - the user's callable; the guard reports it
@@ -228,7 +228,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 def _is_over_http() -> bool:
     """Return whether the client speaks HTTP.
 
-    FastMCP knows the transport from its own ASGI app only: not where a host takes over the app's routes.
+    FastMCP knows the transport only from its own ASGI app, not if a host takes over the app's routes.
     """
     try:
         get_http_request()
@@ -238,14 +238,14 @@ def _is_over_http() -> bool:
 
 
 def _namespace(ctx: Context, name: str) -> str:
-    """Return what the client sees before the names of this server's tools, where it is mounted in another one."""
+    """Return the prefix that a mounting server adds to this server's tool names; an empty string if none does."""
     request = getattr(ctx.request_context, "_srctx", None)  # FastMCP shows it nowhere else
     shown = (getattr(request, "params", None) or {}).get("name")
     return shown.removesuffix(name) if isinstance(shown, str) and shown.endswith(name) else ""
 
 
 def _wire(result: ToolResult) -> Result:
-    """Return a result as the protocol has it. Texts are the same objects."""
+    """Return a result in the protocol's form. Its strings stay the same objects."""
     return {
         "content": [part.model_dump(mode="json", by_alias=True, exclude_none=True) for part in result.content],
         **({} if result.structured_content is None else {"structuredContent": result.structured_content}),
@@ -260,7 +260,7 @@ def _result(wire: Result) -> ToolResult:
 
 
 def _tool(name: str) -> Tool:
-    """Return the retrieval tool for a list; its calls never get as far as the server's tools."""
+    """Return the retrieval tool for a list. Calls of it never reach the server's tools."""
     shown = definition(name)
     return Tool(
         name=name,
