@@ -1,6 +1,6 @@
 """The names that clients see when one proxy serves several servers: ``SERVER_TOOL``, and the same for prompts.
 
-It is an underscore because model providers allow only letters, digits, ``_`` and ``-`` in the name of a tool.
+The separator is an underscore because model providers allow only letters, digits, ``_`` and ``-`` in a tool's name.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ LONGEST_TOOL = 64
 _DIGEST = 8
 
 LONGEST_SERVER = 48
-"""Characters, so that something of a tool's own name is left."""
+"""Characters. Leaves room for part of a tool's own name."""
 
 
 def full_name(server: str, name: str) -> str:
-    """Return the name of a server's tool or prompt, with the server's name before it."""
+    """Return the name of a server's tool or prompt with the server's name before it."""
     return f"{server}{_BETWEEN}{name}"
 
 
 def shown_name(server: str, name: str) -> str:
-    """Return the name under which clients see a tool: the full one; one above 64 characters is cut, with a digest."""
+    """Return the name by which clients know a tool: the full name; above 64 characters, its start and a digest."""
     full = full_name(server, name)
     if len(full) <= LONGEST_TOOL:
         return full
@@ -41,7 +41,7 @@ def shown_name(server: str, name: str) -> str:
 
 
 def split_name(shown: object, servers: Iterable[str]) -> tuple[str, str] | None:
-    """Return the server of a name that clients see, and its own name there; None if it begins with no server's name."""
+    """Split a name that clients see into the server and the name there; None if it begins with no server's name."""
     for server in servers:
         if isinstance(shown, str) and shown.startswith(server + _BETWEEN):
             return server, shown.removeprefix(server + _BETWEEN)
@@ -49,7 +49,7 @@ def split_name(shown: object, servers: Iterable[str]) -> tuple[str, str] | None:
 
 
 def find_clash(servers: Iterable[str]) -> tuple[str, str] | None:
-    """Return a server whose name begins another server's or the retrieval tool's, and that name; None if none does.
+    """Return a server whose name begins another server's or the retrieval tool's name, and that name; else None.
 
     With servers ``a`` and ``a_b``, nobody could tell which of them ``a_b_c`` belongs to.
     """

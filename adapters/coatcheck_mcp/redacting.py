@@ -1,4 +1,4 @@
-"""Command lines and addresses without what looks like a secret, for messages and lists that others may see."""
+"""Hide what looks like a secret in command lines and URLs, for messages and lists that others may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _HIDDEN = "***"
 
 
 def without_secrets(words: Collection[str]) -> list[str]:
-    """Return words of a command line, or an address, without what looks like a secret.
+    """Return the words of a command line, or a URL, without what looks like a secret.
 
     It hides what follows a suspect name, such as ``--api-key`` or ``API_KEY=``: the rest of the word, or the next word.
     It also hides the login, query and fragment of a URL, and long words of letters and digits.
@@ -65,7 +65,7 @@ def _without_login(word: str) -> str:
 
 
 def _without_value(word: str) -> str:
-    """Return a word without the value of its first suspect name and all after it, in time linear in its length."""
+    """Return a word without the value of its first suspect name and all that follows, in linear time."""
     for name in _NAME.finditer(word):
         value = (_VALUE_OF_OPTION if name[0].startswith("-") else _VALUE_OF_NAME).match(word, name.end())
         if value and value.end() < len(word) and _SUSPECT.search(name[0]):
