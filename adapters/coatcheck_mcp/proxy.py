@@ -1,7 +1,7 @@
 """The proxy: an MCP server for clients, in front of any other MCP server.
 
 It forwards everything, looks at the results of ``tools/call``, and adds one tool. This module decides which session
-with the server belongs to which client. ``link`` has what passes through a session, and ``several`` makes several
+with the server belongs to which client. ``link`` handles what passes through a session, and ``several`` makes several
 servers look like one.
 """
 
@@ -68,26 +68,26 @@ _FORWARDED = (
     "completion/complete",
     "logging/setLevel",
 )
-"""Requests that pass as they are."""
+"""Requests that are passed on as they are."""
 
 _OF_TASKS = ("tasks/cancel", "tasks/get", "tasks/list", "tasks/result", "tasks/update")
 """Requests that are refused: a task's result would come later, and bypass every check."""
 
 DISCOVER_SECONDS = 6.0
-"""Clients wait ten seconds for the answer to ``server/discover``, and take silence for a server of the handshake. A
-server may take longer to start, such as one that is downloaded first."""
+"""How long ``server/discover`` waits for the server. Clients wait ten seconds for the answer, and take silence for a
+handshake server. A server may take longer to start, such as one that is downloaded first."""
 
 TELL_SECONDS = 5.0
 """How long a result waits until all clients are told of the retrieval tool."""
 
 LEAVE_SECONDS = 5.0
-"""How long unsubscribing from a server of the handshake may take after a stream of changes has ended."""
+"""How long unsubscribing from a handshake server may take after a stream of changes has ended."""
 
 LISTING_SECONDS = 5.0
 """How long the list of tools waits for the storage to say whether it holds anything."""
 
 LEFT_SECONDS = 30.0
-"""How long a server may go on starting for a client that has left: a script that pipes ``initialize`` in gets its
+"""How long a server may go on starting for a client that has left: a script that pipes in ``initialize`` gets its
 answer if the server is up by then. Once it is up, all other requests end at once."""
 
 MAX_AHEAD = 64
@@ -95,15 +95,15 @@ MAX_AHEAD = 64
 left."""
 
 MAX_UNREAD = 1_000
-"""Answers that a client on pipes has not read yet. Clients that write all their requests before they read send
-fewer."""
+"""Answers that a client on pipes has not read yet. At this many, the client is not read either. Clients that write all
+their requests before they read send fewer."""
 
 _MAX_LINKS = 16
 """Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
 idle for longest is closed."""
 
 _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
-"""What the handler of this request returned, for the middleware around it."""
+"""What this request's handler returned, for the middleware around it."""
 
 
 @dataclass(eq=False)
@@ -116,7 +116,7 @@ class _Seat(Starting[Link | Several]):
 
 
 class Proxy:
-    """An MCP server in front of another one: it passes everything on as it is, except tool results that leave.
+    """An MCP server in front of another one. It passes everything on as it is, except tool results that leave.
 
     Each client gets a session of its own with the server; a server that is started as a command runs once for each.
     To a client, several servers look like one: their tools and prompts have the server's name before their own.
@@ -147,10 +147,10 @@ class Proxy:
             policy_of: returns the policy of a tool by its name. None, or where it returns None: the offloader's
                 policies decide.
             on_tools: called once with the names of all tools, as ``policy_of`` gets them, when they are known.
-            native_media: the retrieval tool returns images and files themselves instead of a description.
-            offer_tool: when the retrieval tool is listed: ``"always"``, or ``"when needed"``, which is from the first
-                content in the scope on. Clients are told of the change. It answers calls in any case.
-            **options: of ``Offloader``.
+            native_media: whether the retrieval tool returns images and files themselves instead of a description.
+            offer_tool: when the retrieval tool is listed: ``"always"``, or ``"when needed"``, which means once the
+                scope has content. Clients are told of the change. The tool answers calls in any case.
+            **options: the options of ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or one server's name is a prefix of another's.
@@ -164,7 +164,7 @@ class Proxy:
             if given is not None and not callable(given):
                 msg = f"{name} must be a callable or None, not {given!r}"
                 raise InvalidRequest(msg)
-        with enter_scope(scope):  # refuses what is no scope
+        with enter_scope(scope):  # rejects anything but a scope
             pass
         self._upstream = upstream
         self._scope = scope
@@ -175,7 +175,7 @@ class Proxy:
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()
         self._reads_back: tuple[str, Scope | None] | None = None
-        """The retrieval tool's name and the identity of those who call it; None until a server was up."""
+        """The retrieval tool's name, and the identity of those who call it; None until a server has been up."""
 
         self._warn = WarnOnce(logger)
         self._seats: dict[Hashable, _Seat] = {}
@@ -204,7 +204,7 @@ class Proxy:
         return [seat.link for seat in self._seats.values() if seat.link is not None]
 
     async def serve_stdio(self) -> None:
-        """Serve the one client on stdin and stdout, until it leaves, even with answers unread."""
+        """Serve the one client on stdin and stdout until it leaves, even if it leaves answers unread."""
         try:
             async with self.running(), stdio_server() as streams:
                 await self.serve_streams(*streams)
@@ -215,7 +215,7 @@ class Proxy:
     async def serve_streams(self, reads: ReadStream[Any], writes: WriteStream[Any]) -> None:
         """Serve one client on a pair of the mcp package's streams, inside ``running``.
 
-        A client that does not read its answers is not read either, once some of them wait.
+        A client that does not read its answers is not read either, once too many of them wait.
         """
         unread = Gate(MAX_UNREAD)
         answers = CountedWrites(writes, unread)
@@ -227,7 +227,7 @@ class Proxy:
             tasks.cancel_scope.cancel()
 
     def _build(self) -> FrontServer[Any]:
-        # A modern client is told how long it may keep a list. A server of the handshake does not say, so: not at all.
+        # A modern client is told how long it may keep a list. A handshake server does not say, so: not at all.
         hints = {method: CacheHint() for method in get_args(CacheableMethod)}
         front: FrontServer[Any] = FrontServer("coatcheck", version=version("coatcheck"), cache_hints=hints)
         for method in _FORWARDED:
@@ -247,7 +247,7 @@ class Proxy:
     # Which session belongs to whom.
 
     def _seat(self, ctx: Context) -> _Seat:
-        """Return what is kept for the client of a request."""
+        """Return the seat of a request's client; make one if there is none."""
         who = identify(ctx)
         seat = self._seats.pop(who.key, None)
         if seat is None:
@@ -256,7 +256,7 @@ class Proxy:
                 connection_of(ctx).exit_stack.callback(self._leave, who.key)
         if who.modern:
             self._drop_oldest()
-        self._seats[who.key] = seat  # as the latest
+        self._seats[who.key] = seat  # as the latest in the order
         return seat
 
     def _leave(self, key: Hashable) -> None:
@@ -266,7 +266,7 @@ class Proxy:
 
     @contextmanager
     def _occupied(self, ctx: Context) -> Iterator[_Seat]:
-        """Keep the session of a request's client open."""
+        """Keep the session of a request's client open during the block."""
         seat = self._seat(ctx)
         seat.requests += 1
         try:
@@ -346,8 +346,8 @@ class Proxy:
     async def _link_in_time(self, ctx: Context) -> Link | Several | None:
         """Return the client's session with the server; None if it is not up while the client waits for this answer.
 
-        None, too, if the server did not start: a client would take an error as the sign of a server of the handshake,
-        and then learn only that this connection has no handshake. The next request is told why.
+        Also None if the server did not start: a client would take an error for the sign of a handshake server, and then
+        learn only that this connection has no handshake. The next request is told why.
         """
         connected, found = anyio.Event(), list[Link | Several]()
 
@@ -373,9 +373,9 @@ class Proxy:
         return await (await self._link(ctx)).forward(ctx)
 
     async def _forward_extension(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Forward a request that the protocol itself does not have: extensions have requests of their own.
+        """Forward a request that the protocol itself does not have: extensions have their own requests.
 
-        Not to several servers: nobody knows which one it is for, and it may change something in each.
+        Several servers do not get it: nobody knows which one it is for, and it may change something in each.
         """
         is_known = ctx.method in SPEC_CLIENT_METHODS or self.front.get_request_handler(ctx.method) is not None
         is_request = ctx.request_id is not None  # notifications come by here too
@@ -421,7 +421,7 @@ class Proxy:
             link = await self._link(ctx)
             retrieval_tool = self._retrieval_name(await link.taken_names())
         except MCPError:
-            # Not sooner: until a server was up, nobody knows whether it has a tool of that name too.
+            # Not sooner: until a server has been up, nobody knows whether it has a tool of that name too.
             known = known or (None if self._scope is None else (RETRIEVAL_TOOL, None))
             if known is None or params.name != known[0]:
                 raise
@@ -438,7 +438,7 @@ class Proxy:
             error = refused.error.model_dump(mode="json", exclude_none=True)
             if not is_too_large_beside(error, self.offloader):
                 raise
-            result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # which can leave
+            result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # this can leave
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is not a result yet
         call = Call(
@@ -488,7 +488,7 @@ class Proxy:
         return True
 
     async def _offer(self, identity: Scope | None) -> None:
-        """List the tool from now on, and tell all clients, before the first result for which they need it."""
+        """List the tool from now on, and tell all clients before the first result for which they need it."""
         self._offered_to.add(identity)
         # All at once: a client that no longer reads must not hold up the result of another one.
         with anyio.move_on_after(TELL_SECONDS):
@@ -549,7 +549,7 @@ async def _refuse_tasks(_: Context, __: types.RequestParams) -> dict[str, Any]:
 
 
 def _without_task(ctx: Context) -> Context:
-    """Return a call that asks for no task: where tasks are not offered, the protocol has it answered like any other."""
+    """Return a call without its task: where tasks are not offered, the protocol answers it like any other call."""
     if "task" not in (ctx.params or {}):
         return ctx
     return replace(ctx, params={name: value for name, value in (ctx.params or {}).items() if name != "task"})
@@ -563,7 +563,7 @@ def _check_upstreams(given: object) -> None:
     """Check what is behind a proxy.
 
     Raises:
-        InvalidRequest: it is neither a server nor a mapping of names to servers, or a name is one that none can have.
+        InvalidRequest: it is neither a server nor a mapping of names to servers, or a name is not allowed.
 
     """
     servers = given if isinstance(given, Mapping) else {"server": given}
