@@ -1,7 +1,7 @@
 """One client's sessions with several servers, as if they were one server.
 
 Lists are joined; a tool or a prompt has its server's name before its own; a request goes to the one server that it is
-for. What a server asks or tells comes through its own session. A missing server takes away only what is its own.
+for. What a server asks or tells comes through its own session. If a server is missing, only what it offers is missing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("Several",)
 
 WAIT_SECONDS = 20.0
-"""How long the others wait for a server that starts. Clients give a server half a minute or more to answer."""
+"""How long the other servers wait for one that is starting. Clients give a server half a minute or more to answer."""
 
 LIST_SECONDS = 20.0
 """How long a list, or any other request to all servers, waits for a server that is up."""
@@ -40,7 +40,7 @@ LIST_SECONDS = 20.0
 AnswerT = TypeVar("AnswerT")
 
 _MAX_LINKED = 10_000
-"""Resources that results mention, per client."""
+"""The most resources that are remembered from links in results, per client."""
 
 _LISTS: Mapping[str, tuple[str, str]] = {
     "tools/list": ("tools", "tools"),
@@ -67,7 +67,7 @@ class Several:
     """The references of all servers are in one scope, since one tool reads them back."""
 
     def __init__(self, upstreams: Mapping[str, Upstream], client: Client) -> None:
-        """Be ready to connect.
+        """Prepare to connect.
 
         Args:
             upstreams: the servers by name.
@@ -81,11 +81,11 @@ class Several:
         self._closed = anyio.Event()
         self._ended = anyio.Event()
         self._owners: dict[str, dict[str, str]] = {}
-        """The server of each resource, and of each template, by the list that names it."""
+        """The server of each resource and of each template, by the list that names it."""
 
         self._owners_as_of: object = None
         self._cut: dict[str, tuple[_Member, str]] = {}
-        """The tools whose names are too long, by the names under which clients see them."""
+        """The tools whose names are too long, by the names that clients see."""
 
         self._linked: dict[str, str] = {}
         self._names: list[str] | None = None
@@ -93,7 +93,7 @@ class Several:
     # The connections.
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Hold the connections open until ``close``. Those that take long to start come later."""
+        """Hold the connections open until ``close``. Servers that take long to start come later."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 for member in self._members.values():
@@ -134,7 +134,7 @@ class Several:
             member.tried.set()
 
     async def _link(self, member: _Member) -> Link:
-        """Return the session with a server; connect if there is none, or it was lost.
+        """Return the session with a server; connect if there is none, or if it was lost.
 
         Raises:
             MCPError: the server did not start.
@@ -176,7 +176,7 @@ class Several:
         return {**answer, "capabilities": capabilities, **({"instructions": "\n\n".join(said)} if said else {})}
 
     def suits(self, version: str) -> bool:
-        """Return whether a client of a protocol version knows all that the servers may say."""
+        """Return whether a client with this protocol version understands all that the servers may say."""
         return all(link.suits(version) for link in self._up().values())
 
     async def list_tools(self, _: Context) -> dict[str, Any]:
@@ -195,12 +195,12 @@ class Several:
         return shown
 
     def _is_whole(self, listed: Collection[tuple[str, Mapping[str, Any]]]) -> bool:
-        """Return whether a list of tools has every server, except those that have no tools."""
+        """Return whether a list of tools covers every server that has tools."""
         bare = {name for name, link in self._up().items() if not link.closed and not link.has("tools")}
         return self._members.keys() == bare | {name for name, _ in listed}
 
     def full_name(self, shown: str) -> str:
-        """Return the full name of a tool that clients see, with nothing cut away."""
+        """Return the full name of a tool, of which clients may see a cut one."""
         member, own = self._cut.get(shown, (None, shown))
         return full_name(member.name, own) if member is not None else shown
 
@@ -212,7 +212,7 @@ class Several:
 
         """
         if len(name) == LONGEST_TOOL and name not in self._cut:
-            await self._shown_tools()  # the client knows it from an earlier list, or from another proxy
+            await self._shown_tools()  # the client has the name from an earlier list, or from another proxy
         member, own = self._find(name)
         return await (await self._link(member)).tool_meta(own)
 
@@ -251,8 +251,8 @@ class Several:
         Args:
             names: the servers.
             method: what they are asked.
-            ask: asks one. An error is its answer if it refuses, or takes more than ``LIST_SECONDS``.
-            is_enough: whether the answers so far will do.
+            ask: asks one server. Its answer is an error if it refuses, or takes more than ``LIST_SECONDS``.
+            is_enough: returns whether the answers so far will do.
 
         """
         answers: dict[str, AnswerT | MCPError] = {}
@@ -285,13 +285,13 @@ class Several:
         except MCPError:
             if not (link.closed and again):
                 raise
-        # It had ended, which only a request shows. Now it is started again.
+        # The server had ended, which only a request shows. Now it is started again.
         return await self._list_one(member, method, again=False)
 
     # What the client asks.
 
     async def forward(self, ctx: Context) -> dict[str, Any]:
-        """Forward a request of the client to the one server that it is for, or to all.
+        """Forward a client's request to the one server that it is for, or to all.
 
         Raises:
             MCPError: the server's own error; or the server is not there, or nobody knows which one is meant.
@@ -325,7 +325,7 @@ class Several:
                 tasks.start_soon(self._subscribe, uri, self._members if owner is None else [owner])
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
-        """Ask the servers to stop reporting those of these resources that no stream of the client is about."""
+        """Ask servers to stop reporting changes of these resources, except those that a client's stream is about."""
         links = {name: member.link for name, member in self._members.items() if member.link is not None}
         await self._at_once(links, "resources/unsubscribe", lambda member: links[member.name].unsubscribe(uris))
 
@@ -385,7 +385,7 @@ class Several:
         return {key: [item for _, item in listed]}
 
     async def _forward_to_owner(self, ctx: Context, uri: object, capability: str) -> dict[str, Any]:
-        """Forward a request about a resource to its server; if no server is known for it, to all."""
+        """Forward a request about a resource to its server, or to all servers if it is not known which."""
         owner = await self._owner_of(uri)
         if owner is not None:
             return await (await self._link(self._members[owner])).forward(ctx)
@@ -431,7 +431,7 @@ def _first(
 ) -> dict[str, Any] | SessionForgotten | None:
     """Return the first answer that is not a refusal, or that must be asked for again; None: not known yet, or none.
 
-    First in the order of the file, not the fastest: people put the server that they trust first.
+    That is the first in the order of the file, not the fastest: people put the server that they trust first.
     """
     for name in names:
         if name not in answers:
@@ -450,7 +450,7 @@ def _matches(template: str, uri: str) -> bool:
 
 
 def _join(into: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add to capabilities what another server has. Of values that cannot be joined, the first server's counts."""
+    """Add another server's capabilities to these. Of values that cannot be joined, the first server's counts."""
     for name, value in more.items():
         if isinstance(value, dict) and isinstance(into.setdefault(name, {}), dict):
             _join(into[name], value)

@@ -1,4 +1,4 @@
-"""Starts a session once for all who wait for it: if the start fails, they all get the same error."""
+"""Start a session once for all who wait for it: if the start fails, they all get the same error."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Starting(Generic[SessionT]):
     """The latest session, which is started again once it has ended."""
 
     link: SessionT | None = field(default=None, init=False)
-    """The latest; it may still be about to start, or have failed."""
+    """The latest session; it may still be starting, or have failed."""
 
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
     _failure: MCPError | None = field(default=None, init=False)
-    """Why the latest try to connect failed: also the answer to requests that waited for it."""
+    """Why the latest try to connect failed. Requests that waited for it get the same error."""
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a session, as far as is known, and none is about to start."""
+        """Whether there is a session, as far as is known, and none is starting."""
         return self.link is not None and not self.link.closed and not self._lock.locked()
 
     async def connected(self, connect: Callable[[], Awaitable[SessionT]]) -> SessionT:
-        """Return the session; connect if there is none, or it was lost.
+        """Return the session; connect if there is none, or if it was lost.
 
         Args:
             connect: starts a session. It sets ``link`` before the session is up, so that the session can be closed
@@ -51,7 +51,7 @@ class Starting(Generic[SessionT]):
         """
         waits = self._lock.locked()
         async with self._lock:
-            if self._failure is not None and waits:  # or each of them would wait as long again
+            if self._failure is not None and waits:  # else each of them would wait as long again
                 raise self._failure
             if self.link is None or self.link.closed:
                 self._failure = None
