@@ -1,6 +1,6 @@
 """The retrieval tool as MCP clients get it: its definition, its name, and its answers.
 
-The arguments go to the core as the client sent them, because the core words what is wrong so that a model can act.
+The arguments go to the core as the client sent them, because the core words errors so that a model can act on them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CLASH = "the server has a tool named %r too, so the tool to read back is %r"
 
 
 def free_name(taken: Collection[str]) -> str:
-    """Return the name of the retrieval tool next to tools of these names: prefixed until none of them has it."""
+    """Return the name of the retrieval tool next to tools of these names, prefixed until none of them has it."""
     name = RETRIEVAL_TOOL
     while name in taken:
         name = PREFIX + name
@@ -44,8 +44,8 @@ def definition(name: str) -> dict[str, Any]:
         "inputSchema": retrieval_schema(),
         # Clients ask their users before they call a tool that changes something.
         "annotations": {"readOnlyHint": True, "openWorldHint": False},
-        # Claude Code tells the model the names of tools only, and lets it search for definitions. A search would be one
-        # more turn before anything is read.
+        # Otherwise, Claude Code tells the model only the tool's name, and lets it search for the definition. That would
+        # cost one more turn before anything is read.
         "_meta": {"anthropic/alwaysLoad": True},
     }
 
@@ -59,7 +59,7 @@ async def answer_call(
     name: str,
     native_media: bool,
 ) -> dict[str, Any]:
-    """Return the result of a call of the retrieval tool. Never raises: the model is told what was wrong."""
+    """Return the result of a call to the retrieval tool. Never raises: the model is told what was wrong."""
 
     def find() -> tuple[Offloader, dict[str, Any]]:
         if isinstance(scope, Exception):

@@ -1,7 +1,7 @@
 """Who may read what was stored: the scope of a client of an MCP server.
 
 It comes from the user or from the transport, never from what a model sent. Session ids are of no use: the mcp package
-gives each request of a modern client another one.
+gives each request of a modern client a new one.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ("folder_scope", "no_scope", "subject_scope", "working_folder")
 def working_folder() -> str:
     """Return the working directory without symbolic links; if it was deleted, what the shell left in ``PWD``, if any.
 
-    Call this once, at the start: a tool may change the directory, and the scope must not change with it. It also asks
-    the file system, which would block the loop.
+    Call this once, at the start: a tool may change the directory, and the scope must not change with it. It also reads
+    the file system, which would block the event loop.
     """
     try:
         return os.path.realpath(os.getcwd())  # noqa: PTH109 - as a str
@@ -48,7 +48,7 @@ def folder_scope(server: str, folder: str) -> str:
 def subject_scope(token: AccessToken) -> tuple[str, str, str] | None:
     """Return the scope of the user that a token authenticates: client, issuer and subject. None: it names no subject.
 
-    Without a subject, all users of a client would share one scope. Some verifiers put the subject into the claims only.
+    Without a subject, all users of a client would share one scope. Some verifiers put the subject only into the claims.
     """
     client, issuer, subject = principal_components(token)
     subject = subject or str((token.claims or {}).get("sub") or "")

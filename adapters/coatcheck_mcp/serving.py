@@ -36,23 +36,23 @@ __all__ = ("LOOPBACK", "http_app", "serve_http", "serve_stdio")
 LOOPBACK = "127.0.0.1"
 
 PATH = "/mcp"
-"""Where clients expect it."""
+"""Where clients expect an MCP server."""
 
 IDLE_SECONDS = 600.0
 """How long a session lasts without a request and without an open stream, such as after its client died: its server's
-process runs all the while. The reference clients keep a stream open, so they are never idle. Clients without one start
-a new session, which costs the start of a server. The mcp package's half hour let dozens of processes pile up."""
+process runs all the while. The reference clients keep a stream open, so they are never idle. Clients without one then
+start a new session, which costs the start of a server. The mcp package's half hour let dozens of processes pile up."""
 
 KILL_SECONDS = 0.2
 """How long a server may go on after a second signal. Claude Code sends SIGINT, SIGTERM a tenth of a second later, and
 SIGKILL after 0.4 more seconds: a server that outlived this process then would run forever."""
 
 _CLIENT = "coatcheck"
-"""Whom the token stands for: whoever has it."""
+"""The client id of whoever has the token."""
 
 
 async def serve_stdio(proxy: Proxy) -> None:
-    """Serve the client that started this process, until it leaves or the process is told to end."""
+    """Serve the client that started this process until it leaves or the process is told to end."""
     async with anyio.create_task_group() as tasks:
         await tasks.start(_end_when_told, proxy)
         await proxy.serve_stdio()
@@ -60,14 +60,14 @@ async def serve_stdio(proxy: Proxy) -> None:
 
 
 async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> None:
-    """Serve clients on a port of this machine, until the process is told to end.
+    """Serve clients on a port of this machine until the process is told to end.
 
     The caller opens the port: if it is taken, uvicorn ends the process with a traceback.
     """
     import uvicorn  # noqa: PLC0415 - only for HTTP
 
     class Server(uvicorn.Server):
-        """Leaves signals to ``_end_when_told``: uvicorn would end this process before those of the servers."""
+        """Leaves signals to ``_end_when_told``: uvicorn would end this process before the servers' processes."""
 
         def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
             return nullcontext()
@@ -83,7 +83,7 @@ async def serve_http(proxy: Proxy, *, listener: socket.socket, token: str) -> No
 
 def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
     """Return the application behind the port."""
-    # The names that the mcp package takes for loopback; also without a port, as clients write them if it is 80.
+    # The names that the mcp package takes for loopback, also without a port, as clients write them if it is 80.
     names = [f"{name}{end}" for name in (LOOPBACK, "localhost", "[::1]") for end in ("", ":*")]
     security = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     # The mcp package wants the address of the tokens' issuer. Our token has none: the caller passes it in.
@@ -99,7 +99,7 @@ def http_app(proxy: Proxy, *, port: int, token: str) -> Starlette:
 
 
 class _OneToken:
-    """Knows one token."""
+    """Accepts one token."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -112,9 +112,9 @@ class _OneToken:
 
 
 async def _end_when_told(proxy: Proxy, *, task_status: TaskStatus[bool]) -> None:
-    """End the server's process, and then this one, on the signals that would end this one alone.
+    """End the servers' processes, and then this one, on the signals that would end this one alone.
 
-    Tells ``task_status`` whether it can: the event loops of Windows hear no signals.
+    Tells ``task_status`` whether it can: event loops on Windows receive no signals.
     """
     with ExitStack() as stack:
         try:
@@ -126,7 +126,7 @@ async def _end_when_told(proxy: Proxy, *, task_status: TaskStatus[bool]) -> None
         async with anyio.create_task_group() as tasks:
             begin = partial(tasks.start_soon, _end, proxy)
             async for number in signals:
-                pass_on(number)  # as if the client had started them: not all of them end because their input does
+                pass_on(number)  # as if the client had started the servers: not all of them end when their input ends
                 begin()
                 begin = partial(tasks.start_soon, _kill)
 

@@ -1,4 +1,4 @@
-"""A session of the ``mcp`` package with the server, which says what the real client is and can do."""
+"""A session of the ``mcp`` package that tells the server what the real client is and can do."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ("Session",)
 
 _BACK = frozenset({"sampling", "elicitation", "roots"})
-"""What a server may ask a client for, in the way of its era: by a request, or by an unfinished result."""
+"""What a server may ask a client for. How depends on the era: by a request, or by an unfinished result."""
 
 
 class Session(ClientSession):
-    """A session on behalf of one client; checking results is left to the client."""
+    """A session on behalf of one client, which is left to check results itself."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Session(ClientSession):
         client: Client,
         **options: Any,  # noqa: ANN401 - the mcp package's
     ) -> None:
-        """Take what ``ClientSession`` takes, except for what it says about the client."""
+        """Take the arguments of ``ClientSession``, except for what they say about the client."""
         info = types.Implementation.model_validate(client.info) if client.info else None
         super().__init__(reads, writes, client_info=info, **options)
         self._client = client
@@ -73,14 +73,15 @@ class Session(ClientSession):
             except MCPError as refused:  # noqa: PERF203 - four at most
                 if is_end(refused, is_gone=is_gone()):
                     raise
-                if refused.code == types.REQUEST_TIMEOUT and not refusals:  # it still loads, and will read that first
+                if refused.code == types.REQUEST_TIMEOUT and not refusals:  # still loading; it reads that request first
                     ways.append(self._discover)
                 refusals.append(refused)
-        # A server that does not know the other way says only that. It said before why it refuses the one that it knows.
+        # If a server does not know the last way, that refusal says only so. The first one says why it refused the way
+        # that it knows.
         raise refusals[0] if refusals[-1].code == types.METHOD_NOT_FOUND else refusals[-1]
 
     def _build_capabilities(self, version: str) -> types.ClientCapabilities:
-        # The mcp package derives them from its callbacks, and claims more than many clients have.
+        # The mcp package derives them from its callbacks, so it claims more than many clients have.
         within_one_era = self._client.modern == (version in MODERN_PROTOCOL_VERSIONS)
         offered = {
             name: value for name, value in self._client.capabilities.items() if within_one_era or name not in _BACK
@@ -88,7 +89,7 @@ class Session(ClientSession):
         return types.ClientCapabilities.model_validate(offered)
 
     async def _shake_hands(self, version: str) -> None:
-        """Do what ``initialize`` does, but ask for ``version``: the mcp package always asks for the latest.
+        """Do what ``initialize`` does, but ask for ``version``: the mcp package always asks for the latest one.
 
         Raises:
             MCPError: the server refused.

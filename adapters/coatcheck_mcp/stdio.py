@@ -1,8 +1,8 @@
-"""When a server on stdio has ended: when its process has, whoever else holds its output. Its children are ended too.
+"""End the session with a server on stdio once its process has ended, whoever else holds its output. End its children.
 
-The mcp package takes a server for alive while its output is open, even if only a child of it holds that. But a process
-that exits with code 0 well before the first message has only launched the server, and the server is that child: then
-the output counts.
+The mcp package takes a server for alive while its output is open, even if only a child process holds it. But a process
+that exits with code 0 well before the first message has only launched the server, and that child is the server: then
+its output counts.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 __all__ = ("pass_on", "until_exit")
 
 SILENT_SECONDS = 1.0
-"""How long no message must have come since the process ended. By then, what was left in the pipe has been read."""
+"""The silence after the process ended that ends the session. By then, what was left in the pipe has been read."""
 
 _BEFORE_SECONDS = 0.1
 """How long before the first message the process must have ended to count as a launcher. A server that answers and ends
 at once is seen to end before its answer is read. So if the first message comes sooner, the next one decides."""
 
 _LAST_SECONDS = 10.0
-"""How long its output is read at most, if what it has started keeps sending messages there."""
+"""The longest that its output is read after its end, if what it has started keeps sending messages there."""
 
 _KILL_SECONDS = 2.0
-"""How long what a server has started may take to end itself; as long as the mcp package gives the server."""
+"""How long what a server has started may take to end itself. The mcp package gives the server as long."""
 
 _groups: set[int] = set()
-"""The process groups of all servers that this process has started, on systems that have groups."""
+"""The process groups of all running servers that this process has started, on systems that have groups."""
 
 
 def pass_on(number: int) -> None:
@@ -86,7 +86,7 @@ def _process_of(client: object) -> Any:  # noqa: ANN401 - the mcp package's own 
 
 async def _pass_on(reads: ReadStream[Any], into: MemoryObjectSendStream[Any], process: Any) -> None:  # noqa: ANN401 - as above
     is_up = is_launcher = is_in_doubt = False
-    silent = waited = 0.0  # since the process has ended
+    silent = waited = 0.0  # seconds since the process has ended
     ended = None
     async with into:
         while (silent < SILENT_SECONDS or is_in_doubt) and waited < _LAST_SECONDS:

@@ -26,11 +26,11 @@ class Subscriptions:
     """Subscribes to resources of one server, and subscribes again in a new session."""
 
     def __init__(self, link: Link, wanted: set[str], *, listened: Mapping[str, int], tell: Tell) -> None:
-        """Be ready to subscribe.
+        """Prepare to subscribe.
 
         Args:
             link: the session with the server, which may have ended at any time.
-            wanted: the resources that the client subscribed to. The set outlives the link, and is kept up to date here.
+            wanted: the resources that the client subscribed to. The set outlives the link; it is kept up to date here.
             listened: how many streams of the client are about each resource.
             tell: passes a notification to the client.
 
@@ -40,7 +40,7 @@ class Subscriptions:
         self._listened = listened
         self._tell = tell
         self._requesting = anyio.Lock()
-        """Held while requests are sent, which might otherwise arrive in another order."""
+        """Held while requests are sent, because they might otherwise arrive in another order."""
 
         self._changes = Changes(tell, wanted)
 
@@ -61,7 +61,7 @@ class Subscriptions:
         """Ask the server to report changes of these resources.
 
         Raises:
-            MCPError: it refuses one of them, or has ended.
+            MCPError: the server refuses one of them, or has ended.
 
         """
         new = set(uris) - self._wanted
@@ -81,7 +81,7 @@ class Subscriptions:
             raise
 
     async def unsubscribe(self, uris: Collection[str]) -> None:
-        """Ask the server to stop reporting those of these resources that no stream of the client is about."""
+        """Ask the server to stop reporting changes of these resources, except those that a client's stream is about."""
         gone = self._wanted.intersection(uris).difference(self._listened)
         self._wanted -= gone
         with suppress(MCPError):  # a server that has ended reports nothing
@@ -96,9 +96,9 @@ class Subscriptions:
         try:
             await self._link.request("resources/subscribe", {"uri": uri})
         except MCPError as refused:
-            if not self._link.closed:  # or the next link subscribes to it
+            if not self._link.closed:  # else the next link subscribes to it
                 self._wanted.discard(uri)
                 logger.warning("changes of the resource %s will not be reported: %s", uri, refused)
             return
-        # It may have changed between the two sessions.
+        # The resource may have changed between the two sessions.
         await self._tell(ResourceUpdatedNotification(params=ResourceUpdatedNotificationParams(uri=uri)))

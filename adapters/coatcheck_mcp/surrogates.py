@@ -1,4 +1,4 @@
-"""Half a surrogate pair in JSON, such as of a cut emoji: no parser here accepts it, so it becomes U+FFFD."""
+"""Replace half a surrogate pair in JSON, such as of a cut emoji, with U+FFFD, because no parser here accepts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPEN = re.compile(rb"(?:" + _HIGH + rb")?(\\(?:u[\da-fA-F]{0,3})?)\Z|" + _HIGH 
 """The end of a piece that cuts an escape, or a pair of surrogates."""
 
 _PAIR = 12
-"""Bytes of a pair of surrogates, each escaped."""
+"""The length in bytes of a pair of surrogates, each escaped."""
 
 _BACKSLASH = ord("\\")
 
@@ -50,7 +50,7 @@ class Mender:
         self._held = b""
 
     def mend(self, piece: bytes, *, final: bool = False) -> bytes:
-        """Return what is complete of ``piece`` and of what was held before."""
+        """Return the complete part of what was held before and ``piece``; hold the rest."""
         if self._at_start or not piece.isascii() or self._decoder.getstate()[0] or final:
             self._at_start = self._at_start and not piece
             piece = self._decoder.decode(piece, final).encode()

@@ -1,4 +1,4 @@
-"""How the proxy reaches the server behind it: a command on stdio, or a URL. Each call opens a connection of its own.
+"""How the proxy reaches the server behind it: a command on stdio, or a URL. Each ``connect`` opens a new connection.
 
 The mcp package does both. Only its settings belong here: the environment, the limit, headers and OAuth.
 """
@@ -42,7 +42,7 @@ _READ_SECONDS = 300.0
 _LAST_PORT = 65_535
 
 TOKEN_VARIABLE = "COATCHECK_MCP_TOKEN"  # noqa: S105 - the name of the variable
-"""Holds the token of this proxy's own port. A server that had it could call all others behind the proxy."""
+"""The variable with the token of this proxy's own port. A server that had it could call all others behind the proxy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Upstream:
     """A server that the proxy can connect to, as often as it has clients."""
 
     name: str
-    """The name that people are told. The scope is made of it too, if the server does not say its own."""
+    """The name that people are told. The scope is made of it too, unless the server says its own name."""
 
     connect: Connect
     """Opens a connection, and starts the process where there is one."""
@@ -59,7 +59,7 @@ class Upstream:
     """How long the server may take to answer its first request."""
 
     takes_turns: bool = False
-    """Whether each request to it holds a connection until it is answered, so that only some may run at once.
+    """Whether each request holds a connection until it is answered, so that only some may run at once.
 
     Over HTTP, a message that is not a request holds up all that follow until the server has accepted it; a
     notification, such as a cancellation, for about two seconds at most."""
@@ -79,7 +79,7 @@ def command_upstream(
     this process's stderr directly, so that it cannot fill a pipe that nobody reads.
 
     Raises:
-        InvalidRequest: ``command`` is not a sequence of str, or empty; a single str is none.
+        InvalidRequest: ``command`` is empty, or not a sequence of ``str``; a single ``str`` is not one.
 
     """
     is_command = isinstance(command, Sequence) and not isinstance(command, str | bytes) and len(command) > 0
@@ -103,7 +103,7 @@ def command_upstream(
         async with AsyncExitStack() as stack:
             try:
                 streams = await stack.enter_async_context(until_exit(stdio_client(parameters)))
-            except OSError as error:  # the system says neither where it looked, nor whether it means program or folder
+            except OSError as error:  # the system says neither where it looked, nor whether for program or folder
                 variables = parameters.env or {}
                 why = missing_folder(cwd) or missing_program(program, cwd=cwd, variables=variables) or str(error)
                 raise OSError(why) from None
@@ -123,15 +123,15 @@ def url_upstream(
     """Return the server at a URL that speaks streamable HTTP.
 
     Args:
-        url: where it is.
+        url: where the server is.
         headers: sent with each request, such as ``Authorization``.
         oauth: log in with FastMCP's OAuth client, which opens a browser if it must.
-        max_bytes: the longest message that is taken from it.
+        max_bytes: the longest message that is accepted from it.
         start_seconds: how long it may take to answer its first request; at least two minutes with ``oauth``, for the
             person who logs in.
 
     Raises:
-        ValueError: it is not the address of such a server.
+        ValueError: ``url`` is not the URL of such a server.
 
     """
     if not isinstance(url, str) or not _is_address(url):
@@ -157,7 +157,7 @@ def url_upstream(
 
 
 def _shown(given: object) -> str:
-    """Describe what was given in place of a command or an address, which may hold a secret."""
+    """Describe what was given in place of a command or a URL without quoting it, since it may hold a secret."""
     return (
         "an empty one" if isinstance(given, list | tuple) and not given else f"a value of type {type(given).__name__}"
     )
@@ -166,12 +166,12 @@ def _shown(given: object) -> str:
 def _is_address(url: str) -> bool:
     try:
         parsed = httpx2.URL(url)
-    except httpx2.InvalidURL:  # such as a port that is no number
+    except httpx2.InvalidURL:  # such as for a port that is not a number
         return False
     return bool(parsed.host) and parsed.scheme in {"http", "https"} and (parsed.port or 1) <= _LAST_PORT
 
 
 def _oauth(url: str) -> httpx2.Auth:
-    from coatcheck_mcp.login import Login  # noqa: PLC0415 - half a second that few need
+    from coatcheck_mcp.login import Login  # noqa: PLC0415 - takes half a second, and few need it
 
     return Login(url, client_name="coatcheck")

@@ -1,4 +1,4 @@
-"""How many requests to a server at a URL run at once: each holds a connection, and so one of this process's files."""
+"""Limit how many requests to URLs run at once: each holds a connection, and so one of this process's files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ("turn",)
 
 _SHARE = 4
 """One server gets one part in this many of the files, so that a server that hangs leaves the others their share. Of its
-share, everything but calls gets one part in this many: calls may take long, and wait for lists that say more about
+share, everything but tool calls gets one part in this many: calls may take long, and wait for lists that say more about
 them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
@@ -32,7 +32,7 @@ async def turn(server: object, method: str) -> AsyncIterator[None]:
 
     Args:
         server: what is the same in all sessions with the server.
-        method: the request's. A ``ping`` waits for nothing: it only finds out whether anybody answers.
+        method: the request's method. A ``ping`` does not wait: it only finds out whether anybody answers.
 
     """
     if method == "ping":
@@ -59,8 +59,8 @@ def _new_turns(share: int) -> tuple[_Turn, _Turn]:
 
 
 def _files() -> int | None:
-    """Return how many files this process may have open; None: any number."""
-    if sys.platform == "win32":  # where connections are not files
+    """Return how many files this process may have open; None if there is no limit."""
+    if sys.platform == "win32":  # connections are not files there
         return None
     import resource  # noqa: PLC0415 - not on Windows
 
