@@ -1,4 +1,4 @@
-"""A TOML file as tables that know their lines, so that every complaint about a value names file, line and key.
+"""Read a TOML file into tables that know their lines, so that every complaint about a value names file, line and key.
 
 Only that belongs here; which keys there are, and what they mean, is in ``config``.
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ("Mistake", "Table", "dotted", "read_tables", "shown")
 
 _MAX_BYTES = 100_000
-"""People write a few hundred. What is larger is some other file."""
+"""People write a few hundred bytes. A larger file is some other file."""
 
 _LONGEST_VALUE = 60
-"""Characters of a value that a message repeats."""
+"""Characters. A message quotes at most this much of a value."""
 
 _PLACE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _HEAD = re.compile(r"\s*\[(tools|servers)\.([^]\"']+)\]")
-"""The head of a table with a name that has no quotes."""
+"""The header of a table whose name has no quotes."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -43,7 +43,7 @@ class Mistake(InvalidRequest):
     """A refused value, key or table of a file."""
 
     def __init__(self, message: str, *, line: int, keys: tuple[str, ...], what: str) -> None:
-        """Take the message, the line and the keys of what is refused, and what is wrong with it."""
+        """Take the message, the line and keys of what is refused, and what is wrong with it."""
         super().__init__(message)
         self.line = line
         self.keys = keys
@@ -57,7 +57,7 @@ class Table:
     file: Path
     text: str
     keys: tuple[str, ...]
-    """The keys that lead to this table; none to the file itself."""
+    """The keys that lead to this table; empty for the file itself."""
 
     values: Mapping[str, Any]
 
@@ -106,7 +106,7 @@ class Table:
                 self.refuse(key, f"is unknown; {hint}")
 
     def refuse_dots(self) -> None:
-        """Refuse a table within this one: its name has a dot, and TOML takes the rest for a key if there are no quotes.
+        """Refuse a table within this one: its name has a dot, after which TOML sees a key unless there are quotes.
 
         Raises:
             InvalidRequest: there is such a table.
@@ -177,7 +177,7 @@ class Table:
 
 
 def read_tables(file: Path) -> Table:
-    """Return a whole file.
+    """Read a whole file.
 
     Raises:
         InvalidRequest: it cannot be read, or is not TOML. The message names file and line.
@@ -196,7 +196,7 @@ def read_tables(file: Path) -> Table:
     except RecursionError:
         msg = f"{file}:1: tables or arrays are nested too deep"
         raise InvalidRequest(msg) from None
-    except ValueError:  # Python reads no integer of thousands of digits
+    except ValueError:  # Python does not read an integer of thousands of digits
         msg = f"{file}:1: a number has too many digits"
         raise InvalidRequest(msg) from None
 
@@ -206,12 +206,12 @@ def _quoted(key: str, name: str) -> str:
 
 
 def dotted(keys: Iterable[str]) -> str:
-    """Return keys as TOML writes them in one name."""
+    """Return keys as one dotted name in TOML."""
     return ".".join(key if _BARE.fullmatch(key) else f'"{key}"' for key in keys)
 
 
 def shown(value: object) -> str:
-    """Return a refused value as a message names it: in TOML's words, and never long."""
+    """Return a refused value as a message shows it: in TOML's words, and never long."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict | list):
@@ -242,8 +242,8 @@ def _read(file: Path) -> str:
 def _line_of(text: str, keys: tuple[str, ...]) -> int:
     """Return the line on which a key is set, or a table begins.
 
-    The parser does not give lines, so parse the first lines of the file, more or fewer: they are a file themselves,
-    unless they end within a value. The line of a key is the last of the fewest lines that have it.
+    The parser does not give lines, so parse only the first lines of the file, which are valid TOML unless they end
+    within a value. The key is on the last of the fewest lines that have it.
     """
     lines = text.split("\n")
 
