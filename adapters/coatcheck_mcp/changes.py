@@ -56,7 +56,7 @@ class _Stream:
     """The resources whose changes it reports."""
 
     new: frozenset[str] = frozenset()
-    """Those that the previous stream does not report."""
+    """The resources that the previous stream does not report."""
 
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     """Cancelled to end the stream."""
@@ -95,7 +95,7 @@ class Changes:
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
-        """How many streams in a row failed to open, or soon ended without a change; None until one opens or fails."""
+        """How many streams in a row failed to open, or soon ended without a change; None before the first one."""
 
         self._missed = bool(wanted)
         """Whether changes may have gone unreported, because a stream ended."""

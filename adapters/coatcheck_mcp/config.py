@@ -134,7 +134,7 @@ class Server:
     """One server of ``[servers.NAME]``: a program to start, or a URL. ``repr`` shows no secrets."""
 
     name: str
-    """The beginning of its tools' names, and of patterns: ``NAME.TOOL``."""
+    """Its tools' names begin with it, as do patterns: ``NAME.TOOL``."""
 
     _: KW_ONLY
 
@@ -168,7 +168,7 @@ class Config:
     """Who may read back. None: the proxy chooses, by server and folder."""
 
     max_age_seconds: float | None = WEEK
-    """Contents that were not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
+    """Contents not used for this long are deleted. None: they stay. For the proxy, see ``stored_in``."""
 
     max_bytes: int | None = TWO_GIGABYTES
     """The storage's size limit; the oldest contents make room. None: no limit. For the proxy, see ``stored_in``."""
@@ -302,7 +302,7 @@ def _comes_of(mistake: Mistake, before: Mistake) -> bool:
 
 
 def _config(root: Table, variables: Mapping[str, str] | None) -> Config:
-    """Return what a file says.
+    """Return the configuration that a file holds.
 
     Raises:
         Mistake: something in it is wrong.

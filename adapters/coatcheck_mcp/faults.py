@@ -47,7 +47,7 @@ _WHY = 200
 """Characters. A message quotes at most this much of the parser's reason."""
 
 _NAME_OF_MESSAGE = 2
-"""The length of an error's location if it is a top-level key of a message: the kind of message that was tried, and the
+"""The length of the location of an error at a top-level key of a message: the kind of message that was tried, and the
 key."""
 
 _NO_FILES = os.strerror(errno.EMFILE)

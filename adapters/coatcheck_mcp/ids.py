@@ -28,7 +28,7 @@ _TOKEN_BACKWARDS = re.compile(
 )
 
 _WITHIN = b"[]"
-"""Stands for a list or an object that is a top-level value."""
+"""Stands for a list or an object inside the top-level one."""
 
 _ID = re.compile(rb'-?\d{1,18}|".*"', re.DOTALL)
 

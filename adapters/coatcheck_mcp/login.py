@@ -26,7 +26,7 @@ class Login(OAuth):
             super().__init__(url, **options)
 
     async def redirect_handler(self, authorization_url: str) -> None:
-        """Open a browser, and write the whole address to stderr, on one line.
+        """Open a browser, and log the whole address on one line.
 
         FastMCP's own handler waits for the browser before it listens for what the browser sends back. So a browser that
         does not return at once, such as one in a terminal, never logs in. FastMCP's handler also requests the address

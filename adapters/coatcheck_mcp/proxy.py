@@ -91,8 +91,8 @@ LEFT_SECONDS = 30.0
 answer if the server is up by then. Once it is up, all other requests end at once."""
 
 MAX_AHEAD = 64
-"""Messages of a client that are read before they are handled. If more are waiting, nobody notices that the client
-left."""
+"""The most messages of a client that are read before they are handled. If more are waiting, nobody notices that the
+client left."""
 
 MAX_UNREAD = 1_000
 """Answers that a client on pipes has not read yet. At this many, the client is not read either. Clients that write all
@@ -470,7 +470,7 @@ class Proxy:
     # Whether the retrieval tool is in the list.
 
     async def _is_offered(self, identity: Scope | None) -> bool:
-        """Return whether there is anything to read back, now or earlier in this process."""
+        """Return whether the tool is listed: always, or once there has been anything to read back."""
         if not self._offers_late or identity in self._offered_to:
             return True
         try:

@@ -24,7 +24,7 @@ ROOTS_SECONDS = 10.0
 """How long a client may take to get ready, and to list its roots, which needs no person."""
 
 ASK_SECONDS = 300.0
-"""How long a question may wait that comes while no request of the client runs. One that came during a request may wait
+"""How long a question may wait if no request of the client runs when it comes. One that came during a request may wait
 as long after the end of that request. Over HTTP, a client may not be listening then, and a client that cancelled the
 request may have closed its dialog."""
 

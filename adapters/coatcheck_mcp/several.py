@@ -162,7 +162,7 @@ class Several:
     # What the client is told of them.
 
     def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
-        """Return the answer to ``initialize`` or ``server/discover``: all that any of the servers has."""
+        """Return the answer to ``initialize`` or ``server/discover``, with all that any of the servers has."""
         del modern  # the name and the version are our own
         up = {name: link for name, link in self._up().items() if not link.closed}
         capabilities: dict[str, Any] = {"tools": {}}
@@ -200,7 +200,7 @@ class Several:
         return self._members.keys() == bare | {name for name, _ in listed}
 
     def full_name(self, shown: str) -> str:
-        """Return the full name of a tool, of which clients may see a cut one."""
+        """Return the full name of a tool, given the name that clients see, which may be cut."""
         member, own = self._cut.get(shown, (None, shown))
         return full_name(member.name, own) if member is not None else shown
 

@@ -1,4 +1,4 @@
-"""End the session with a server on stdio once its process has ended, whoever else holds its output. End its children.
+"""End the session with a server on stdio once its process has ended, even if others hold its output. End its children.
 
 The mcp package takes a server for alive while its output is open, even if only a child process holds it. But a process
 that exits with code 0 well before the first message has only launched the server, and that child is the server: then
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ("pass_on", "until_exit")
 
 SILENT_SECONDS = 1.0
-"""The silence after the process ended that ends the session. By then, what was left in the pipe has been read."""
+"""The session ends after this much silence once the process has ended. By then, what was left in the pipe is read."""
 
 _BEFORE_SECONDS = 0.1
 """How long before the first message the process must have ended to count as a launcher. A server that answers and ends
 at once is seen to end before its answer is read. So if the first message comes sooner, the next one decides."""
 
 _LAST_SECONDS = 10.0
-"""The longest that its output is read after its end, if what it has started keeps sending messages there."""
+"""How long the output is read at most after the process has ended, if what it has started keeps sending messages."""
 
 _KILL_SECONDS = 2.0
 """How long what a server has started may take to end itself. The mcp package gives the server as long."""

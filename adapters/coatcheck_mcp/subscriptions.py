@@ -1,4 +1,4 @@
-"""A client's subscriptions to resources of one server: by request, or on a stream where the server is modern."""
+"""A client's subscriptions to resources of one server: by request, or on a stream if the server is modern."""
 
 from __future__ import annotations
 

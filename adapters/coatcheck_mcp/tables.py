@@ -106,7 +106,7 @@ class Table:
                 self.refuse(key, f"is unknown; {hint}")
 
     def refuse_dots(self) -> None:
-        """Refuse a table within this one: its name has a dot, after which TOML sees a key unless there are quotes.
+        """Refuse a table within this one: its name has a dot, which TOML takes for nesting unless there are quotes.
 
         Raises:
             InvalidRequest: there is such a table.

@@ -53,7 +53,7 @@ class Upstream:
     """The name that people are told. The scope is made of it too, unless the server says its own name."""
 
     connect: Connect
-    """Opens a connection, and starts the process where there is one."""
+    """Opens a connection, and starts the process if there is one."""
 
     start_seconds: float = START_SECONDS
     """How long the server may take to answer its first request."""

@@ -174,7 +174,7 @@ def _takes_base_context(invoke: Callable[..., Any]) -> bool:
 
 
 def wrap_tool(tool: FunctionTool, hook: Hook) -> FunctionTool:
-    """Return a copy of a tool, whose output is offloaded.
+    """Return a copy of a tool that offloads its output.
 
     The rest is as in the tool, except the time limit and the custom data extractor, which ``Invoker`` applies.
     """

@@ -1,7 +1,7 @@
 """Wrap MCP servers rather than their tools, because the SDK recreates these for each request.
 
-Only that and the conversions of a server's results belong here. Unlike a function tool, a server says whether a result
-is an error.
+Only the wrapper and the conversions of a server's results belong here. Unlike a function tool, a server says whether a
+result is an error.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class OffloadedServer(Proxy):
 
 
 def blocks_of(result: CallToolResult, *, structured: bool, media: bool = True) -> tuple[Block, ...]:
-    """Convert what the SDK shows of a result: its content or, if ``structured``, its structured content if any."""
+    """Convert what the SDK shows of a result: with ``structured``, any structured content it has; else its content."""
     value = getattr(result, _STRUCTURED) if structured and not _is_error(result) else None
     if value:
         return (JsonBlock(value),)

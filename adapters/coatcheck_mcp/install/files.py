@@ -92,7 +92,7 @@ def create(path: Path, text: str) -> None:
 def write(source: Source, text: str, *, backups: Path | None = None) -> Path:
     """Replace a file that was read, and return the path of a copy of the old one. coatcheck never writes that back.
 
-    The new file has the mode and the owner of the old one, and its name appears with all of its content. A link stays,
+    The new file has the mode and the owner of the old one, and appears under its name only when complete. A link stays,
     and its target is replaced.
 
     Args:
@@ -179,7 +179,7 @@ def _copy_owner(number: int, was: os.stat_result) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Wait until the new name is on the disk, where a folder can be opened."""
+    """Wait until the new name is on the disk, if the system can open a folder."""
     with suppress(OSError):
         number = os.open(folder, os.O_RDONLY)
         try:
