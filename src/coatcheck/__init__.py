@@ -1,7 +1,7 @@
 """coatcheck takes oversized tool results out of a conversation, and gives the model one tool to read them back.
 
-The names below are the public ones; each loads its module when it is first used, so that ``import coatcheck`` costs
-next to nothing and loads no tokenizer, no regex engine and no framework. No module of this package imports this one.
+The public names are below. Each loads its module on first use, so ``import coatcheck`` costs next to nothing: it loads
+no tokenizer, no regex engine and no framework. No module of this package imports this one.
 """
 
 from __future__ import annotations
@@ -228,11 +228,11 @@ _MODULES = {
     "telemetry": ("OpenTelemetry",),
 }
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that sees __getattr__ accepts any misspelled name
     _load, __dir__ = lazily(__name__, _MODULES)
 
     def __getattr__(name: str) -> object:
-        """Load a public name when it is first used."""
+        """Load a public name on first use."""
         if name == "__version__":
             with loading:
                 from importlib.metadata import version  # noqa: PLC0415 - read only when asked for

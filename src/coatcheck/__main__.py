@@ -1,6 +1,6 @@
 """``python -m coatcheck``: the same as ``coatcheck``, for use where scripts are not on the path, as in MCP clients.
 
-Nothing but that call belongs here; the entry point itself is in ``cli``.
+Only that call belongs here; the entry point is in ``cli``.
 """
 
 from __future__ import annotations

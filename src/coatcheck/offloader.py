@@ -1,7 +1,7 @@
-"""``Offloader``, the class that users and adapters call: checks arguments, chooses the scope, runs the engine.
+"""``Offloader``, the class that users and adapters call: it checks arguments, chooses the scope and runs the engine.
 
-Each operation has a sync and an async method with equal arguments. Both run the same code in ``engine``; the signatures
-are written out twice, because editors, type checkers and ``help`` read them.
+Each operation has a sync and an async method with the same arguments. Both run the same code in ``engine``; the
+signatures are written out twice, because editors, type checkers and ``help`` read them.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ class Offloader:
     """Takes oversized tool results out of a conversation, and reads them back. Safe for many threads and event loops.
 
     Every method that reaches the storage has an async form with the same arguments: ``aoffload``, ``aretrieve`` and so
-    on. The sync methods return when the work is done; an async storage runs on a loop of ours, and large content is
-    hashed on a second thread. The async methods work on threads, so that the event loop stays free.
+    on. The sync methods return when the work is done; an async storage runs on an event loop of ours, and large content
+    is hashed on a second thread. The async methods work on threads, so that the event loop stays free.
 
-    Where they cannot work they raise ``InvalidRequest``: async methods without a running asyncio event loop, sync ones
-    that need an async storage on a thread that runs one. Sync ``offload``, ``offload_step`` and ``last_resort``, and
-    ``alast_resort``, take that for a storage that fails.
+    A method raises ``InvalidRequest`` where it cannot run: an async method without a running asyncio event loop, a sync
+    method that needs an async storage on a thread that runs an event loop. Sync ``offload``, ``offload_step`` and
+    ``last_resort``, and ``alast_resort``, do not raise it, but treat it as a failure of the storage.
     """
 
     def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
-        """Configure. Nothing is read or written, and no vocabulary loaded, before the first result that needs it.
+        """Configure the offloader. Read and write nothing, and load no vocabulary, before the first result needs it.
 
         Args:
             storage: where content goes. None: a new ``InMemoryStorage``, lost when the process ends.
@@ -66,7 +66,7 @@ class Offloader:
 
         Raises:
             InvalidRequest: an argument is wrong.
-            TypeError: there is no such argument. The message lists those that exist.
+            TypeError: an argument does not exist. The message lists those that do.
 
         """
         check_options(options, owner=type(self))
@@ -140,8 +140,8 @@ class Offloader:
             identity: the framework's stable id of the conversation, such as a thread id.
             is_error: whether the framework marked the result as an error.
             measured_tokens: the framework's own token count of the whole result; or a callable, sync or async, that
-                returns it, or None for no count. The callable is not called for text of so few bytes that it is
-                certainly within a limit in tokens. Ignored if it fails.
+                returns it, or None for no count. The callable is not called if the number of bytes alone shows that
+                the result is within a limit in tokens. Ignored if it fails.
             confirm: called, sync or async, with the token count of a result that is about to be offloaded. If it
                 returns false, the result stays at any size. Ignored if it fails.
             policy: decides about this call instead of the configured policies.
@@ -185,10 +185,10 @@ class Offloader:
     ) -> Outcome:
         """Do what ``offload`` does, without blocking the event loop, which must be asyncio's.
 
-        A callable policy, ``measured_tokens`` and ``confirm`` have 30 seconds each, and then count as failed.
+        A callable policy, ``measured_tokens`` and ``confirm`` have 30 seconds each; after that, they count as failed.
 
         Raises:
-            InvalidRequest: as for ``offload``; or the result is not certainly small, and no asyncio event loop runs.
+            InvalidRequest: as for ``offload``; or no asyncio event loop runs, and the result is not certainly small.
 
         """
         arrived = self._arrive(
@@ -208,10 +208,10 @@ class Offloader:
         return await arun(self._engine.offload(arrived), short=fits_bytes(arrived.result.blocks, SHORT_BYTES))
 
     def keep_if_small(self, texts: Sequence[str], *, tool_name: str, is_error: bool = False) -> bool:
-        """Return True if a result of ``texts`` alone certainly stays. It is then counted, and nothing is left to do.
+        """Return True if a result of only ``texts`` certainly stays. It is then counted, and nothing is left to do.
 
-        A fast path for adapters, since most results are small. False means "not certain": call ``offload``. This needs
-        neither a scope nor ``measured_tokens``. With a listener for events it always returns False.
+        This is a fast path for adapters, since most results are small. False means "not certain": call ``offload``. It
+        needs neither a scope nor ``measured_tokens``. With a listener for events, it always returns False.
         """
         policy = policy_of(tool_name, self._settings)
         limit, _ = limit_of(policy, settings=self._settings, is_error=is_error)
@@ -229,11 +229,11 @@ class Offloader:
         policies: Sequence[Policy | None] | None = None,
         retrieval_tool: str | None = RETRIEVAL_TOOL,
     ) -> tuple[Outcome, ...]:
-        """Decide about all results of one step of parallel calls together; see ``offload`` for each of them.
+        """Decide together about all results of one step of parallel calls; see ``offload`` for each of them.
 
         With ``max_step_tokens``, results within their own threshold are offloaded too, the largest first, until the
-        step fits. If that is not enough, the previews of the step shrink. For this, none is offloaded that an error
-        mark or a policy keeps, that comes from the retrieval tool, or that has at most 512 tokens: a step may not fit.
+        step fits. If that is not enough, the previews of the step shrink. A step may still not fit: a result stays if
+        an error mark or a policy keeps it, if it comes from the retrieval tool, or if it has at most 512 tokens.
 
         Args:
             results: the result of each call, in order.
@@ -281,24 +281,24 @@ class Offloader:
     ) -> Offloaded | Truncated | None:
         """Enforce a hard limit after an adapter failed to offload a result: store it as it is, or cut it. Never raises.
 
-        For the guard of an adapter, after its own code or ``offload`` raised. It makes no preview by kind and
-        asks no policy, and counts bytes where the token counter fails, so what failed before does not fail here again.
+        An adapter's guard calls it after its own code or ``offload`` raised. It makes no preview by kind, asks no
+        policy, and counts bytes where the token counter fails, so what failed before does not fail here again.
 
         Args:
             blocks: the result, converted in the simplest way: text parts as ``TextBlock``, all else as ``OpaqueBlock``.
             tool_name: the tool's name, or ``""`` if it is unknown.
             scope: as for ``offload``, or a callable that returns it. If the callable raises, or no scope was given and
                 ``require_scope`` is set, nothing is stored: the text is cut.
-            identity: as for ``offload``; or a callable, like ``scope``.
+            identity: as for ``offload``, or a callable, like ``scope``.
             retrieval_tool: as for ``offload``.
             error: the error that led here, which the caller has logged. It is counted, and reported to ``on_event`` as
                 ``failed``.
 
         Returns:
-            None if the result may stay: it comes from the retrieval tool, or its texts together have at most
-            ``max_inline_tokens`` tokens and 4 times as many UTF-8 bytes, and no other block alone has more bytes.
-            ``Offloaded`` if everything above that was stored, so nothing is lost. ``Truncated`` if storing failed:
-            head and tail of the texts stay, up to that limit, with a notice that the rest is lost, and why.
+            None if the result may stay: it comes from the retrieval tool, or its text blocks together have at most
+            ``max_inline_tokens`` tokens and 4 times as many UTF-8 bytes, and no other block has more bytes than that.
+            ``Offloaded`` if everything above the limit was stored, so nothing is lost. ``Truncated`` if storing failed:
+            the head and tail of the text stay, up to the limit, with a notice that the rest is lost, and why.
 
         """
         if tool_name == retrieval_tool:
@@ -334,7 +334,7 @@ class Offloader:
         except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
             return self._last_resort.cut(blocks, failed, tool_name=tool_name)
 
-    # From the storage back.
+    # Back from the storage.
 
     def retrieve(
         self,
@@ -350,27 +350,27 @@ class Offloader:
         native_media: bool = False,
         retrieval_tool: str = RETRIEVAL_TOOL,
     ) -> Retrieved:
-        """Answer a model's call of the retrieval tool, in at most ``max_retrieval_tokens``.
+        """Answer a model's call to the retrieval tool, in at most ``max_retrieval_tokens``.
 
         Selectors may have the forms that models send: numbers as strings, and ``""`` for "not given". Without a
         selector, the content is read from its beginning.
 
-        Without a reference the answer is a list of what the scope holds, newest first, a line for each content, and
-        selectors apply to that text. It holds at most 1,000: the newest, or any where the storage lists by key, as S3
+        Without a reference, the answer is a list of what the scope holds, newest first, one line for each content, and
+        selectors apply to that list. It has at most 1,000 lines: the newest, or any if the storage lists by key, as S3
         does. The shared scope ``"default"`` is not listed.
 
         Args:
-            reference: as the placeholder shows it, or as ``Offloaded.references`` has it. None, ``""`` or ``"*"``: the
-                list.
+            reference: as shown in the placeholder, or an item of ``Offloaded.references``. None, ``""`` or ``"*"``:
+                the list.
             scope: the scope that the content was stored in; never take it from the model.
             identity: as for ``offload``.
             pattern: RE2 regular expression, searched line by line. If it is not valid, it is searched literally.
-            line_range: first and last line, ``{"start": 10, "end": 20}``, a pair, or ``"10-20"``.
+            line_range: first and last line: ``{"start": 10, "end": 20}``, a pair, or ``"10-20"``.
             context_lines: lines shown around each match.
             query: JMESPath expression, for JSON and JSON Lines.
             offset: character to start at, negative from the end; with a query, a character of its result.
             native_media: return an image, audio, video or document itself instead of a description.
-            retrieval_tool: the name of the agent's retrieval tool, for the call that reads on.
+            retrieval_tool: the name of the agent's retrieval tool, for the call that the answer suggests next.
 
         Raises:
             InvalidRequest: a selector is wrong or does not fit the content; the message is meant for the model. For the
@@ -441,15 +441,15 @@ class Offloader:
     ) -> Listing:
         """Return a page of what a scope holds, newest first, for the host.
 
-        A storage of this machine is asked once. A storage behind a network gets the requests of one page and, if its
-        list has no metadata, as with S3, one for each content on the page. Where the storage lists by key, as S3 does,
+        A storage on this machine is asked once. A storage behind a network gets the requests of one page and, if its
+        list has no metadata, as with S3, one for each content on the page. If the storage lists by key, as S3 does,
         only the entries within each 1,000 are in this order.
 
         Args:
             scope: as for ``retrieve``.
             identity: as for ``offload``.
             tool_name: return only results of this tool; the page then holds fewer contents than were looked at.
-            limit: entries to look at, 1 to 1,000. Line indexes of large texts count as well.
+            limit: entries to look at, 1 to 1,000. The line indexes of large text count as well.
             after: ``Listing.after`` of the previous page. Content that is saved or read between two pages moves to the
                 front, and may be on neither.
 
@@ -476,13 +476,13 @@ class Offloader:
         return await arun(self._engine.list_contents(chosen, tool_name=tool_name, limit=limit, after=after))
 
     def load(self, reference: str | Reference, *, scope: Scope | None = None, identity: Scope | None = None) -> Content:
-        """Return a whole stored content for the host, whatever its size, checked against its digest.
+        """Return the whole of a stored content for the host, whatever its size, checked against its digest.
 
-        A storage that names its references itself keeps no digest, so there nothing is checked.
+        A storage that chooses its own references keeps no digest, so nothing is checked there.
 
         Raises:
-            InvalidRequest: the reference is not a str, empty or too long, the scope is not one, or none was given and
-                one is required.
+            InvalidRequest: the reference is not a str, is empty or too long; ``scope`` is not a scope; or no scope was
+                given and one is required.
             ReferenceNotFound: the scope never had such a reference.
             ReferenceExpired: the scope had it, and the content is gone.
             CorruptContent: the stored bytes are not what was saved.
@@ -498,12 +498,12 @@ class Offloader:
         return await arun(self._engine.load(reference, choose_scope(scope, identity, required=self._scope_required)))
 
     def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
-        """Return ``text`` with every reference of the scope replaced by the stored text, such as for a final answer.
+        """Return ``text`` with every reference of the scope replaced by the stored text, as for a final answer.
 
-        References of other scopes, of expired content and of media stay as they are. The result may have any size.
+        References to other scopes, to expired content and to media stay as they are. The result may have any size.
 
         Raises:
-            InvalidRequest: ``text`` is not a str, the scope is not one, or none was given and one is required.
+            InvalidRequest: ``text`` is not a str; ``scope`` is not a scope; or no scope was given and one is required.
             StorageError: the storage failed, or stored bytes are not what was saved.
 
         """
@@ -521,7 +521,7 @@ class Offloader:
         """Delete everything that was stored in ``scope``; return the number of contents deleted.
 
         It lists the scope again, up to 5 times, until nothing saved before the call is left. Content saved meanwhile
-        may go or stay.
+        may or may not be deleted.
 
         Versions and copies that the storage itself keeps are not deleted: an S3 bucket with versioning keeps each
         object as a noncurrent version until a lifecycle rule expires it (see docs/storages.md), and replicas, backups
@@ -605,7 +605,7 @@ class Offloader:
         scope: Scope | Callable[[], Scope | None] | None,
         identity: Scope | Callable[[], Scope | None] | None,
     ) -> Scope | Exception:
-        """Return the scope for a last resort, or the error that a callable of the adapter or the choice raised."""
+        """Return the scope for a last resort, or the error that an adapter's callable or ``choose_scope`` raised."""
         try:
             return choose_scope(
                 scope() if callable(scope) else scope,

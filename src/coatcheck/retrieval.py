@@ -1,7 +1,7 @@
 """The retrieval tool without a framework: its schema, its arguments, and what the model reads about a failure.
 
-An adapter wraps these as its framework's kind of tool and calls ``Offloader.retrieve``, so models see the same tool
-everywhere. The words are in ``notice``, the arguments in ``arguments``.
+An adapter wraps these in its framework's tool type and calls ``Offloader.retrieve``, so models see the same tool
+everywhere. The wording is in ``notice``, the arguments are in ``arguments``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ("failure_for_model", "retrieval_arguments", "retrieval_schema")
 
 
 def retrieval_schema() -> dict[str, Any]:
-    """Return the JSON schema of the tool's arguments, a new one for each caller, because frameworks modify it."""
+    """Return the JSON schema of the tool's arguments. Each caller gets a new one, because frameworks modify it."""
     with loading:
         from coatcheck.core.arguments import ARGUMENTS  # noqa: PLC0415 - every adapter imports this module
 
@@ -29,7 +29,7 @@ def retrieval_schema() -> dict[str, Any]:
 def retrieval_arguments(sent: object) -> dict[str, Any]:
     """Return what a model sent as keyword arguments for ``Offloader.retrieve``; None means "not given".
 
-    If a model sends anything but an object, it is taken as the reference. ``retrieve`` checks the values.
+    Anything but an object is taken as the reference. ``retrieve`` checks the values.
 
     Raises:
         InvalidRequest: an argument is unknown; the message names it and lists those that the tool has.
@@ -49,7 +49,7 @@ def retrieval_arguments(sent: object) -> dict[str, Any]:
 def failure_for_model(error: Exception) -> str:
     """Return what the model reads about an error: always a string that every client accepts.
 
-    A ``CoatcheckError`` has its own message for the model; an error that the host must act on is logged too. Any other
+    A ``CoatcheckError`` carries a message for the model; an error that the host must act on is logged too. Any other
     exception is a bug in coatcheck, an adapter or the host: it is logged with its traceback, and the model is told to
     go on without the content.
     """

@@ -1,9 +1,9 @@
 """Who may read what: the scope that every save and every read names.
 
 The host chooses the scope: a tenant, a conversation, a user. It is a ``str``, which is never parsed, or a tuple such as
-``("tenant-7", "thread-3")``; all scopes whose tuples begin with the same parts can be deleted together. It comes from
-the host or the framework, never from the model's arguments. Only choosing it belongs here; how it becomes a part of
-keys and references is in ``references``.
+``("tenant-7", "thread-3")``; all tuple scopes that begin with the same parts can be deleted together. It comes from the
+host or the framework, never from the model's arguments. Only choosing it belongs here; ``references`` makes it a part
+of keys and references.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ __all__ = (
 )
 
 MAX_SCOPE_LENGTH = 4096
-"""Characters of a ``str`` and of each part of a tuple. A scope is hashed, so this only catches mistakes, such as a
-whole document passed as a scope."""
+"""Characters, of a ``str`` and of each part of a tuple. A scope is hashed, so the limit only catches mistakes, such as
+a whole document passed as a scope."""
 
 _GIVE_ONE = (
     'Pass scope=..., call inside `with coatcheck.scope("..."):`, or give the framework an identity: a thread_id in'
@@ -64,7 +64,7 @@ _unwarned = [True]
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """The scope of an adapter's block. Tasks that a tool leaves behind inherit it, and must not act in it."""
+    """The scope of an adapter's block. Tasks that a tool leaves behind inherit it, but must not use it."""
 
     scope: Scope
     outer: Scope | _Held | None
@@ -78,20 +78,20 @@ _ambient: ContextVar[Scope | _Held | None] = ContextVar("coatcheck_scope", defau
 def scope(name: Scope) -> Iterator[None]:
     """Make ``name`` the scope of everything inside the ``with`` block, and of the tasks that start there.
 
-    A thread that starts there, or that a pool lends, need not have it: its calls then use ``"default"``. Run its work
+    A thread started there, or borrowed from a pool, may not inherit it: its calls then use ``"default"``. Run its work
     with ``contextvars.copy_context().run``, as ``asyncio.to_thread`` does.
 
     Raises:
         InvalidRequest: ``name`` is neither a ``str`` of 1 to 4,096 characters nor a tuple of 1 to 8 of them. At the end
-            of the block: it ended in another context than it began in, or before one that began inside it. If the
-            block ends with an error, only the log says so.
+            of the block: it ended in a different context than it began in, or before a block that began inside it. If
+            the block itself ends with an error, this is only logged.
 
     """
     given = require_scope(name)
     token = _ambient.set(given)
     try:
         yield
-    except BaseException as error:  # such as the end of a task that was cancelled: it must not become another error
+    except BaseException as error:  # such as the cancellation of a task, which must not become another error
         if not _end_block(given, token):
             if isinstance(error, GeneratorExit):
                 raise InvalidRequest(_NOT_HELD, for_host=True) from None
@@ -102,20 +102,20 @@ def scope(name: Scope) -> Iterator[None]:
 
 
 def _end_block(given: Scope, token: Token[Scope | _Held | None]) -> bool:
-    """End a block; return whether its scope was the ambient one until then."""
+    """End a block; return whether its scope was still the ambient one."""
     has_held = _ambient.get() == given
     try:
         _ambient.reset(token)
     except ValueError:
         return False
     if not has_held:
-        _ambient.set(None)  # what was there before may have ended, too
+        _ambient.set(None)  # the scope before it may have ended, too
     return has_held
 
 
 @contextmanager
 def hold_scope(name: Scope) -> Iterator[None]:
-    """Do what ``scope`` does, for an adapter, which must not raise for what a tool has left open.
+    """Do what ``scope`` does, for an adapter, which must not raise because a tool left a block open.
 
     The scope ends with the block, even in tasks that began there: a tool may start a worker that later serves others.
     """
@@ -132,7 +132,8 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
     """Return the scope of a call: the argument, else the ambient one, else the framework's identity, else the default.
 
     Raises:
-        InvalidRequest: the chosen scope is unusable; or none was given and ``required`` is true, with ``refusal``.
+        InvalidRequest: the chosen scope is unusable; or none was given and ``required`` is true: the message is then
+            ``refusal``.
 
     """
     ambient = _ambient.get()
@@ -177,7 +178,8 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
     """Return ``parts`` if they can be a tuple scope, or the first parts of one.
 
     Raises:
-        InvalidRequest: they are not a tuple of 1 to 8 ``str`` of 1 to 4,096 characters; the message names ``argument``.
+        InvalidRequest: ``parts`` is not a tuple of 1 to 8 ``str`` of 1 to 4,096 characters; the message names
+            ``argument``.
 
     """
     if not isinstance(parts, tuple) or not 1 <= len(parts) <= MAX_SCOPE_PARTS:
@@ -193,7 +195,7 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
 
 
 def _describe(value: object) -> str:
-    """Describe a refused scope for a message: a non-empty ``str`` or a tuple by its length, never by its content."""
+    """Describe a refused scope for a message, a non-empty ``str`` or a tuple only by its length, not its content."""
     if isinstance(value, str) and value:
         return f"a str of {len(value):,} characters"
     if isinstance(value, tuple):
@@ -204,7 +206,7 @@ def _describe(value: object) -> str:
 def _warn_once() -> None:
     """Warn once per process that conversations are not kept apart: nothing else would show it."""
     try:
-        _unwarned.pop()  # atomic, so that only one of several threads says it
+        _unwarned.pop()  # atomic, so that only one of several threads warns
     except IndexError:
         return
     _warn(_SHARED, DEFAULT_SCOPE, _GIVE_ONE)

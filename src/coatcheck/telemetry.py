@@ -1,8 +1,8 @@
 """Turn events into OpenTelemetry: metrics of what was offloaded and read back, and a span for every event but ``kept``.
 
-Only the way from an event to OpenTelemetry belongs here; ``events`` defines the names of the attributes. The
-conventions for generative AI are those of OpenTelemetry's semantic conventions 1.41.1, the last release before they
-moved to a repository of their own. The one name used here, ``gen_ai.tool.name``, is the same there.
+Only the conversion of events belongs here; ``events`` defines the names of the attributes. Names for generative AI
+follow OpenTelemetry's semantic conventions 1.41.1, the last release before these moved to a repository of their own.
+The one name used here, ``gen_ai.tool.name``, is the same there.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 __all__ = ("OpenTelemetry",)
 
 BOUNDARIES = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0)
-"""Seconds: from the time that a result that stays takes, up to a storage's time limit. OpenTelemetry's own boundaries
-start with 0 and 5."""
+"""Seconds, from what a result that stays takes up to a storage's time limit. OpenTelemetry's own boundaries start with
+0 and 5."""
 
 
 class OpenTelemetry:
     """A listener for ``on_event``: ``Offloader(storage, on_event=OpenTelemetry())``. One may serve many offloaders.
 
-    Spans are children of the span that is current where the call was made, sync or async: a framework's own, or yours.
-    They are not ``execute_tool`` spans and set no ``gen_ai.operation.name``: those are the framework's to make, and a
-    second one would count each tool call twice. Metrics carry neither scopes nor references, so their number is bounded
-    by that of the tools.
+    A span's parent is the span that is current where the call was made, sync or async: a framework's own, or yours.
+    Spans are not ``execute_tool`` spans and set no ``gen_ai.operation.name``: the framework makes those, and a second
+    one would count each tool call twice. Metrics carry neither scopes nor references, so the number of tools bounds the
+    number of time series.
     """
 
     def __init__(
         self, *, tracer_provider: TracerProvider | None = None, meter_provider: MeterProvider | None = None
     ) -> None:
-        """Make the instruments.
+        """Create the instruments.
 
         Args:
             tracer_provider: where spans go; None means the global one.
@@ -86,7 +86,7 @@ class OpenTelemetry:
         )
 
     def __call__(self, event: Event) -> None:
-        """Count an event, and make a span of it unless it is a result that stays."""
+        """Count an event, and make a span for it unless the result stays."""
         attributes = event.attributes
         self._count(event, attributes)
         if event.kind == "kept":
@@ -106,7 +106,7 @@ class OpenTelemetry:
         if event.kind == "failed":
             self._failures.add(1, _only(attributes, "error.type", "gen_ai.tool.name"))
             if is_result:
-                return  # what becomes of the result is an event of its own
+                return  # the outcome of the result is an event of its own
         outcomes = self._results if is_result else self._retrievals
         outcomes.add(1, _only(attributes, "coatcheck.outcome", "coatcheck.reason", "gen_ai.tool.name"))
         self._duration.record(event.milliseconds / 1e3, _only(attributes, "coatcheck.outcome"))

@@ -1,8 +1,8 @@
-"""What adapters have in common, for authors of adapters: ``docs/writing-an-adapter.md`` builds a whole one on it.
+"""What all adapters share, for authors of adapters: ``docs/writing-an-adapter.md`` builds a whole adapter on it.
 
 An adapter is two conversions and one hook. Everything around them is here: the guards that keep a failure of ours from
-ending an agent, the checks of what users pass, base64, marks, and the front door of a package. Each name loads its
-module when it is first used.
+ending an agent, the checks of what users pass, base64, marks, and the lazy loading of a package's public names. Each
+name loads its module on first use.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ __all__ = (
     "without_iterators",
 )
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that sees __getattr__ accepts any misspelled name
     __getattr__, __dir__ = lazily(
         __name__,
         {

@@ -1,7 +1,7 @@
 """Storages: where offloaded content goes.
 
-``protocol`` says what a storage is; each other module is one storage, or a bridge to those of a framework. A storage
-keeps bytes under keys and knows nothing of agents, scopes or previews.
+``protocol`` defines what a storage is. The public ones are in modules of their own: storages, and bridges to those of
+frameworks. A storage keeps bytes under keys and knows nothing of agents, scopes or previews.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = (
     "ToolResultStoreBridge",
 )
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that sees __getattr__ accepts any misspelled name
     __getattr__, __dir__ = lazily(
         __name__,
         {
