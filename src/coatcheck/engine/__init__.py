@@ -1,6 +1,6 @@
-"""What has effects: storages and policies are called, threads run, events are sent, and time passes.
+"""Everything with side effects: calls of storages and policies, threads, events, clocks.
 
-``offloading`` and ``retrieving`` hold the order of effects; ``execution`` says on which thread each of them runs.
+``offloading`` and ``retrieving`` define the order of effects; ``execution`` decides on which thread each of them runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deletes what the host wants gone, as generators of effects.
 
 A storage with limits of its own makes room by itself. Apart from that, only this module deletes anything, and only when
-the host asks: scopes that ended, or entries past a limit. Storages list and remove; this module decides which entries
-go, and only those that ``entries`` lists.
+the host asks: scopes that ended, or entries past a limit. Storages list and remove; this module decides which of the
+entries that ``entries`` lists are deleted.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = ("GRACE_SECONDS", "SweepLimits", "batches", "delete_all", "overdue", "
 Item = TypeVar("Item")
 
 GRACE_SECONDS = 3_600.0
-"""``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
+"""Seconds. ``sweep`` keeps what was saved within the last hour: a conversation may be about to use it."""
 
 MAX_PASSES = 5
-"""Passes of ``delete_all``. It usually takes two: one that deletes, and one that finds nothing left."""
+"""Passes of ``delete_all``, at most. It usually needs two: one that deletes, and one that finds nothing left."""
 
 TOGETHER = 250
-"""Keys in one ``delete_many``. S3 takes 1,000, but counts each as one of the 3,500 writes a second that it allows below
-a prefix, and a request that is slowed down is repeated whole: so Hadoop's S3A client went from 1,000 to 250
-(HADOOP-16823). A server that takes its time for each key also answers in time."""
+"""Keys in one ``delete_many``. S3 takes 1,000, but counts each as one of the 3,500 writes per second that it allows
+under a prefix, and a throttled request is repeated whole; so Hadoop's S3A client went from 1,000 to 250 (HADOOP-16823).
+A server that is slow with each key also answers in time."""
 
 CHECKED_TOGETHER = 1_000
-"""Entries of a scope that a sweep checks with one listing of the scope: as many as S3 lists in one answer. With more,
-the gap between a check and the deletion would be longer."""
+"""Entries of a scope that a sweep checks with one listing: as many as S3 lists in one answer. With more, the gap
+between a check and the deletion would be longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,13 +49,13 @@ class SweepLimits:
     """The limits of a sweep. None: no limit."""
 
     max_age_seconds: float | None
-    """How long ago the entry may have been saved or refreshed."""
+    """Seconds since an entry was last saved or refreshed."""
 
     max_bytes: float | None
-    """How many bytes the whole storage may hold."""
+    """Bytes that the whole storage may hold."""
 
     max_scope_bytes: float | None
-    """How many bytes each scope may hold."""
+    """Bytes that each scope may hold."""
 
     def __post_init__(self) -> None:
         """Check the limits.
@@ -77,8 +77,8 @@ class SweepLimits:
 def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[int]:
     """Delete everything stored under ``prefix`` before ``now``; return the number of contents.
 
-    One listing is no proof: a storage may miss entries while others change what it pages through. So this lists again
-    until it finds nothing older than ``now``. What has been saved since may go or stay.
+    One listing proves nothing: a storage may miss entries if others write or delete while it pages through them. So
+    this lists again until it finds nothing older than ``now``. Entries saved since may or may not be deleted.
 
     Raises:
         InvalidRequest: the storage cannot list or delete.
@@ -93,7 +93,7 @@ def delete_all(storage: StorageAccess, prefix: str, *, now: float) -> Effects[in
         if not _count_older(listed, now):
             return len(deleted)
     listed = yield from entries(storage, prefix)
-    # Of a storage with times in whole seconds, what is saved later in the second of ``now`` seems to be older.
+    # If a storage has times in whole seconds, an entry saved after ``now`` but in the same second seems to be older.
     left = _count_older([entry for entry in listed if entry.modified != math.floor(now)], now)
     if left:
         msg = (
@@ -116,11 +116,11 @@ def sweep(storage: StorageAccess, limits: SweepLimits, *, now: float) -> Effects
 
 
 def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> list[Listed]:
-    """Return what to delete, oldest first, until the rest is within the limits; never an entry of the last hour."""
+    """Return what to delete, oldest first, so that the rest is within the limits; never an entry of the last hour."""
     past: list[Listed] = []
     total = sum(entry.size for entry in listed)
     of_scope: Counter[str] = Counter()
-    used: dict[str, float] = {}  # by content: its line index counts as just as old, since not every read uses the index
+    used: dict[str, float] = {}  # by content: its line index gets the same age, since not every read uses the index
     parsed = [(entry, key.scope, str(key.content)) for entry in listed for key in [Key.parse(entry.key)]]
     for entry, scope, content in parsed:
         of_scope[scope] += entry.size
@@ -132,7 +132,7 @@ def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> lis
             _exceeds(age, limits.max_age_seconds)
             or _exceeds(total, limits.max_bytes)
             or _exceeds(of_scope[scope], limits.max_scope_bytes)
-            or content not in staying  # a line index comes after its content, and goes with it
+            or content not in staying  # a line index comes after its content, and is deleted with it
         )
         if age > GRACE_SECONDS and is_past:
             past.append(entry)
@@ -143,7 +143,7 @@ def overdue(listed: Sequence[Listed], limits: SweepLimits, *, now: float) -> lis
 
 
 def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float) -> Effects[int]:
-    """Delete the entries that nobody used in the hour before ``now``; return their number."""
+    """Delete those of ``past`` that nobody used in the hour before ``now``; return their number."""
     before = now - GRACE_SECONDS
     if storage.sweeps:
         answer = yield from ask(storage.call("sweep", [entry.key for entry in past], before=before))
@@ -158,9 +158,9 @@ def remove_unused(storage: StorageAccess, past: Sequence[Listed], *, now: float)
 
 
 def batches(storage: StorageAccess, past: Sequence[Listed]) -> Iterator[Sequence[Listed]]:
-    """Yield the entries in the portions that ``remove_unused`` handles at once."""
+    """Yield the entries in the batches that ``remove_unused`` handles at once."""
     if storage.sweeps:
-        yield past  # it looks through all of itself each time, so it is asked once
+        yield past  # it goes through all its entries each time, so it is asked once
     elif not storage.deletes_many:
         yield from _portions(past, 1)
     else:
@@ -172,7 +172,7 @@ def batches(storage: StorageAccess, past: Sequence[Listed]) -> Iterator[Sequence
 
 
 def _remove_checked(storage: StorageAccess, batch: Sequence[Listed], *, before: float) -> Effects[int]:
-    """Delete one entry, or several of one scope, if nobody used them since ``before``; return the number.
+    """Delete those entries of one scope, or the single entry, that nobody used since ``before``; return the number.
 
     An entry may still be used after this check, but the gap is a moment, not the length of the whole sweep.
     """
@@ -189,7 +189,7 @@ def _remove_checked(storage: StorageAccess, batch: Sequence[Listed], *, before: 
         left = yield from _delete_together(storage, [entry.key for entry in portion])
         deleted += len(portion) - len(left)
         for entry in portion:
-            if entry.key in left:  # by now the check is too old for it
+            if entry.key in left:  # by now its check is too old
                 deleted += yield from _remove_checked(storage, [entry], before=before)
     return deleted
 
@@ -199,7 +199,7 @@ def _exceeds(value: float, limit: float | None) -> bool:
 
 
 def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
-    """Delete entries, together where the storage can.
+    """Delete entries, many in one call if the storage can.
 
     Raises:
         StorageError: the storage failed to delete one of them; it may still hold those after it.
@@ -211,7 +211,7 @@ def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
 
 
 def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Sequence[str]]:
-    """Ask the storage to delete up to ``TOGETHER`` entries at once; return those that it left. One is always left.
+    """Ask the storage to delete up to ``TOGETHER`` entries at once; return those that it left. A single key is left.
 
     Raises:
         StorageError: the storage failed, or answered with something else.

@@ -1,8 +1,8 @@
-"""What the engine keeps in a storage: contents of a scope, saved for a reference and found again by it.
+"""What the engine keeps in a storage: contents of a scope, each saved and found again under its reference.
 
-There are two kinds of storage. One with keys is told where to put things, and also keeps type, digest and line index.
-One that names its references itself (``NamesReferences``) is asked to use a name that shows the scope. Who may read
-what is decided here and in ``references``; how content is read belongs to ``reading``.
+There are two kinds of storage. A storage with keys is told where to put things, and also keeps type, digest and line
+index. A storage that chooses its own references (``NamesReferences``) is asked to use a name that shows the scope. Who
+may read what is decided here and in ``references``; how content is read belongs to ``reading``.
 """
 
 from __future__ import annotations
@@ -63,35 +63,36 @@ __all__ = (
 )
 
 HASHED_ON_THREAD_BYTES = 2_000_000
-"""From this size a content is hashed on a second thread while this one indexes and previews it. Of a whole offload to
-``FileStorage``, measured on an idle machine with two cores, that saves nothing at 1 MB, 18% at 10 MB (24 instead of
-29 ms) and 20% at 100 MB (220 instead of 270 ms). Below 2 MB hashing takes about 1 ms, which is what starting a thread
+"""From this size on, a second thread hashes the content while this one indexes and previews it. In a whole offload to
+``FileStorage``, measured on an idle machine with two cores, this saves nothing at 1 MB, 18% at 10 MB (24 instead of
+29 ms) and 20% at 100 MB (220 instead of 270 ms). Below 2 MB, hashing takes about 1 ms, which is what starting a thread
 may take on a busy machine."""
 
 _MAX_DIGITS = 18
 """The most digits accepted in a stored count of characters or lines. Damaged metadata may hold more."""
 
 _FIELDS: Mapping[str, type] = {"content": bytes, "content_type": str, "metadata": Mapping, "size": int, "whole": bytes}
-"""The types of the fields of ``Stored``, which a dataclass does not check."""
+"""The types of the fields of ``Stored``. A dataclass does not check them."""
 
 _INDEX_TYPE = "application/vnd.coatcheck.lines+json"
 
 _ITEMS = "items"
-"""In the metadata, the key for the number of texts that were joined. In the content type, the parameter that holds a
-digest of where each text begins."""
+"""In the metadata, the key for the number of text blocks that were joined. In the content type, the parameter for a
+digest of where each of them begins."""
 
 _TOOL = "tool"
 """The metadata key for the tool's name. The value is the first characters of the name, percent-encoded."""
 
 LONGEST_TOOL_NAME = 64
-"""How many characters of a tool's name are kept: as many as model providers allow."""
+"""Characters of a tool's name that are kept: as many as model providers allow."""
 
 _ARGUMENTS = "arguments"
 """The metadata key for the arguments of the call, used with ``list_arguments``. The value is the first characters of
 their JSON, percent-encoded."""
 
 _LONGEST_ARGUMENTS = 600
-"""Characters after percent-encoding: 600 of plain ASCII, 66 of Chinese. S3 takes 2 KB of metadata in all."""
+"""Characters after percent-encoding: enough for 600 ASCII letters or 66 Chinese characters. S3 takes 2 KB of metadata
+in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +103,14 @@ class Entry:
     """The reference, without anything that a model put around it."""
 
     key: str
-    """Its name in the storage."""
+    """The key in the storage, or the reference if the storage chose it."""
 
     stored: Stored
-    """The entry. It holds the whole content only if the storage cannot read parts, or had to read all of it."""
+    """The entry. It holds the whole content only if the storage cannot read ranges, or had to read all of it."""
 
     @property
     def source(self) -> Source:
-        """What ``reading`` needs to know about it."""
+        """What ``reading`` needs to know about the entry."""
         return Source(
             reference=self.reference,
             content_type=content_type_in(self.stored.content_type, self.stored.metadata),
@@ -127,15 +128,15 @@ class Contents:
     def __init__(self, storage: StorageAccess) -> None:
         self._storage = storage
         self.evicts: bool = storage.evicts
-        """Whether the storage may evict one entry of a result to make room for another. If so, ask ``missing``."""
+        """Whether the storage may evict one entry of a result to make room for another. If so, call ``missing``."""
 
     # Saving.
 
     def start_hash(self, data: bytes, content_type: str, *, starts: tuple[int, ...] | None) -> Future[str] | None:
-        """Hash a large content on another core while the caller goes on; return the future digest for ``save``.
+        """Hash large content on another core while the caller goes on; return the future digest for ``save``.
 
-        SHA-256 does not hold the interpreter's lock. None if no thread could be started: then ``save`` hashes the
-        content itself, as it does if this was never called, such as below ``HASHED_ON_THREAD_BYTES``.
+        SHA-256 does not hold the interpreter's lock. The answer is None if no thread could be started: ``save`` then
+        hashes the content itself, as it does for content below ``HASHED_ON_THREAD_BYTES``.
         """
         if starts is not None and not self._storage.names_references:
             content_type = _type_with_items(content_type, starts)
@@ -159,7 +160,7 @@ class Contents:
         file_name: str | None = None,
         anyway: Callable[[], bool] | None = None,
     ) -> Effects[Reference | CoatcheckError]:
-        """Store bytes and, for a long text, the index of its lines; return the reference, or the error.
+        """Store bytes and, for long text, its line index; return the reference, or the error.
 
         Args:
             data: the content, whole.
@@ -169,8 +170,8 @@ class Contents:
             digest: what ``start_hash`` returned for this content, if it was called.
             arguments: the arguments of the call, if they are to be listed.
             encoded: the text with its lines, if they are known.
-            starts: the byte at which each of many joined texts begins; kept if the storage has keys.
-            file_name: the name that the tool gave the content, if it is a file with a name.
+            starts: the byte at which each of the joined text blocks begins; stored only if the storage has keys.
+            file_name: the name that the tool gave the content, if it is a named file.
             anyway: whether to try even while the storage does not answer; see ``StorageAccess.attempt``.
 
         """
@@ -207,7 +208,7 @@ class Contents:
         return reference(id=make_reference(tool_name, scope, digest=full))
 
     def path_of(self, reference: Reference, scope: Scope) -> str | None:
-        """Return the file that holds a saved content, if the storage keeps files."""
+        """Return the path of the file with a saved content, if the storage keeps files."""
         if self._storage.names_references:
             return None
         return self._storage.path_of(self._key(reference.id, scope), content_type=reference.content_type)
@@ -215,7 +216,7 @@ class Contents:
     def missing(self, references: Sequence[Reference], scope: Scope) -> Effects[bool]:
         """Return whether a storage that evicts removed one entry of a result to make room for another."""
         is_one_entry = len(references) == 1 and references[0].size <= INDEX_THRESHOLD and references[0].items is None
-        if is_one_entry:  # asking a remote storage would double the time of a save
+        if is_one_entry:  # a request to a remote storage would double the time of a save
             return False
         try:
             for reference in references:
@@ -227,7 +228,7 @@ class Contents:
     # Finding.
 
     def belongs(self, reference: str, scope: Scope) -> bool:
-        """Return whether a reference is one of this scope; whether its content is still there is another question."""
+        """Return whether a reference belongs to this scope, whether or not its content is still there."""
         try:
             self._key(reference, scope)
         except CoatcheckError:
@@ -235,21 +236,21 @@ class Contents:
         return True
 
     def references_in(self, text: str, scope: Scope) -> Iterator[re.Match[str]]:
-        """Yield what looks like a reference in ``text``; if the storage names references, only those of ``scope``."""
+        """Yield what looks like a reference in ``text``; if the storage chose them, only those of ``scope``."""
         return find_storage_references(text, scope) if self._storage.names_references else find_references(text)
 
     def find(self, reference: str, scope: Scope) -> Effects[Entry]:
-        """Return the entry that a reference names, usually without its content, which is read later.
+        """Return the entry for a reference, usually without its content, which is read later.
 
         Raises:
-            InvalidRequest: this is not a reference.
+            InvalidRequest: ``reference`` is not a reference.
             ReferenceExpired: the content is no longer there.
-            ReferenceNotFound: it never was, in this scope.
+            ReferenceNotFound: this scope never had the reference.
             StorageError: the storage failed, or the bytes are not those that were saved.
 
         """
         key, by_range = self._key(reference, scope), self._storage.reads_ranges
-        nothing: dict[str, Any] = {"start": 0, "length": 0} if by_range else {}  # only what describes the content
+        nothing: dict[str, Any] = {"start": 0, "length": 0} if by_range else {}  # for the entry without its content
         answer = yield from self._storage.attempt("load_range" if by_range else "load", key, **nothing)
         stored = self._entry(answer, reference, scope)
         if not by_range:
@@ -260,14 +261,14 @@ class Contents:
         return Entry(reference=key if named else canonical_reference(reference), key=key, stored=stored)
 
     def load(self, reference: str, scope: Scope) -> Effects[Stored]:
-        """Return a content whole and checked; raises what ``find`` raises."""
+        """Return a whole content, verified; raises what ``find`` raises."""
         key = self._key(reference, scope)
         stored = self._entry((yield from self._storage.attempt("load", key)), reference, scope)
         self._verify(stored, key)
         return stored
 
     def items(self, stored: Stored, reference: str, scope: Scope) -> Effects[tuple[bytes, ...] | None]:
-        """Split a content that was joined from many texts; return None if it was one text, or if its index is lost.
+        """Split content that was joined from many text blocks; return None if it was not, or if its index is lost.
 
         Raises:
             StorageError: the storage failed.
@@ -285,7 +286,7 @@ class Contents:
         return split_items(stored.content, index.items)
 
     def part(self, found: Entry, wanted: ByteRange, *, scope: Scope) -> Effects[bytes]:
-        """Return some bytes of a content; raises what ``find`` raises."""
+        """Return a range of bytes of a content; raises what ``find`` raises."""
         if found.stored.whole is not None:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
         answer = yield from self._storage.attempt("load_range", found.key, start=wanted.start, length=wanted.length)
@@ -293,7 +294,7 @@ class Contents:
         if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
             msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
             raise CorruptContent(msg)
-        if len(entry.content) == found.stored.size:  # a part that is all of it can be checked
+        if len(entry.content) == found.stored.size:  # this range is the whole content, so it can be verified
             self._verify(entry, found.key)
         return entry.content
 
@@ -314,8 +315,8 @@ class Contents:
         """Return the entry that a storage answered with.
 
         Raises:
-            ReferenceExpired: there is none.
-            ReferenceNotFound: there is none, and nothing says that there ever was.
+            ReferenceExpired: there is no entry.
+            ReferenceNotFound: there is no entry, and no sign that there ever was one.
             StorageError: the storage failed, or answered with something else.
 
         """
@@ -326,7 +327,7 @@ class Contents:
         return require_stored(answer)
 
     def _verify(self, entry: Stored, key: str) -> None:
-        """Check a whole entry against its key and its full digest; a storage without keys kept neither.
+        """Check a whole entry against its key and its full digest; a storage without keys has neither.
 
         Raises:
             CorruptContent: the bytes are not those that were saved.
@@ -337,11 +338,11 @@ class Contents:
 
 
 def require_stored(answer: object) -> Stored:
-    """Return the answer of a storage, if it is a well-formed entry.
+    """Return the answer of a storage if it is a well-formed entry.
 
     Raises:
         CoatcheckError: the storage failed; ``answer`` is this error.
-        StorageError: it is not a ``Stored``, or a field has the wrong type.
+        StorageError: ``answer`` is not a ``Stored``, a field has the wrong type, or the size is negative.
 
     """
     if isinstance(answer, CoatcheckError):
@@ -369,7 +370,7 @@ def require_stored(answer: object) -> Stored:
 
 
 def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
-    """Compare the full digest of what was loaded with the key and the metadata that it was saved under.
+    """Compare the full digest of what was loaded with the key and the metadata that it was saved with.
 
     Raises:
         CorruptContent: the bytes are not those that were saved.
@@ -383,19 +384,19 @@ def require_digest(key: Key, digest: str, metadata: Mapping[str, str]) -> None:
 
 
 def content_type_in(content_type: str, metadata: Mapping[str, str]) -> str:
-    """Return the MIME type of an entry as the tool had it: without the digest of its items, which is stored with it."""
+    """Return the MIME type of an entry as the tool gave it, without the digest of its items that is stored in it."""
     return content_type.rpartition(f"; {_ITEMS}=")[0] if _ITEMS in metadata else content_type
 
 
 def _type_with_items(content_type: str, starts: Sequence[int]) -> str:
-    """Add a digest of where the items start: two lists of texts may join to the same bytes."""
+    """Add a digest of where the items start: two different lists of strings may join to the same bytes."""
     return f"{content_type}; {_ITEMS}={content_digest(_INDEX_TYPE, orjson.dumps(starts))[:DIGEST_LENGTH]}"
 
 
 def tool_name_in(metadata: Mapping[str, str]) -> str | None:
     """Return the name of the tool that a content came from; None if no name was saved with it.
 
-    Equal contents of one scope share an entry. Whether the name is that of the first save or of the last depends on
+    Equal contents of one scope share an entry. Whether it keeps the name of the first save or of the last depends on
     the storage.
     """
     found = metadata.get(_TOOL)
@@ -403,13 +404,13 @@ def tool_name_in(metadata: Mapping[str, str]) -> str | None:
 
 
 def arguments_in(metadata: Mapping[str, str]) -> str | None:
-    """Return the stored part of the arguments of the call that a content came from."""
+    """Return the arguments of the call that a content came from, as far as they were stored."""
     found = metadata.get(_ARGUMENTS)
     return unquote(found) if isinstance(found, str) else None
 
 
 def _as_json(arguments: Mapping[str, object]) -> str:
-    """Return arguments as JSON, with the type's name for a value that JSON cannot hold; ``""`` if that fails."""
+    """Return arguments as JSON, with the type's name for a value that JSON cannot express; ``""`` if that fails."""
     try:
         return json.dumps(dict(arguments), ensure_ascii=False, default=lambda value: type(value).__name__)
     except (TypeError, ValueError, RecursionError):
@@ -417,7 +418,7 @@ def _as_json(arguments: Mapping[str, object]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Percent-encode arguments, for backends that keep only ASCII, and cut them to ``_LONGEST_ARGUMENTS``."""
+    """Percent-encode arguments, since some backends keep only ASCII, and cut them to ``_LONGEST_ARGUMENTS``."""
     kept, left = [], _LONGEST_ARGUMENTS
     for character in to_valid_unicode(text[:_LONGEST_ARGUMENTS]):
         quoted = quote(character, safe="/:")
@@ -429,7 +430,7 @@ def _quoted(text: str) -> str:
 
 
 def _require_reference(answer: object) -> str | CoatcheckError:
-    """Return what a storage that names its references answered with: a reference, or the error that it ended with."""
+    """Return the reference that a storage chose, or the error; any other answer becomes a ``StorageError``."""
     if isinstance(answer, CoatcheckError):
         return answer
     if (
@@ -447,5 +448,5 @@ def _require_reference(answer: object) -> str | CoatcheckError:
 
 
 def _whole_number(found: object) -> int | None:
-    """Return the number in a ``str``; None where there is none, since the metadata of an entry may be damaged."""
+    """Return the number in a ``str``; None if there is none, since the metadata of an entry may be damaged."""
     return int(found) if isinstance(found, str) and found.isdecimal() and len(found) <= _MAX_DIGITS else None

@@ -1,7 +1,7 @@
 """All operations of one offloader, as generators of effects that ``execution`` drives, sync or async.
 
-One module for each direction: ``offloading`` for tool results on their way out of the conversation, ``retrieving`` for
-stored content on its way back, ``cleanup`` for what is deleted. Here they only meet.
+Each direction has its own module: ``offloading`` takes tool results out of the conversation, ``retrieving`` reads
+stored content back, ``cleanup`` deletes. This module only brings them together.
 """
 
 from __future__ import annotations

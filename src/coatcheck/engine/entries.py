@@ -1,7 +1,6 @@
 """What a storage lists, checked: its entries, a page of a scope's contents, and whether an entry is intact.
 
-All of it is generators of effects. Entries with keys that coatcheck does not make belong to somebody else, and are left
-out.
+All of these are generators of effects. Entries whose keys are not coatcheck's belong to somebody else and are skipped.
 """
 
 from __future__ import annotations
@@ -28,18 +27,18 @@ if TYPE_CHECKING:
 __all__ = ("ask", "damage", "entries", "newest", "wrong_answer")
 
 PART_BYTES = 8 << 20
-"""Chunk size for checking an entry. It bounds memory, and is small enough for a network to deliver in time."""
+"""Bytes read at once to check an entry. This bounds memory, and a network delivers it within the time limit."""
 
 _INDEXED_SECONDS = 60.0
-"""A content that is older than this and has no line index is not being saved: its index was lost, or its writer killed.
-"""
+"""Seconds. A content that is older and lacks its line index is not being saved: its index was lost, or its writer was
+killed."""
 
 _LATEST = 10**12
-"""Seconds since the epoch: some 30,000 years, and small enough for any arithmetic."""
+"""Seconds since the epoch: about 30,000 years, and small enough for any arithmetic."""
 
 
 def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
-    """Return our entries under ``prefix``.
+    """Return coatcheck's entries under ``prefix``.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -51,14 +50,14 @@ def entries(storage: StorageAccess, prefix: str) -> Effects[list[Listed]]:
     if not isinstance(answer, Iterable):
         promise = ".entries must return an iterable of coatcheck.Listed"
         raise wrong_answer(storage, promise, type(answer).__name__)
-    listed = answer_of(listing, partial(list, answer))  # may ask the backend here
+    listed = answer_of(listing, partial(list, answer))  # a lazy iterable asks the backend here
     if isinstance(listed, CoatcheckError):
         raise listed
     return _require_listed(storage, cast("list[Listed]", listed), prefix)
 
 
 def ask(call: Effect) -> Effects[object]:
-    """Return what a call of the storage answers; raise the error that it ended with."""
+    """Return the answer to a call of the storage; raise the error that the call ended with."""
     answer = yield call
     if isinstance(answer, CoatcheckError):
         raise answer
@@ -66,14 +65,15 @@ def ask(call: Effect) -> Effects[object]:
 
 
 def wrong_answer(storage: StorageAccess, promise: str, found: str) -> StorageError:
-    """Return the error about a storage that did not keep a promise, but answered with what was ``found``."""
+    """Return the error about a storage that broke its ``promise`` and answered with what was ``found``."""
     return StorageError(f"{type(storage.storage).__name__}{promise}, not {found}; fix the storage")
 
 
 def _require_listed(storage: StorageAccess, listed: Iterable[Listed], prefix: str) -> list[Listed]:
     """Return the listed entries that are ours and have a key with this prefix; each once, with its latest save.
 
-    What is listed is deleted: without the check, a storage that ignores the prefix would lose what other scopes hold.
+    Callers delete what is listed: without the check, a storage that ignores the prefix would lose what other scopes
+    hold.
 
     Raises:
         StorageError: the storage listed something other than entries.
@@ -92,7 +92,7 @@ def _require_listed(storage: StorageAccess, listed: Iterable[Listed], prefix: st
 
 
 def _described(entry: object) -> str:
-    """Return the types of what was listed, without its values: those may be content."""
+    """Describe a listed object by its types, without its values, which may be content."""
     if not isinstance(entry, Listed):
         return type(entry).__name__
     return (
@@ -116,7 +116,7 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
     """Return at most ``limit`` contents of a scope, newest first as ``coatcheck.ListsPages`` says.
 
     ``after`` comes from the previous page. Line indexes count, so a page may have fewer contents without being the
-    last. A storage that cannot list pages is listed whole for each one.
+    last. A storage that cannot list pages is listed whole for each page.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -144,8 +144,8 @@ def newest(storage: StorageAccess, scope: Scope, *, limit: int, after: str | Non
 def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Effects[CoatcheckError | None]:
     """Read a listed entry to its end; return what is wrong with it, or None if it is intact.
 
-    ``keys`` are the keys listed with it. The answer is also None for an entry that has been deleted since it was
-    listed, and for one that the storage is still writing.
+    ``keys`` are the keys listed with it. None is also the answer for an entry that has been deleted since it was
+    listed, and for one that is still being written.
     """
     key = Key.parse(entry.key)
     try:
@@ -161,7 +161,7 @@ def damage(storage: StorageAccess, entry: Listed, *, keys: Container[str]) -> Ef
 
 
 def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[Mapping[str, str]]:
-    """Read an entry to its end and compare its digest; return its metadata, which is empty if it is gone."""
+    """Read an entry to its end and check its digest; return its metadata, empty if the entry is gone."""
     read, digest = 0, None
     while True:
         whole = not storage.reads_ranges
@@ -178,7 +178,7 @@ def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[
         digest = digest or begin_digest(answer.content_type)
         digest.update(content)
         read += len(content)
-        # Read up to the listed size, not the saved one: bytes appended to an entry are damage too.
+        # Read up to the listed size, not the saved one: bytes appended later are damage too.
         if not content or answer.whole is not None or whole or read >= entry.size:
             break
     require_digest(key, digest.hexdigest(), answer.metadata)
@@ -186,7 +186,7 @@ def _require_intact(storage: StorageAccess, entry: Listed, key: Key) -> Effects[
 
 
 def _require_index(storage: StorageAccess, key: Key) -> Effects[None]:
-    """Refuse a content whose line index was not listed, unless that is no longer so, or may still be written."""
+    """Refuse a content whose line index was not listed, unless it is listed now, or may still be written."""
     listed = {entry.key: entry.modified for entry in (yield from entries(storage, str(key)))}
     saved = listed.get(str(key), math.inf)
     if str(key.line_index) not in listed and saved < time.time() - _INDEXED_SECONDS:
@@ -198,7 +198,7 @@ def _require_index(storage: StorageAccess, key: Key) -> Effects[None]:
 
 
 def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
-    """Refuse an entry that did not load, unless it is no longer listed, or loads now."""
+    """Refuse an entry that did not load, unless it is no longer listed or loads now."""
     listed = yield from entries(storage, key)
     if any(entry.key == key for entry in listed) and not isinstance((yield storage.call("load", key)), Stored):
         msg = f"only a part of the entry {key!r} is there: its content or its description"
@@ -206,7 +206,7 @@ def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
 
 
 def _require_content(storage: StorageAccess, key: Key) -> Effects[None]:
-    """Refuse a line index whose content was not listed, unless that is no longer so."""
+    """Refuse a line index whose content was not listed, unless the content is listed now or the index is gone."""
     content = str(key.content)
     listed = {entry.key for entry in (yield from entries(storage, content))}
     if str(key) in listed and content not in listed:

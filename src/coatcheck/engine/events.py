@@ -1,8 +1,8 @@
-"""What an offloader tells its host: one frozen event for each decision, and the sum of them.
+"""What an offloader tells its host: one frozen event for each decision, and totals.
 
-Names, sizes and times only, never content. ``Recorder`` is where the engine reports; it counts, tells the host's
-listeners and writes the log. A listener or a handler of the log that raises does not disturb the agent. What telemetry
-calls the fields of an event is here too, so that spans, metrics and log records share one vocabulary.
+Events hold names, sizes and times, never content. The engine reports to ``Recorder``, which counts, calls the host's
+listeners and writes the log. A listener or log handler that raises does not disturb the agent. The telemetry names of
+an event's fields are here too, so that spans, metrics and log records share one vocabulary.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ __all__ = (
 
 EventKind: TypeAlias = Literal["offloaded", "kept", "truncated", "retrieved", "missed", "expired", "failed"]
 Attribute: TypeAlias = str | int | float | tuple[str, ...]
-"""A value that OpenTelemetry takes."""
+"""A value that OpenTelemetry accepts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One decision of an offloader.
 
-    Listeners get it in the context of the call that it is about: on the caller's thread or, from the async methods, on
-    a thread of ours, so that the event loop never waits for them.
+    Listeners are called in the context of the call that the event is about: on the caller's thread or, from the async
+    methods, on a thread of ours, so that the event loop never waits for them.
     """
 
     kind: EventKind
@@ -66,10 +66,10 @@ class Event:
     """The tool that returned the result; empty for a failure about all results of a step; None for reads."""
 
     references: tuple[str, ...] = ()
-    """The references written, or the one that was asked for, without what a model wrote around it."""
+    """The references written, or the one requested, without what a model wrote around it."""
 
     size: int | None = None
-    """Bytes stored; None where nothing was."""
+    """Bytes stored; None if nothing was."""
 
     tokens: int | None = None
     """Tokens of the original result, as far as they were counted; for reads, tokens of the answer."""
@@ -78,25 +78,25 @@ class Event:
     """Tokens that the conversation did not get."""
 
     milliseconds: float = 0.0
-    """How long it took, from call to answer."""
+    """Time from call to answer."""
 
     queued_milliseconds: float = 0.0
-    """How much of that time calls to the storage waited for one of the ``network_threads`` of the offloader; 0 where
-    they need none: in the sync methods, and with a storage that is async or on this machine."""
+    """How much of that time storage calls waited for one of the offloader's ``network_threads``; 0 if they need none:
+    in the sync methods, and with a storage that is async or on this machine."""
 
     reason: str = ""
     """Why a result was kept or truncated, or what failed; never what a model wrote."""
 
     error_type: str = ""
-    """The class of the error behind ``failed`` and ``truncated``, the backend's or the policy's own where there is one;
-    empty otherwise."""
+    """The class of the error behind ``failed`` and ``truncated``: the backend's or the policy's own if there is one.
+    Empty otherwise."""
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """The event for telemetry: named by OpenTelemetry's conventions, without the fields that do not apply.
+        """The event's fields for telemetry, named by OpenTelemetry's conventions, without those that do not apply.
 
-        They contain neither the scope, which may name a user, nor words that somebody else chose: no error message, and
-        no reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
+        They contain neither the scope, which may name a user, nor anybody else's words: no error message, and no
+        reference that the scope never had, which is whatever a model wrote. ``docs/observability.md`` lists them.
         """
         found: dict[str, Attribute | None] = {
             "coatcheck.outcome": self.kind,
@@ -112,7 +112,7 @@ class Event:
 
     @property
     def _names_what_was_stored(self) -> bool:
-        """Whether the references are certainly no other words, which a model may write in place of one."""
+        """Whether these are certainly references, and not other words that a model wrote in their place."""
         if self.kind not in {"missed", "expired", "failed"}:
             return True
         return self.kind != "missed" and all(is_known_form(reference, self.scope) for reference in self.references)
@@ -122,7 +122,7 @@ class Event:
 class About:
     """What all events of one call have in common: fields of ``Event``, and when the call began.
 
-    They have no defaults here, so that a type checker names each place that lacks a new one.
+    The fields have no defaults here, so that a type checker finds each place that lacks a new one.
     """
 
     scope: Scope | None
@@ -134,7 +134,7 @@ class About:
 
 
 class Details(TypedDict, total=False):
-    """The other fields of ``Event`` that the engine fills in: none that ``About`` has."""
+    """The fields of ``Event`` that the engine fills in, other than those of ``About``."""
 
     size: int | None
     tokens: int | None
@@ -176,17 +176,17 @@ class Stats:
     """Reads of a reference to content that is gone."""
 
     failed: int = 0
-    """Times that a storage, a policy, a callback or an adapter failed, or a result had no scope and needed one."""
+    """Times that a storage, a policy, a callback or an adapter failed, or that a result lacked a required scope."""
 
 
 class Recorder:
-    """Counts what happens, logs it and tells the host."""
+    """Counts what happens, logs it, and tells the host."""
 
     def __init__(self, on_event: Listener | Sequence[Listener] | None) -> None:
         """Take the listener or listeners, if there are any.
 
         Raises:
-            InvalidRequest: one cannot be called, is a class, or is async: nobody would await it.
+            InvalidRequest: a listener is not callable, is a class, or is async: nobody would await it.
 
         """
         listeners = on_event if isinstance(on_event, Sequence) else () if on_event is None else (on_event,)
@@ -194,24 +194,24 @@ class Recorder:
             if not callable(listener):
                 msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
                 raise InvalidRequest(msg)
-            if isinstance(listener, type):  # a call would only make an object, for each event
+            if isinstance(listener, type):  # calling it would only create an object for each event
                 msg = f"on_event must be a function or an object, but {listener!r} is a class: pass one of its objects"
                 raise InvalidRequest(msg)
             if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
                 msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"
                 raise InvalidRequest(msg)
         self._listeners = tuple(listeners)
-        self._lock = ForkSafeLock()  # an addition reads and writes; two threads must not do that at once
+        self._lock = ForkSafeLock()  # an addition is a read and a write, which two threads must not interleave
         self._counts = dict.fromkeys((each.name for each in fields(Stats)), 0)
 
     @property
     def stats(self) -> Stats:
         """The counts so far."""
-        return Stats(**self._counts)  # no lock: a signal handler may ask while its own thread holds it
+        return Stats(**self._counts)  # no lock: a signal handler may call this while its own thread holds the lock
 
     @property
     def listening(self) -> bool:
-        """Whether anybody wants the events themselves."""
+        """Whether there is anybody to receive events."""
         return bool(self._listeners) or logger.isEnabledFor(logging.DEBUG)
 
     def count_kept(self) -> None:
@@ -220,13 +220,13 @@ class Recorder:
             self._counts["results"] += 1
 
     def record_outcome(self, outcome: Outcome, about: About, *, tokens: int | None, tokens_saved: int) -> None:
-        """Record what became of a result: the only place that makes events of it.
+        """Record the outcome of a result. All events about outcomes are made here.
 
         Args:
             outcome: determines the counts, and the fields of the event that the other arguments do not give.
             about: what the call is about; the references are those of ``outcome``.
             tokens: tokens of the result, as far as they were counted; None if they were not.
-            tokens_saved: tokens that the conversation did not get; 0 if nobody counted them.
+            tokens_saved: tokens that the conversation did not get; 0 if they were not counted.
 
         """
         match outcome:
@@ -253,15 +253,15 @@ class Recorder:
         about: About,
         **details: Unpack[Details],
     ) -> None:
-        """Record how a read ended: with an answer, which has ``tokens``, or without one, for a ``reason``."""
+        """Record how a read ended: with an answer, whose size is ``tokens``, or without one, for a ``reason``."""
         self._record(kind, about, {kind: 1}, **details)
 
     def _record(self, kind: EventKind, about: About, counts: Mapping[str, int], **details: Unpack[Details]) -> None:
         """Add to the counts, log an event and tell every listener.
 
-        It is logged at DEBUG, or at ERROR if content was lost. An event that nobody wants is not made.
+        It is logged at DEBUG, or at ERROR if content was lost. If nobody would receive the event, it is not created.
         """
-        with self._lock.held:  # all at once, for whoever asks meanwhile
+        with self._lock.held:  # all counts change together for whoever reads them meanwhile
             self._counts = self._counts | {name: self._counts[name] + number for name, number in counts.items()}
         logs = logger.isEnabledFor(logging.DEBUG)
         if not (logs or self._listeners or kind == "truncated"):
@@ -293,13 +293,13 @@ class Recorder:
             self._tell(listener, event)
 
     def _tell(self, listener: Listener, event: Event) -> None:
-        """Tell a listener; if it raises, log and count that, and nothing else."""
+        """Call a listener; if it raises, log and count that, and do nothing else."""
         try:
             listener(event)
         except Exception as error:  # noqa: BLE001 - logged, and the agent goes on
             # Hide the exception that was being handled: its message may quote the model.
             error.__suppress_context__ = True
-            # Not `write`, which logs no traceback: a listener never has content, and its author needs the message.
+            # Not `write`, which logs no traceback: a listener never sees content, and its author needs the message.
             with suppress(Exception):
                 logger.exception("a listener of on_event raised, and missed this event", extra=_fields(event))
             with self._lock.held:

@@ -1,12 +1,12 @@
-"""Effects from end to end: what one is, how a storage's methods become effects, and the two drivers that run them.
+"""Effects from end to end: what they are, how a storage's methods become effects, and the two drivers that run them.
 
 The engine is written once, as generators that yield ``Effect``s: calls to a storage or to a user's policy. ``run``
 makes those calls on its caller's thread. ``arun`` keeps the event loop free: the generator and local storages run on
-threads of our own, two for short work and two for long; a network storage runs on the ``network_threads`` of its
-offloader; and what is ``async`` is awaited on the caller's loop. If no thread can be started, the work runs on the
-caller's, as with ``run``. No asyncio object outlives a call, because frameworks make a new loop for each run. A policy,
-which is the host's code and may call us in turn, gets a thread of its own: in a pool, policies could take up all the
-threads that they wait for.
+threads of our own, two for short work and two for long; a network storage runs on its offloader's ``network_threads``;
+async calls are awaited on the caller's loop. If no thread can be started, the work runs on the caller's, as with
+``run``. No asyncio object outlives a call, because frameworks create a new loop for each run. A policy is the host's
+code and may call us in turn, so it gets a thread of its own: in a pool, policies could occupy all the threads that they
+wait for.
 
 asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """
@@ -57,22 +57,22 @@ __all__ = (
 Result = TypeVar("Result")
 
 LOCAL_THREADS = 2
-"""How many threads there are for short work, and as many again for long. Measured: 64 offloads of 1 MB at once stall
-the loop for 5 ms with two threads, for 248 ms with asyncio's own pool, since every further thread competes with the
-loop for the interpreter's lock. So all offloaders of a process share them, and a folder on a network disk that does not
-answer holds up all their async calls: there is no time limit here."""
+"""Threads for short work, and as many again for long. Measured: 64 offloads of 1 MB at once stall the loop for 5 ms
+with two threads, but for 248 ms with asyncio's own pool, since every further thread competes with the loop for the
+interpreter's lock. So all offloaders of a process share these threads. There is no time limit here: a folder on a
+network disk that does not answer holds up all their async calls."""
 
 SHORT_BYTES = 131_072
-"""A result of up to this many bytes is short work: some milliseconds, whatever it holds. Short work has threads of its
+"""A result of up to this many bytes is short work: a few milliseconds, whatever it holds. Short work has threads of its
 own, so that it never waits for the preview of a large result, which runs without a pause."""
 
 PIECE_BYTES = 1_048_576
-"""How much long work does between two pauses: some 2 ms of encoding, scanning or counting."""
+"""How much long work does between two pauses: about 2 ms of encoding, scanning or counting."""
 
 GIVE_WAY_SECONDS = 0.02
-"""How long one pause of long work waits for short work to end: several times what 20 KB take. A thread that computes
-takes the interpreter's lock from others for 5 ms each time that they give it up, and a short offload gives it up some
-twenty times. Bounded, so that no stream of short work can stop long work: 100 MB take at most 4 s more."""
+"""How long one pause of long work waits for short work to end: several times what 20 KB take. Each time that another
+thread gives up the interpreter's lock, a computing thread takes it for 5 ms; a short offload gives it up about twenty
+times. The wait is bounded, so that no stream of short work can stop long work: 100 MB take at most 4 s more."""
 
 _METHODS = {
     "save": ("Storage", "saving"),
@@ -85,30 +85,31 @@ _METHODS = {
     "page": ("ListsPages", "listing"),
     "sweep": ("Sweeps", "sweeping"),
 }
-"""The capability that each method of a storage belongs to, and the word for what it does in an error message."""
+"""For each method of a storage, the capability that it belongs to, and the word for what it does in an error message.
+"""
 
 
 IN_VAIN_SECONDS = 5.0
-"""A call that failed after this long had waited for an answer, or had tried several times."""
+"""A call that took longer than this to fail must have waited for an answer, or tried several times."""
 
 PAUSE_SECONDS = 60.0
-"""How long a storage that does not answer is asked nothing. Even an agent that does nothing but save waits only for a
-third of its time then: 30 s of each 90."""
+"""How long a storage that does not answer is left alone. Even an agent that only saves then waits for just a third of
+its time: 30 s of each 90."""
 
 _MANY_BYTES = 10_000_000
-"""A content of this size needs 3 Mbit/s to be sent within the time limit. A larger one, or one of unknown size, may
-take too long where others do not, so that proves nothing."""
+"""Content of this size needs 3 Mbit/s to be sent within the time limit. Larger content, or content of unknown size, may
+time out on a storage that does answer, so its failure proves nothing."""
 
 _LONGEST_WORDS = 1_000
-"""How many characters of a storage's description of an error a message repeats."""
+"""Characters of a storage's description of an error that a message repeats."""
 
 
 class NoThreadFree(Exception):
-    """A call ran out of time while it waited in its queue. The message says what to do."""
+    """A call ran out of time while it waited in a queue. The message says what to do."""
 
 
 class CallQueue:
-    """Where calls to one storage wait for a thread, if it is neither local nor async."""
+    """Where calls to a storage that is neither local nor async wait for a thread."""
 
     def __init__(self, threads: int, *, seconds: float) -> None:
         self.threads = threads
@@ -119,19 +120,19 @@ class CallQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """A call that the engine wants made, sync or async. Its answer, or the error it ended with, goes back in."""
+    """A call that the engine wants made, sync or async. The driver sends back its answer or its error."""
 
     call: Callable[[], object]
     """Makes the call. May return an awaitable."""
 
     local: bool
-    """Whether it runs on this machine and is quick: then it runs on the thread that the engine is on."""
+    """Whether the call stays on this machine and is quick: then it runs on the engine's own thread."""
 
     is_async: bool
     """Whether ``call`` is a coroutine function: then it starts on the caller's event loop."""
 
     what: str
-    """What is done, for the message of an error."""
+    """What the call does, for error messages."""
 
     failure: type[CoatcheckError] = StorageError
     """The class that a foreign error is turned into."""
@@ -140,20 +141,20 @@ class Effect:
     """Returns what the message says about a foreign error."""
 
     queue: CallQueue | None = None
-    """Where it waits for a thread. None if ``call`` may use an offloader itself: then it does not wait, and gets a
-    thread of its own."""
+    """Where the call waits for a thread. None if ``call`` may itself use an offloader: then it does not wait, but gets
+    a thread of its own."""
 
 
 PAUSE: Final = None
 """Yielded between two pieces of long work: others may have the thread. Work that began as short continues as long."""
 
 Effects: TypeAlias = Generator[Effect | None, object, Result]
-"""An operation of the engine, or a part of one: it yields calls, and is sent what each returned, or the
-``CoatcheckError`` that it ended with. It returns a ``Result``."""
+"""An operation of the engine, or a part of one. It yields calls; for each, it is sent the answer, or the
+``CoatcheckError`` that the call ended with. It returns a ``Result``."""
 
 
 class StorageAccess:
-    """Turns the methods of a storage into effects, whichever of them it has, sync or async."""
+    """Turns the methods that a storage has into effects, sync or async."""
 
     def __init__(
         self, storage: object, *, network_threads: int = NETWORK_THREADS, queue_seconds: float = QUEUE_SECONDS
@@ -161,7 +162,7 @@ class StorageAccess:
         """Take any object with the two methods of ``Storage`` or of ``NamesReferences``.
 
         Raises:
-            InvalidRequest: it does not have both, or one does not take what it is called with.
+            InvalidRequest: a method is missing, or does not accept the arguments it is called with.
 
         """
         is_storage = _has(storage, "save", "load")
@@ -189,16 +190,18 @@ class StorageAccess:
         self._is_local = self._says("is_local", default=_has(storage, "local_path"))
         self._queue = CallQueue(network_threads, seconds=queue_seconds)
         self._answered = self._next_try = 0.0
-        """When it last answered, and when it is asked again if it does not, in seconds of ``time.monotonic``."""
+        """When the storage last answered, and when it is next asked if it does not answer; in seconds of
+        ``time.monotonic``."""
 
     def attempt(
         self, method: str, /, *arguments: object, anyway: Callable[[], bool] | None = None, **named: object
     ) -> Effects[object]:
-        """Make a call that an agent waits for, and return the answer, or the error that it ended with.
+        """Make a call that an agent waits for, and return the answer, or the error that the call ended with.
 
-        A call that hangs takes its whole time limit, and an agent makes many. So after one has failed late, while no
-        other was answered, they fail at once for a while, unless ``anyway`` says that this one must be made. Then one
-        tries again. There is no lock, which a fork could leave locked: at worst, two calls try at the same moment.
+        A call that hangs takes its whole time limit, and an agent makes many. So after one has failed late, and no
+        other was answered meanwhile, calls fail at once for a while, unless ``anyway`` says that this one must be made.
+        Then one call tries again. A lock could stay locked after a fork, so there is none: at worst, two calls try at
+        once.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
@@ -207,7 +210,7 @@ class StorageAccess:
         call = self.call(method, *arguments, **named)
         if call.local:  # what it waits for is the lock of one scope, which says nothing about the others
             return (yield call)
-        began, next_try = time.monotonic(), self._next_try  # which another thread may set
+        began, next_try = time.monotonic(), self._next_try  # read once: another thread may set it
         if began < next_try and not (anyway is not None and anyway()):
             left = f"the next try is in {next_try - began:.0f} s"
             return StorageError(f"{call.what} failed: not tried, because the storage did not answer; {left}")
@@ -224,7 +227,7 @@ class StorageAccess:
         return answer
 
     def call(self, method: str, /, *arguments: object, **named: object) -> Effect:
-        """Return a call of a storage method as an effect; ``coatcheck.storage.protocol`` documents the methods.
+        """Return the effect that calls a storage method; ``coatcheck.storage.protocol`` documents the methods.
 
         Raises:
             InvalidRequest: the storage lacks the capability.
@@ -234,7 +237,7 @@ class StorageAccess:
         capability, doing = _METHODS[method]
         try:
             call = getattr(self.storage, method, None)
-        except Exception as error:  # noqa: BLE001 - a proxy may connect, and fail, only now
+        except Exception as error:  # noqa: BLE001 - a proxy object may connect, and fail, only now
             call = partial(_raise, error)
         if call is None:
             msg = f"{kind} cannot do this: it lacks coatcheck.{capability}"
@@ -250,7 +253,7 @@ class StorageAccess:
         )
 
     def path_of(self, key: str, *, content_type: str) -> str | None:
-        """Return the file that holds an entry, if the storage keeps files."""
+        """Return the path of an entry's file, if the storage keeps files."""
         if not _has(self.storage, "local_path"):
             return None
         try:
@@ -261,14 +264,14 @@ class StorageAccess:
 
     def _describe(self, error: Exception) -> str:
         """Return what a message says about an error of the backend: the storage's own description, if it has one."""
-        with suppress(Exception):  # it may not have the method, or fail at this too
+        with suppress(Exception):  # it may lack the method, or fail at this too
             said = cast("DescribesErrors", self.storage).describe_error(error)
             if isinstance(said, str):
                 return " ".join(said[:_LONGEST_WORDS].split())
         return describe_error(error)
 
     def _says(self, what: str, *, default: bool = False) -> bool:
-        """Return a boolean attribute of the storage, or the default. The attributes of a mock are not booleans."""
+        """Return a boolean attribute of the storage, or the default: a mock's attributes are not booleans."""
         said = getattr(self.storage, what, None)
         return said if isinstance(said, bool) else default
 
@@ -278,12 +281,12 @@ def _raise(error: Exception, *_: object, **__: object) -> NoReturn:
 
 
 def _has(storage: object, *methods: str) -> bool:
-    """Return whether a storage has methods, delegated ones included: ``isinstance`` misses those from 3.12 on."""
+    """Return whether a storage has these methods, even delegated ones: ``isinstance`` misses those from 3.12 on."""
     return all(callable(getattr(storage, method, None)) for method in methods)
 
 
 def _require_call(storage: object, method: str, *arguments: object, **named: object) -> None:
-    """Check that a method takes such arguments, where its signature can be read.
+    """Check that a method accepts these arguments, if its signature can be read.
 
     Raises:
         InvalidRequest: it does not.
@@ -291,7 +294,7 @@ def _require_call(storage: object, method: str, *arguments: object, **named: obj
     """
     function = getattr(storage, method)
     if hasattr(function, "__wrapped__") or hasattr(function, "__signature__"):
-        return  # a decorator may pass the method arguments that a caller does not
+        return  # a decorator may add arguments that the caller does not pass
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
@@ -313,7 +316,7 @@ class _Done(Generic[Result]):
 def run(operation: Effects[Result]) -> Result:
     """Run an operation on this thread; only async calls run elsewhere, on ``_background_loop``.
 
-    If an event loop runs on this thread, an async call is answered with ``InvalidRequest``: the caller must use the
+    If an event loop runs on this thread, the answer to an async call is ``InvalidRequest``: the caller must use the
     async method.
     """
     answer: object = None
@@ -328,7 +331,7 @@ def run(operation: Effects[Result]) -> Result:
 
 
 async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
-    """Run an operation off the event loop, and its async calls on the loop. ``short`` work does not wait for long."""
+    """Run an operation off the event loop, and its async calls on it. ``short`` work never waits for long work."""
     queued = _queued.set(_Queued())
     threads = _executors.short if short else _executors.long
     try:
@@ -341,7 +344,7 @@ async def arun(operation: Effects[Result], *, short: bool = False) -> Result:
             reached = await _on(threads, partial(_advance, operation, answer, threads))
         return reached.value
     finally:
-        with suppress(ValueError):  # closed in another context, as the interpreter closes what a stopped loop left
+        with suppress(ValueError):  # another context, as when the interpreter closes a coroutine of a stopped loop
             _queued.reset(queued)
 
 
@@ -352,7 +355,7 @@ def queued_milliseconds() -> float:
 
 
 async def on_thread(work: Callable[[], Result]) -> Result:
-    """Await ``work`` that may take long, run on a thread; run it here if there is none.
+    """Await long ``work`` on a thread, or run it here if no thread can be started.
 
     Raises:
         RuntimeError: ``work`` raised ``StopIteration``, which no coroutine can raise.
@@ -362,7 +365,7 @@ async def on_thread(work: Callable[[], Result]) -> Result:
     def work_of_a_coroutine() -> Result:
         try:
             return work()
-        except StopIteration as stop:  # set on asyncio's future, it would leave the awaiter waiting
+        except StopIteration as stop:  # an asyncio future rejects it, and the caller would wait forever
             msg = "work on a thread raised StopIteration"
             raise RuntimeError(msg) from stop
 
@@ -370,7 +373,7 @@ async def on_thread(work: Callable[[], Result]) -> Result:
 
 
 async def _on(threads: UnawaitedThreads, work: Callable[[], Result]) -> Result:
-    """Await ``work``, run on one of ``threads`` in the caller's context; run it here if there is no thread.
+    """Await ``work`` on one of ``threads``, in the caller's context, or run it here if no thread can be started.
 
     Raises:
         InvalidRequest: the caller's event loop is not asyncio's.
@@ -400,7 +403,7 @@ _queued: contextvars.ContextVar[_Queued | None] = contextvars.ContextVar("coatch
 
 
 class _Turn:
-    """One call that waits in a queue, and is then made."""
+    """One call that waits in a queue until a thread makes it."""
 
     def __init__(self, queue: CallQueue, call: Callable[[], object]) -> None:
         self._queue, self._call = queue, call
@@ -417,14 +420,14 @@ class _Turn:
         limit = loops.TIME_LIMIT_SECONDS
         if self._taken is not None:
             return self._taken + limit
-        # Give up if the queue is stuck, not if it is only long.
+        # Give up early if the queue is stuck, but not if it is only long.
         return min(self._entered + self._queue.seconds, max(self._entered, self._queue.moved) + limit)
 
     def end(self, error: BaseException | None) -> None:
-        """Note how long it waited.
+        """Record how long the call waited.
 
         Raises:
-            NoThreadFree: the call waited until it was given up with ``error``.
+            NoThreadFree: the call got no thread before it was given up with ``error``.
 
         """
         queued = _queued.get()
@@ -442,7 +445,7 @@ async def _off_loop(effect: Effect) -> object:
     """Make a call that may take long; return what it returns, or the error it raises."""
     import asyncio  # noqa: PLC0415 - see the module docstring
 
-    call = partial(answer_of, effect, effect.call)  # a StopIteration cannot be raised into a future
+    call = partial(answer_of, effect, effect.call)  # catches StopIteration, which no future accepts
     if effect.queue is None:
         return await in_time(_on(UnawaitedThreads(1, name="coatcheck-policy"), call))
     turn, error = _Turn(effect.queue, call), None
@@ -456,7 +459,7 @@ async def _off_loop(effect: Effect) -> object:
 
 
 def _advance(operation: Effects[Result], answer: object, threads: UnawaitedThreads) -> Effect | _Done[Result] | None:
-    """Run the engine up to its end, a call to be made or awaited elsewhere, or a pause that ends its turn.
+    """Run the engine until it ends, needs a call made or awaited elsewhere, or gives up its thread at a pause.
 
     ``threads`` is the pool that this thread belongs to.
     """
@@ -482,7 +485,7 @@ def _returned(answer: object) -> object:
 
 
 def _ends_turn(threads: UnawaitedThreads) -> bool:
-    """Return whether work that pauses gives up its thread; long operations take turns, one piece each."""
+    """Return whether work gives up its thread at a pause; long operations take turns, one piece each."""
     if threads is _executors.short:
         return True
     _executors.short.wait_until_idle(GIVE_WAY_SECONDS)
@@ -490,7 +493,7 @@ def _ends_turn(threads: UnawaitedThreads) -> bool:
 
 
 def answer_of(effect: Effect, call: Callable[[], object]) -> object:
-    """Return what ``call`` returns, or the error that it raises, as one of ours."""
+    """Return what ``call`` returns, or the error that it raises, as a ``CoatcheckError``."""
     try:
         return call()
     except CoatcheckError as error:
@@ -500,18 +503,18 @@ def answer_of(effect: Effect, call: Callable[[], object]) -> object:
     except BaseException as error:
         if not _is_of_asyncio(error, "CancelledError"):
             raise
-        cancelled = BackendCancelled()  # a sync client that awaits an async one; the agent's task cannot be meant here
+        cancelled = BackendCancelled()  # a sync client that awaits an async one was cancelled, not the agent's task
         cancelled.__cause__ = error
         return _failure_of(effect, cancelled)
 
 
 def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
-    """Turn a backend's own error into the one that the engine gets, with the original as its ``__cause__``."""
+    """Turn a backend's own error into the engine's, with the original as its ``__cause__``."""
     is_late = isinstance(error, FutureTimeoutError) or _is_of_asyncio(error, "TimeoutError")
     if isinstance(error, NoThreadFree):
         reason = str(error)
     elif is_late and not is_of_the_system(error):
-        reason = "no answer in time"  # our limit; the system's own error says more, such as that a folder stays locked
+        reason = "no answer in time"  # our own limit; an error of the system says more, such as "folder stays locked"
     else:
         reason = effect.describe(error)
     failure = effect.failure(f"{effect.what} failed: {reason}")
@@ -520,13 +523,13 @@ def _failure_of(effect: Effect, error: Exception) -> CoatcheckError:
 
 
 def _is_of_asyncio(error: BaseException, name: str) -> bool:
-    """Return whether this is an error of asyncio. Imports nothing: perhaps no file can be opened."""
+    """Return whether this is the asyncio error ``name``. Imports nothing: it may be impossible to open a file."""
     kind = getattr(sys.modules.get("asyncio.exceptions"), name, None)
     return kind is not None and isinstance(error, kind)
 
 
 def _wait_for(effect: Effect, awaitable: Awaitable[object]) -> object:
-    """Return the answer of an async call in the sync driver, where it runs on a loop of our own."""
+    """Return the answer to an async call in the sync driver, which runs it on a loop of our own."""
     if is_loop_running():
         if inspect.iscoroutine(awaitable):
             awaitable.close()
@@ -546,13 +549,13 @@ async def _aperform(effect: Effect) -> object:
 
 
 class _Executors:
-    """The thread pools, made again after a fork, since a child has no threads."""
+    """The thread pools. They are created again after a fork, since a child has no threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         # Weak: threads end with the offloader that they work for.
         self._network: WeakKeyDictionary[CallQueue, UnawaitedThreads] = WeakKeyDictionary()
-        # Made here, since a pool starts no thread before its first work.
+        # Created here, since a pool starts no thread before its first task.
         self.short = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-local")
         self.long = UnawaitedThreads(LOCAL_THREADS, name="coatcheck-long")
 
@@ -578,6 +581,6 @@ in_forked_child(_start_afresh)
 
 @atexit.register
 def _finish() -> None:
-    """Finish local work when the interpreter ends. Nothing waits for calls to network storages, which may hang."""
+    """Finish local work when the interpreter exits. Nothing waits for calls to network storages, which may hang."""
     for threads in (_executors.short, _executors.long):
         threads.wait_until_idle()

@@ -1,6 +1,6 @@
-"""What logs, events and the model may be told about an error: never what it quotes of content, paths or addresses.
+"""What logs, events and the model may learn about an error: never the content, paths or addresses that it quotes.
 
-Adapters log their own failures with it too, so it loads nothing of the engine.
+Adapters log their own failures with this module too, so it loads nothing of the engine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger: logging.Logger = logging.getLogger("coatcheck")
 def write(
     log: logging.Logger, level: int, message: str, *arguments: object, extra: Mapping[str, object] | None = None
 ) -> None:
-    """Log a line, which is lost where a handler raises: a log that fails must not take the agent down."""
+    """Log a line. It is lost if a handler raises: a log that fails must not take the agent down."""
     with suppress(Exception):
         log.log(level, message, *arguments, extra=extra, stacklevel=2)
 
@@ -33,9 +33,9 @@ def write(
 def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
     """Log at WARNING that something failed: ``message``, the error and, for a foreign one, where it was raised.
 
-    Adapters use this in place of ``exc_info``, which prints the messages of other people's exceptions, and those may
-    quote the content. Of a foreign error it logs the class, and the system's message if there is an ``errno``. One of
-    our own errors already says who must do what, so it takes one line; see ``log_place``.
+    Adapters use this in place of ``exc_info``, which prints the messages of foreign exceptions, and those may quote
+    content. For a foreign error, it logs the class, and the system's message if there is an ``errno``. An error of our
+    own already says who must do what, so it takes one line; see ``log_place``.
     """
     if isinstance(error, CoatcheckError):
         write(log, logging.WARNING, "%s", f"{message}: {error}")
@@ -45,20 +45,20 @@ def log_failure(log: logging.Logger, message: str, *, error: Exception) -> None:
 
 
 def log_place(log: logging.Logger, error: CoatcheckError) -> None:
-    """Log where one of our errors was raised, only at DEBUG: a full disk raises the same one for every result."""
+    """Log where an error of ours was raised; only at DEBUG, since a full disk raises the same one for every result."""
     if log.isEnabledFor(logging.DEBUG) and (where := _raised_at(error)):
         write(log, logging.DEBUG, "%s", f"a failure was raised here:\n{where}".rstrip())
 
 
 def class_of(error: CoatcheckError) -> str:
-    """Return the class of what went wrong: that of the backend's or the policy's own error, if there is one."""
+    """Return the class name of what went wrong: that of the backend's or the policy's own error, if there is one."""
     return type(error.__cause__ or error).__name__
 
 
 def cause_for_model(error: CoatcheckError, *, without_scope: bool = False) -> str:
     """Name a failure for the model, without paths, addresses or other tenants' data.
 
-    ``without_scope``: the error is that of the choice of a scope.
+    ``without_scope``: the error was raised by the choice of a scope.
     """
     if without_scope:
         return "no scope could be chosen for it"
@@ -69,5 +69,5 @@ def cause_for_model(error: CoatcheckError, *, without_scope: bool = False) -> st
 
 
 def _raised_at(error: Exception) -> str:
-    """Return the lines of code that led to an error, or to its cause if it has one; none if it was never raised."""
+    """Return the lines of code that led to an error, or to its cause if it has one; ``""`` if it was never raised."""
     return "".join(traceback.format_tb((error.__cause__ or error).__traceback__))
