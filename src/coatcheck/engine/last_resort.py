@@ -1,8 +1,8 @@
-"""The hard limit that holds where everything else failed: no result above it enters a conversation whole.
+"""The hard limit that holds when everything else failed: no result above it enters a conversation whole.
 
 An adapter's guard calls this after something went wrong in its conversions, in the engine or in a storage. So it has
-few parts: no preview by kind, no policy, no line index. Bytes decide about a result that is far too large. The token
-counter decides about one that may be within the limit, or bytes alone if the counter fails.
+few parts: no preview by kind, no policy, no line index. Bytes decide about a result that is far too large. For a result
+that may be within the limit, the token counter decides, or bytes if the counter fails.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ if TYPE_CHECKING:
 __all__ = ("LastResort", "with_opaque_as_json")
 
 BYTES_PER_TOKEN = 4
-"""The usual estimate: ordinary English text has about four. Text with more bytes than that is above the limit without
-being counted, so little is left to count, whatever the size."""
+"""The usual estimate for ordinary English text. Text with more bytes than this times the limit counts as above it, so
+little is ever left to count."""
 
 _NO_SEQUENCES = (str, bytes, bytearray, memoryview, Mapping)
-"""What can be iterated over, and is one value nevertheless."""
+"""Types that can be iterated over, but are one value."""
 
 _ENCODED = re.compile(r"(?:data:[^,]{,200},)?[\w+/=\r\n-]*", re.ASCII)
-"""Media encoded in a ``str``. Longer text would have spaces or punctuation."""
+"""Media encoded in a ``str``. Ordinary text of any length has spaces or punctuation."""
 
 
 class LastResort:
-    """Stores the text of a result as it is, or cuts it. Failures are returned as outcomes, not raised."""
+    """Stores the text of a result as it is, or cuts it. Returns failures as outcomes instead of raising them."""
 
     def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._contents = Contents(storage)
@@ -86,10 +86,10 @@ class LastResort:
         retrieval_tool: str | None,
         error: Exception | None,
     ) -> Effects[Offloaded | Truncated | None]:
-        """Store what is above the limit, or cut it, and return what enters the conversation; None if it stays.
+        """Store what is above the limit, or cut it, and return what enters the conversation; None if the result stays.
 
-        ``error`` is what led here; it is reported to the host. An argument of another type than it should have keeps
-        nothing from being stored, since whoever calls this has failed already.
+        ``error`` is what led here; it is reported to the host. An argument of the wrong type does not keep the result
+        from being stored, since the caller has failed already.
         """
         blocks, tool_name = _blocks_in(blocks), tool_name if isinstance(tool_name, str) else ""
         retrieval_tool = (retrieval_tool or None) if isinstance(retrieval_tool, str) else None
@@ -113,7 +113,7 @@ class LastResort:
         return self._outcome(blocks, error, about, retrieval_tool=None) if self._is_needed(blocks) else None
 
     def _is_needed(self, blocks: Sequence[Block]) -> bool:
-        """Return whether the texts among ``blocks`` together exceed the limit, or any other block alone."""
+        """Return whether the text blocks together exceed the limit, or any other block alone."""
         texts = _texts(blocks)
         if not fits_bytes(texts, self._limit) or any(self._exceeds_limit(block) for block in blocks):
             return True
@@ -123,7 +123,7 @@ class LastResort:
         """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
-            CoatcheckError: the storage failed, or is too small; or ``scope`` is the error that choosing it raised.
+            CoatcheckError: the storage failed or is too small; or ``scope`` is an error, raised when it was chosen.
 
         """
         if isinstance(scope, CoatcheckError):
@@ -150,7 +150,7 @@ class LastResort:
         retrieval_tool: str | None,
         without_scope: bool = False,
     ) -> Offloaded | Truncated:
-        """Return what enters the conversation: head and tail of the texts, and every other small block as it is."""
+        """Return what enters the conversation: the head and tail of the text, and every other small block as it is."""
         heavy = [block for block in blocks if self._exceeds_limit(block)]
         rest = [block for block in blocks if not (isinstance(block, TextBlock) or self._exceeds_limit(block))]
         tokens: Estimate | None = None
@@ -181,23 +181,23 @@ class LastResort:
         return outcome
 
     def _with_ends(self, head: str, texts: Sequence[str], limit: int) -> str:
-        """Return ``head``, and as much of both ends of the texts as fits into ``limit`` tokens with it."""
+        """Return ``head`` and as much of both ends of the text as fits with it into ``limit`` tokens."""
         room = BYTES_PER_TOKEN * limit - utf8_length(head)
         while ends := _ends(texts, room):
             if not self._exceeds(head + ends, limit):
                 return head + ends
-            room = room * 3 // 4  # a token has at least one byte, so few tries are left
+            room = room * 3 // 4  # few tries are left, since a token has at least one byte
         return head.rstrip()
 
     def _count(self, texts: Sequence[str]) -> int:
-        """Return about how many tokens the texts have, by their bytes if the counter fails."""
+        """Estimate how many tokens the text has, by its bytes if the counter fails."""
         try:
             return CountedOnce(self._counter).estimate("\n".join(texts), exact_up_to=self._tokens).tokens
         except Exception:  # noqa: BLE001 - it may be what failed before
             return -(-sum(map(utf8_length, texts)) // BYTES_PER_TOKEN)
 
     def _exceeds(self, text: str, limit: int) -> bool:
-        """Return whether a text has more tokens than ``limit``, by its bytes if the counter fails."""
+        """Return whether ``text`` has more tokens than ``limit``, by its bytes if the counter fails."""
         try:
             return self._counter.exceeds(text, limit)
         except Exception:  # noqa: BLE001 - it may be what failed before
@@ -208,7 +208,7 @@ class LastResort:
 
 
 def _blocks_in(given: object) -> tuple[Block, ...]:
-    """Return the blocks that an adapter passed; what is none is taken for the text or the value that it holds."""
+    """Return the blocks that an adapter passed; turn anything else into a block of text or an opaque block."""
     try:
         parts = (given,) if isinstance(given, _NO_SEQUENCES) else tuple(cast("Iterable[object]", given))
     except Exception:  # noqa: BLE001 - such as for None
@@ -224,10 +224,10 @@ def _as_block(part: object) -> Block:
 
 
 def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
-    """Return the blocks, with opaque ones as JSON text, which can be offloaded, if their text exceeds the limit.
+    """Return the blocks; if opaque ones hold more text than the limit, convert them to JSON text, to be offloaded.
 
-    Media in them do not count, because a model does not get them as text. A block that is mostly media stays, unless
-    its text alone exceeds the limit.
+    Media in them do not count, because a model does not get them as text. A block that is mostly media stays as it is,
+    unless its text alone exceeds the limit.
     """
     limit = BYTES_PER_TOKEN * max_inline_tokens
     texts = [
@@ -246,7 +246,7 @@ def _length_of(value: str | bytes) -> int:
 
 
 def _size_of(block: Block, *, up_to: float = math.inf, weigh: Callable[[Any], int] = _length_of) -> int:
-    """Return roughly how many bytes a non-text block holds, text as UTF-8; stop counting above ``up_to``."""
+    """Return roughly how many bytes a block holds, with text as UTF-8; stop counting above ``up_to``."""
     size, seen, left = 0, set[int](), [_held_by(block)]
     while left and size <= up_to:
         value = left.pop()
@@ -269,7 +269,7 @@ def _length_of_text(value: str | bytes) -> int:
 
 
 def _fields_of(value: object) -> dict[str, Any]:
-    """Return the fields of a dataclass or a pydantic model; none of any other object, which may lead anywhere."""
+    """Return the fields of a dataclass or a pydantic model; none for any other object, which may lead anywhere."""
     if isinstance(value, type):
         return {}
     if dataclasses.is_dataclass(value):
@@ -285,7 +285,7 @@ def _attributes_of(value: object) -> dict[str, Any]:
 
 
 def _get(value: object, name: str) -> Any:  # noqa: ANN401 - whatever it holds
-    """Return an attribute; None if there is none, or if the object raises when it is looked at."""
+    """Return an attribute; None if there is none, or if reading it raises."""
     with suppress(Exception):
         return getattr(value, name)
     return None
@@ -300,7 +300,7 @@ def _held_by(block: Block) -> object:
         case MediaBlock():
             return block.data
         case OpaqueBlock(native) if _get(native, "__dict__") is not None and not dataclasses.is_dataclass(native):
-            return _attributes_of(native)  # a framework's own part
+            return _attributes_of(native)  # a framework's own part object
         case OpaqueBlock(native):
             return native
 
@@ -309,7 +309,7 @@ def _as_json(block: Block) -> str:
     held = _held_by(block)
     try:
         return json.dumps(held, ensure_ascii=False, default=_as_json_value)
-    except (TypeError, ValueError):  # a key that JSON cannot have, or something that holds itself
+    except (TypeError, ValueError):  # a key that JSON cannot have, or a value that contains itself
         return repr(held)
 
 
@@ -324,7 +324,7 @@ def _texts(blocks: Sequence[Block]) -> list[str]:
 
 
 def _ends(texts: Sequence[str], room: int) -> str:
-    """Return head and tail of the texts in about ``room`` bytes, cut between characters."""
+    """Return the head and tail of ``texts`` in about ``room`` bytes, cut between characters."""
     if sum(map(utf8_length, texts)) + len(texts) <= room:
         return to_valid_unicode("\n".join(texts))
     mark = LEFT_OUT

@@ -1,7 +1,7 @@
 """What a scope holds, newest first: for a model that lost a reference, for the host, and for ``coatcheck ls``.
 
-A remote storage lists keys and sizes only. Anything else about a content costs one request, so the caller says how
-many contents may be asked about.
+A remote storage lists only keys and sizes. Anything else costs one request for each content, so the caller sets how
+many contents may be looked up.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 __all__ = ("LONGEST_PAGE", "list_contents", "listing")
 
 LONGEST_PAGE = 1_000
-"""Contents of one page, as many as S3 lists in one request."""
+"""Entries of one page, at most: as many as S3 lists in one request."""
 
 
 DESCRIBED_FOR_MODEL = 20
-"""How many contents a model's list asks a storage about one by one, if it must: more would keep the model waiting. For
-the others the list has only reference and size."""
+"""Contents that a model's list looks up one by one, if it must. More would keep the model waiting; for the rest, the
+list shows only reference and size."""
 
 
 def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Entry] | None]:
-    """Return a heading and the list of what a scope holds, one line for each content; None if it holds nothing.
+    """Return a heading and the list of what a scope holds, one line per content; None if it holds nothing.
 
     Raises:
         InvalidRequest: the storage cannot list.
@@ -55,7 +55,7 @@ def listing(storage: StorageAccess, scope: Scope) -> Effects[tuple[str, Entry] |
     lines = list(map(listed, page.contents))
     if any(each.content_type is None for each in page.contents):
         lines.append(NOT_DESCRIBED)
-    if page.after is not None:  # then the order may be that of the keys, as with S3
+    if page.after is not None:  # the order may then be by key, as with S3
         lines.append(MORE_STORED)
     if not lines:
         return None
@@ -77,13 +77,12 @@ def list_contents(
     """Return a page of the contents of a scope.
 
     Args:
-        storage: what holds them.
+        storage: the storage that holds them.
         scope: the scope to list.
         limit: how many entries to look at, 1 to 1,000. Line indexes count, so a page may hold fewer contents.
         after: ``after`` of the previous page; None for the first one.
         tool_name: return only results of this tool.
-        described: how many contents to ask the storage about, each with a request of its own, if its list has only
-            keys and sizes.
+        described: how many contents to look up with a request each, if the storage lists only keys and sizes.
 
     Raises:
         InvalidRequest: the storage cannot list, or an argument is wrong.
@@ -112,7 +111,7 @@ def list_contents(
             if answer is None:
                 continue  # deleted since it was listed
             if isinstance(answer, CoatcheckError):
-                described = 0  # another request may fail too, after its whole time limit
+                described = 0  # the next request may also take its whole time limit and fail
             else:
                 stored = require_stored(answer)
                 metadata, content_type = stored.metadata, stored.content_type

@@ -1,4 +1,4 @@
-"""Event loops: a call awaited within the time limit, and the loop of our own for async storages in the sync driver.
+"""Event loops: how a call is awaited within the time limit, and our own loop for async storages in the sync driver.
 
 asyncio is imported where it is used, which keeps our import cheap: a program with an event loop has loaded it already.
 """
@@ -22,33 +22,34 @@ __all__ = ("BackendCancelled", "BackgroundLoop", "in_time", "is_loop_running")
 Result = TypeVar("Result")
 
 TIME_LIMIT_SECONDS = 30.0
-"""How long one call may take before it counts as failed, from when a thread takes it: of the host's own code, or of a
-storage that is async or not local. And how long a queue may go without any call being taken before its callers give up.
-The sync driver can give up only async calls: all else runs on the caller's own thread, and must limit itself."""
+"""How long one call of the host's code, or of a storage that is async or not local, may take from when a thread takes
+it. After that it counts as failed. Also how long a queue may go without a thread taking any call before its callers
+give up. The sync driver can give up only async calls: all else runs on the caller's own thread, and must limit itself.
+"""
 
 CLEAN_UP_SECONDS = 1.0
-"""How long a call that was given up may take to end. After that it is left alone, and ends with the process at the
+"""How long a call that was given up may take to end. After that it is left alone; it ends with the process at the
 latest."""
 
 
 LAST_LOOK_SECONDS = 0.1
-"""How much longer a call may take that seems late. If the host blocked its loop meanwhile, the answer may be there, and
-only the loop has not seen it."""
+"""Extra time for a call that seems late. If the host blocked its loop meanwhile, the answer may be there already, and
+the loop has not seen it yet."""
 
 
 class BackendCancelled(Exception):
-    """A backend ended as if it had been cancelled. Not ``CancelledError``: that would cancel the agent."""
+    """A backend ended as if cancelled. Raised in place of ``CancelledError``, which would cancel the agent."""
 
 
 async def in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float] | None = None) -> Result:
     """Await a backend up to the time limit, or up to a ``deadline`` of the monotonic clock, which may move.
 
-    Not ``asyncio.wait_for``: it waits forever for a task that catches its cancellation, and if a backend's own client
-    cancelled it, that would look as if the agent had been cancelled.
+    ``asyncio.wait_for`` will not do: it waits forever for a task that catches its cancellation, and a backend cancelled
+    by its own client would look like a cancelled agent.
 
     Raises:
         BackendCancelled: the backend was cancelled, and not by us.
-        TimeoutError: the class of ``asyncio``; the time is over.
+        TimeoutError: time is up; the class is asyncio's.
 
     """
     import asyncio  # noqa: PLC0415 - see the module docstring
@@ -74,13 +75,13 @@ async def in_time(awaitable: Awaitable[Result], *, deadline: Callable[[], float]
 
 
 def _forget(task: asyncio.Future[Any]) -> None:
-    """Consume the error of a call that was given up, so that asyncio does not log it as never retrieved."""
+    """Retrieve the error of a call that was given up, so that asyncio does not log it as never retrieved."""
     if not task.cancelled():
         task.exception()
 
 
 def _close_unbegun(awaitable: Awaitable[Any]) -> None:
-    """End a call that an abandoned loop has not begun, so that Python does not warn that nobody awaited it."""
+    """Close a coroutine that an abandoned loop never started, so that Python does not warn that nobody awaited it."""
     if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED:
         awaitable.close()
 
@@ -107,8 +108,8 @@ class BackgroundLoop:
     def result_of(self, awaitable: Awaitable[Result]) -> Result:
         """Run ``awaitable`` to its end, within the time limit.
 
-        A storage that blocks the loop instead of awaiting keeps the loop from checking the time. That loop is then
-        abandoned, and the next call, to any storage, gets a new one.
+        A storage that blocks the loop keeps it from checking the time. That loop is then abandoned, and the next call,
+        to any storage, gets a new one.
         """
         with loading:
             import asyncio  # noqa: PLC0415 - see the module docstring
@@ -132,7 +133,7 @@ class BackgroundLoop:
                 loop = asyncio.new_event_loop()
                 try:
                     threading.Thread(target=_serve, args=(loop,), name="coatcheck-loop", daemon=True).start()
-                except RuntimeError:  # no more threads: nothing would ever run what is sent to the loop
+                except RuntimeError:  # no thread left: nothing would ever run the loop
                     loop.close()
                     raise
                 self._loop = loop
@@ -151,7 +152,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
     try:
         loop.run_forever()
-        if unfinished := asyncio.all_tasks(loop):  # asyncio would log each as destroyed while pending
+        if unfinished := asyncio.all_tasks(loop):  # else asyncio would log each as destroyed while pending
             for task in unfinished:
                 task.cancel()
             loop.run_until_complete(asyncio.wait(unfinished, timeout=2 * CLEAN_UP_SECONDS))

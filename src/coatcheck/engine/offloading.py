@@ -1,12 +1,12 @@
 """The path of one tool result out of the conversation: measure, decide, encode, hash, preview, save, placeholder.
 
-``Offloading.offload`` is where it begins, and the methods below it are in the order in which they run. It keeps two
-rules. It returns a placeholder only after everything that the placeholder refers to is saved. And whatever fails, the
-agent goes on: if a policy fails, the default decides; if a host's token counter fails, bytes are counted instead; if a
-preview fails, it shows less; and if the storage fails, the raw result stays.
+It begins at ``Offloading.offload``; the methods below that are in the order in which they run. Two rules hold. A
+placeholder is returned only after everything that it refers to is saved. And whatever fails, the agent goes on: if a
+policy fails, the default decides; if a host's token counter fails, bytes are counted instead; if a preview fails, the
+placeholder shows less; and if the storage fails, the raw result stays.
 
-All of it is generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. Decisions,
-words and cuts belong to ``core``, places in a storage to ``contents``.
+All of these are generators of effects, which ``execution`` drives, sync or async; ARCHITECTURE.md shows how. Decisions,
+wording and cuts belong to ``core``, places in a storage to ``contents``.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 __all__ = ("PLACEHOLDER_ROOM", "Offloading")
 
 PLACEHOLDER_ROOM = 1_500
-"""Tokens that the notice, references and marks of a placeholder can take in addition to its preview. A longer result
-that begins like a placeholder was written by a tool, and is offloaded like any other."""
+"""Tokens that the notice, references and marks of a placeholder may take on top of its preview. A longer result that
+begins like a placeholder was written by a tool, and is offloaded like any other."""
 
 
 class Offloading:
@@ -65,7 +65,7 @@ class Offloading:
         """Does the same without the host's token counter, if there is one."""
 
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
-        """Decide about one result, unless ``offload_step`` has ``decided``, and carry the decision out."""
+        """Decide about one result, unless ``offload_step`` has ``decided``, and carry out the decision."""
         try:
             measure, decision = decided or (yield from self._decide(request, request.confirm))
             return (yield from self._carry_out(request, measure, decision))
@@ -96,7 +96,7 @@ class Offloading:
             rule = rule_of(cast("Verdict", answer), self._settings)
             if not isinstance(answer, Rule | bool | CoatcheckError | None):
                 self._record_nonsense(request, answer)
-                request.answers[what] = None  # told once, even if the counter fails and all this runs again
+                request.answers[what] = None  # the host is told once, even if the counter fails and this runs again
         first = (measure.parts[0].text if measure.parts else None) or ""
         if result.tool_name == request.retrieval_tool or (
             first.startswith(OPENINGS) and self._is_of_scope(first, measure, scope=request.scope)
@@ -111,14 +111,14 @@ class Offloading:
         return measure, decision
 
     def _is_of_scope(self, placeholder: str, measure: Measure, *, scope: Scope) -> bool:
-        """Return whether a result is a placeholder of this scope that came back, not text that only begins like one."""
+        """Return whether a result is a placeholder of this scope, and not text that only begins like one."""
         if measure.exceeds(self._settings.preview_limit + PLACEHOLDER_ROOM, as_measured=False):
             return False
         found = self._contents.references_in(placeholder, scope)
         return any(self._contents.belongs(match.group(), scope) for match in found)
 
     def _carry_out(self, request: OffloadRequest, measure: Measure, decision: Decision) -> Effects[Outcome]:
-        """Keep a result; or save all of it, and then replace it by the placeholder."""
+        """Keep a result, or save all of it and then replace it by the placeholder."""
         if isinstance(decision, Keep):
             return self._keep(request, decision)
         parts = join_texts(measure.parts) if len(measure.texts) > MAX_APART else measure.parts
@@ -166,23 +166,23 @@ class Offloading:
     def _save(
         self, part: Part, request: OffloadRequest, *, decision: Offload, measure: Measure, is_only_text: bool
     ) -> Effects[Slot | CoatcheckError]:
-        """Encode, hash, index, preview and save one part, if it is one that is stored; return its slot.
+        """Encode, hash, index, preview and save one part, if its kind is stored; return its slot.
 
-        Several texts share one preview budget, so their previews are made after all of them are saved.
+        Several text parts share one preview budget, so their previews are made after all of them are saved.
         """
         block = part.block
         encoded = content = ready = digest = None
         chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
-            data = bytes(block.data)  # no copy, unless it is a view or may change
+            data = bytes(block.data)  # no copy of bytes; a copy of a view or of something mutable
         elif part.text:
             data, chunks = yield from encode_bytes(part.text)
         else:
             return Slot(block=block)
-        if len(data) >= HASHED_ON_THREAD_BYTES:  # on another core, while index and preview are made
+        if len(data) >= HASHED_ON_THREAD_BYTES:  # on another core, while this one makes index and preview
             digest = self._contents.start_hash(data, part.content_type, starts=part.starts)
         if part.text:
-            try:  # What fails here is omitted, and the content is saved.
+            try:  # what fails here is left out, and the content is saved without it
                 encoded = yield from index_text(part.text, data, chunks)
                 content = Previewed(text=part.text, content_type=part.content_type, lines=encoded.lines)
                 if is_only_text:
@@ -203,7 +203,7 @@ class Offloading:
             encoded=encoded,
             starts=part.starts,
             file_name=block.name if isinstance(block, MediaBlock) else None,
-            # What cannot stay whole would be lost, so it is worth the wait.
+            # A result that cannot stay whole would be lost, so it is worth the wait.
             anyway=partial(measure.exceeds, self._settings.max_inline_tokens),
         )
         if isinstance(reference, CoatcheckError):
@@ -214,7 +214,7 @@ class Offloading:
     def _save_list(
         self, request: OffloadRequest, references: Sequence[Reference]
     ) -> Effects[Reference | CoatcheckError]:
-        """Save the list of all references of a result that has too many to be shown one by one."""
+        """Save the list of all references of a result that has too many to show one by one."""
         listing = "".join(f"{list_row(position, reference)}\n" for position, reference in enumerate(references, 1))
         data, chunks = yield from encode_bytes(listing)
         encoded = yield from index_text(listing, data, chunks)
@@ -231,7 +231,7 @@ class Offloading:
         parts: Sequence[Part],
         tokens: Estimate,
     ) -> Outcome:
-        """Keep a result that could not be stored; cut it only above ``max_inline_tokens``."""
+        """Keep a result that could not be stored; cut it only if it exceeds ``max_inline_tokens``."""
         tool_name = request.result.tool_name
         self._recorder.record_failure(error, request.about, logged=f"failed to offload: {error}")
         limit = self._settings.max_inline_tokens
@@ -261,7 +261,7 @@ class Offloading:
             for request in requests:
                 tool_name = request.result.tool_name
                 decided.append((yield from self._decide(request, None)))
-            tool_name = ""  # what follows is about all of them
+            tool_name = ""  # from here on, a failure is about all of them
             decisions = [decision for _, decision in decided]
             if self._settings.max_step_tokens is not None:
                 decisions = fit_step(decided, self._settings.max_step_tokens, settings=self._settings)
@@ -292,7 +292,7 @@ class Offloading:
     def _ask_host(
         self, request: OffloadRequest, ask: Callable[[], object], *, what: str, instead: str
     ) -> Effects[object]:
-        """Return what a callable of the host answers, sync or async; or its error, after telling the host.
+        """Return the answer of a host's callable, sync or async; or its error, after telling the host.
 
         Each callable is asked only once about a result.
         """
@@ -313,7 +313,7 @@ class Offloading:
 
 
 def _previewed(part: Part) -> Previewed | None:
-    """Return a part as previews see it; None for media that are not text, and for unknown blocks."""
+    """Return a part as previews see it; None for media other than text, and for opaque blocks."""
     text = part.text or _decoded(part.block)
     return Previewed.of(text, part.content_type) if text else None
 
@@ -329,7 +329,7 @@ def _decoded(block: Block) -> str | None:
 
 
 def _log_failures(request: OffloadRequest, failures: Mapping[str, Exception]) -> None:
-    """Log each kind of preview that failed, once, however many budgets it was tried with."""
+    """Log each kind of preview that failed, once, no matter how many budgets it was tried with."""
     for kind, error in failures.items():
         words = f"{kind} failed on a result of {request.result.tool_name!r}, which is shown more simply"
         log_failure(logger, words, error=error)

@@ -1,6 +1,6 @@
-"""The keyword arguments of ``Offloader``: their types, for type checkers, and the error about one that does not exist.
+"""The keyword arguments of ``Offloader``: their types, for type checkers, and the error for one that does not exist.
 
-This loads nothing else, because every adapter imports it.
+It loads nothing else, because every adapter imports it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ("OffloaderOptions", "OtherOptions", "check_options")
 
 
 class OtherOptions(TypedDict, total=False):
-    """``OffloaderOptions`` without the two sizes, for adapters that have these as parameters of their own."""
+    """``OffloaderOptions`` without the two sizes, for adapters that declare those as their own parameters."""
 
     policies: Mapping[Any, Policy] | None  # as in ``Settings``
     token_counter: TokenCounter | None
@@ -37,12 +37,12 @@ class OtherOptions(TypedDict, total=False):
     queue_seconds: float
 
     settings: Settings | None
-    """Settings made before. None: the defaults."""
+    """A ready ``Settings``. None: the defaults."""
 
     on_event: Listener | Sequence[Listener] | None
-    """A callable, or a sequence of callables, called with each ``Event``; must be neither async nor a class. If it
-    raises, the error is logged and counted. If it blocks, it delays the call that the event is about, but never the
-    event loop."""
+    """A callable, or a sequence of callables, called with each ``Event``; neither async nor a class. If it raises, the
+    error is logged and counted. If it blocks, it delays the call that the event is about; in the async methods, it
+    never blocks the event loop."""
 
 
 class OffloaderOptions(OtherOptions, total=False):
@@ -59,8 +59,8 @@ def check_options(options: Mapping[str, object], *, owner: Callable[..., object]
     """Check that ``Offloader`` has each of these keyword arguments; ``owner`` is what the user called.
 
     Raises:
-        TypeError: it lacks one. The message lists the options and suggests the nearest name, be it of an option or of
-            an argument of the owner's own.
+        TypeError: it lacks one. The message lists the options and suggests the nearest name among them and the owner's
+            own arguments.
 
     """
     sizes = OffloaderOptions.__annotations__.keys() - OtherOptions.__annotations__.keys()
@@ -75,7 +75,7 @@ def check_options(options: Mapping[str, object], *, owner: Callable[..., object]
 
 
 def _own_names(owner: Callable[..., object]) -> Sequence[str]:
-    """Return the arguments that a class or a function names itself."""
+    """Return the names of the arguments that a class or function declares itself."""
     with loading:
         import inspect  # noqa: PLC0415 - only for the message
 

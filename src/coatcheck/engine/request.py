@@ -1,6 +1,6 @@
-"""One tool result with everything that its decision needs, as the public face hands it to the engine.
+"""One tool result with everything that the decision about it needs, as ``Offloader`` hands it to the engine.
 
-Only values belong here: the engine itself is loaded with the first offloader, this with the package.
+Only values belong here: this module is loaded with ``offloader``, the engine itself with the first offloader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OffloadRequest:
     measured_tokens: int | Callable[[], MaybeAwaitable[int | None]] | None = None
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
     decided_on_arrival: Keep | None = None
-    """Why the result stays, where that was certain without measuring it."""
+    """Why the result stays, if that was certain without measuring it."""
     answers: dict[str, object] = field(default_factory=dict)
-    """What each of the host's callables answered. If the counter fails, the result is decided about again without
-    asking again: ``confirm`` may ask a person."""
+    """The answer of each of the host's callables. If the counter fails, the decision is made again, but nobody is asked
+    again: ``confirm`` may ask a person."""

@@ -1,7 +1,7 @@
 """Reading stored content back: for the model, within its budget; for the host, whole.
 
-``Retrieving.retrieve`` is the path of a model's request: parse, find, read, record. It is made of generators of
-effects, which ``execution`` drives, sync or async. How content is searched and cut belongs to ``reading``, which asks
+``Retrieving.retrieve`` is the path of a model's request: parse, find, read, record. It consists of generators of
+effects, which ``execution`` drives, sync or async. Searching and cutting content belongs to ``reading``, which asks
 for the bytes it needs; ``contents`` knows the places in a storage.
 """
 
@@ -49,10 +49,11 @@ if TYPE_CHECKING:
 __all__ = ("READING_SECONDS", "Retrieving")
 
 READING_SECONDS = 10.0
-"""Computing time after which a read-back is given up; waiting for the storage does not count. It is checked between the
-parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. It is a clock, since the time is
-linear but nothing in a pattern shows the factor: RE2 takes 0.1 to 0.3 seconds for 100 MB, and a thousand times as long
-if its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on a content of a and b."""
+"""Seconds of computing after which a read-back is given up; waiting for the storage does not count. They are checked
+between the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. Only a clock can limit
+this: the time is linear, but nothing in a pattern shows the factor. RE2 takes 0.1 to 0.3 seconds for 100 MB, but a
+thousand times as long if its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on content of only "a" and
+"b"."""
 
 
 class Retrieving:
@@ -78,9 +79,9 @@ class Retrieving:
         about: About | None = None,
         **selectors: object,
     ) -> Effects[Retrieved]:
-        """Answer what a model asks for, within the budget, and record how that ended; see ``reading.parse_request``.
+        """Answer a model's request within the budget, and record how that ended; see ``reading.parse_request``.
 
-        ``about`` is given if the read began with a counter that failed.
+        ``about`` is given if this read replaces one whose counter failed.
         """
         if isinstance(reference, Reference):
             reference = reference.id
@@ -112,14 +113,14 @@ class Retrieving:
                     reference, scope, native_media=native_media, retrieval_tool=retrieval_tool, about=about, **selectors
                 )
                 return (yield from again)
-            # A bug: the caller logs or shows it; here it is counted and reported.
+            # A bug: the caller logs or shows it; this counts and reports it.
             self._recorder.record_read("failed", about, reason="an internal error", error_type=type(error).__name__)
             raise
         self._recorder.record_read("retrieved", about, tokens=tokens)
         return answered
 
     def _cut_if_over_budget(self, text: str) -> str | None:
-        """Return ``text`` cut at its end if it exceeds the budget, as it may quote something long; None if it fits."""
+        """Return the head of ``text`` if it exceeds the budget, as it may quote something long; None if it fits."""
         budget = self._settings.retrieval_limit
         return self._counter.head(text, budget) if self._counter.exceeds(text, budget) else None
 
@@ -128,7 +129,7 @@ class Retrieving:
             case ReferenceExpired():
                 self._recorder.record_read("expired", about, reason="the content is gone")
             case ReferenceNotFound():
-                # The message is for the model, and quotes what it wrote.
+                # Not the error's message: that one is for the model, and quotes what it wrote.
                 self._recorder.record_read("missed", about, reason="the scope never had such a reference")
             case StorageError():
                 self._recorder.record_failure(error, about, logged=str(error))
@@ -140,7 +141,7 @@ class Retrieving:
     ) -> Effects[Retrieved]:
         found = yield from self._contents.find(reference, scope)
         if request.pattern is not None or request.query is not None:
-            yield PAUSE  # a slow query or pattern may take a second on even the smallest content
+            yield PAUSE  # a slow query or pattern may take a second even on the smallest content
         if native_media and request.selects_nothing and not is_text(found.stored.content_type):
             whole = yield from self._contents.load(reference, scope)
             medium = MediaBlock(whole.content, whole.content_type)
@@ -156,10 +157,10 @@ class Retrieving:
         return (yield from reading)
 
     def _list(self, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
-        """Answer a call without a reference: with the list of what the scope holds, which is read like any content.
+        """Answer a call without a reference with the list of what the scope holds, which is read like any content.
 
         Raises:
-            InvalidRequest: the scope is the shared default one, or the storage cannot list; the message says so.
+            InvalidRequest: the scope is the shared default, or the storage cannot list; the message says so.
             StorageError: the storage failed.
 
         """
@@ -172,8 +173,8 @@ class Retrieving:
             return Retrieved(text=NOTHING_STORED, blocks=(TextBlock(NOTHING_STORED),))
         heading, content = found
         lines = (1, LAST_LINE) if request.selects_nothing else request.line_range
-        request = replace(request, line_range=lines, context_lines=0)  # the lines around it are about other contents
-        # The heading tells a model that asked by mistake what this is. A budget that is too small goes without it.
+        request = replace(request, line_range=lines, context_lines=0)  # lines around a match are about other contents
+        # The heading tells a model that asked by mistake what this is. If the budget is too small, it is left out.
         budget = self._settings.retrieval_limit - self._counter.count(f"{heading}\n")
         if budget < MIN_BUDGET:
             heading, budget = "", self._settings.retrieval_limit
@@ -244,7 +245,7 @@ class Retrieving:
         )
 
     def expand(self, text: str, scope: Scope) -> Effects[str]:
-        """Replace every reference of ``scope`` in ``text`` by the text that it refers to."""
+        """Replace every reference of ``scope`` in ``text`` with the text that it refers to."""
         expanded: list[str] = []
         end = 0
         for match in self._contents.references_in(text, scope):

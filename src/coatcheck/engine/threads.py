@@ -1,9 +1,9 @@
-"""Threads that the interpreter does not wait for when it ends.
+"""Threads that the interpreter does not wait for when it exits.
 
-The interpreter waits for a ``ThreadPoolExecutor``: one call that never returns would keep the process from ending. Here
-such a call ends with the process, and nothing is lost: the save was never acknowledged, and saves are whole or not at
-all. Computations, and writes to a disk of this machine, should be finished: code that runs them here waits for them
-with ``wait_until_idle``.
+The interpreter waits for a ``ThreadPoolExecutor``: one call that never returns would keep the process from exiting.
+Here such a call ends with the process, and nothing is lost: the save was never acknowledged, and a save is whole or not
+done at all. Computations, and writes to a disk of this machine, should be finished: code that runs them here waits for
+them with ``wait_until_idle``.
 """
 
 from __future__ import annotations
@@ -26,15 +26,14 @@ Task: TypeAlias = tuple["Future[Any]", Callable[[], object]]
 
 @dataclass(slots=True)
 class _Shared:
-    """What the threads refer to. They do not refer to the pool itself, so that an unused pool can be collected."""
+    """What the threads refer to. It excludes the pool itself, so that an unused pool can be collected."""
 
     tasks: SimpleQueue[Task | None] = field(default_factory=SimpleQueue)
     changed: threading.Condition = field(default_factory=lambda: threading.Condition(threading.Lock()))
-    """Guards the count below, and tells when it reaches zero."""
+    """Guards ``unfinished``, and notifies when it reaches zero."""
     unfinished: int = 0
-    """Tasks that need a thread: those that wait and those that run. ``ThreadPoolExecutor`` counts idle threads instead,
-    even one that is idle only for a moment; the next task may then wait behind a call that hangs, although another
-    thread could start."""
+    """Tasks that wait or run. ``ThreadPoolExecutor`` counts idle threads instead, even one that is idle only for a
+    moment; the next task may then wait behind a call that hangs, although another thread could start."""
 
 
 class UnawaitedThreads(Executor):
@@ -51,7 +50,7 @@ class UnawaitedThreads(Executor):
         """Run ``work`` on one of the threads.
 
         Raises:
-            RuntimeError: there is no thread, and none could be started; ``work`` will not be run.
+            RuntimeError: there is no thread, and none could be started; ``work`` will not run.
 
         """
         future: Future[Result] = Future()
@@ -64,7 +63,7 @@ class UnawaitedThreads(Executor):
 
     @property
     def waiting(self) -> int:
-        """How many tasks no thread has taken yet; another thread may change that at any moment."""
+        """Tasks that no thread has taken yet; another thread may change this at any moment."""
         return self._shared.tasks.qsize()
 
     def wait_until_idle(self, seconds: float | None = None) -> bool:
@@ -81,7 +80,7 @@ class UnawaitedThreads(Executor):
         except RuntimeError:
             if not self._started:
                 raise
-            return  # the others will do it
+            return  # the threads that run will take the task
         self._started += 1
 
 
@@ -103,10 +102,10 @@ def _do(future: Future[Any], work: Callable[[], object], shared: _Shared) -> Non
             answer = partial(future.set_result, work())
         except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits for the answer
             answer = partial(future.set_exception, error)
-    with shared.changed:  # before the answer is there: whoever waited for it finds this thread free
+    with shared.changed:  # before the answer is set: whoever waited for it finds this thread free
         shared.unfinished -= 1
         if not shared.unfinished:
             shared.changed.notify_all()
     if answer is not None:
         answer()
-    del future, work, answer  # an error refers to this frame, and would keep them alive
+    del future, work, answer  # an error refers to this frame, which would keep them alive
