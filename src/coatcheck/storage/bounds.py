@@ -1,12 +1,13 @@
-"""What a folder of entries may hold, and how it makes room: the entries that were saved or read longest ago go first.
+"""What a folder of entries may hold, and how it makes room: the least recently saved or read entries go first.
 
-A save asks ``count_in``, which reads and writes two small files. Only if they say that there is no room, or that nobody
-has looked for an hour, does ``make_room`` look through the folder. It removes a tenth more than it must, so that a look
-is rare: with 100,000 entries one save in 10,000 pays for it. A folder on which no storage has limits has no count.
+A save calls ``count_in``, which reads and writes two small files. Only if they say that there is no room, or that
+nobody has looked for an hour, does ``make_room`` look through the folder. It removes a tenth more than it must, so that
+looks are rare: with 100,000 entries, one save in 10,000 pays for one. If no storage on a folder has limits, the folder
+has no count.
 
 A save counts and names its files in one go, under the lock of its scope, and a look goes through a scope under the same
 lock. So a look sees what was counted before it. What is counted while it runs is added to what it found. It may have
-seen some of that already, so the count may be too high, never too low.
+seen some of that already, so the count may be too high, but never too low.
 """
 
 from __future__ import annotations
@@ -35,40 +36,41 @@ if TYPE_CHECKING:
 __all__ = ("MAX_LOOKS", "TOTAL", "Bounds", "count_in", "count_out", "make_room", "recount")
 
 MAX_LOOKS = 5
-"""How often one save looks for room, at most. It looks again only if others used the room that it had made."""
+"""Looks for room by one save, at most. It looks again only if others used the room that it had made."""
 
 LOOK_SECONDS = 3_600.0
-"""How old the last look may be. A look removes what is too old and what killed writers left, and corrects the count."""
+"""Age of the last look, at most. A look removes what is too old and what killed writers left, and corrects the count.
+"""
 
 _SKEW_SECONDS = 60.0
-"""How far the clocks of two processes may be apart before one ignores the other's look."""
+"""How far the clocks of two processes may differ before one ignores the other's look."""
 
 _SLACK = 0.1
-"""The part of a limit that is freed when it is reached."""
+"""The share of a limit that is freed when the limit is reached."""
 
 TOTAL = "total.ledger"
 _OF_SCOPE = "{}.ledger"
-"""Both next to the folders of the scopes, so that an empty folder can be removed."""
+"""Both files are next to the folders of the scopes, so that an empty folder can be removed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a storage may hold; None is no limit."""
+    """What a storage may hold; None means no limit."""
 
     max_age: float | timedelta | None = None
-    """How long ago an entry may have been saved or read; in seconds, or as a ``timedelta``."""
+    """Time since an entry was last saved or read; in seconds, or as a ``timedelta``."""
 
     max_bytes: int | None = None
-    """How many bytes the whole storage may hold."""
+    """Bytes that the whole storage may hold."""
 
     max_scope_bytes: int | None = None
-    """How many bytes each scope may hold."""
+    """Bytes that each scope may hold."""
 
     is_set: bool = field(init=False)
     """Whether there is any limit."""
 
     largest: float = field(init=False)
-    """The bytes of the largest entry that can be kept."""
+    """Bytes of the largest entry that can be kept."""
 
     def __post_init__(self) -> None:
         """Check the limits.
@@ -96,9 +98,9 @@ class Bounds:
         return self.max_age.total_seconds() if isinstance(self.max_age, timedelta) else float(self.max_age)
 
     def last_look(self, now: float) -> tuple[float, float]:
-        """Return when the last look must have been, at the earliest and at the latest.
+        """Return the earliest and the latest time that the last look may have.
 
-        One in the future was made by a clock that ran ahead; were it believed, nobody would look until then.
+        A look in the future comes from a clock that ran ahead. If it counted, nobody would look until then.
         """
         if not self.is_set:
             return ANY_TIME
@@ -106,9 +108,9 @@ class Bounds:
 
 
 def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
-    """Count ``size`` bytes more in the folder of a scope, which is locked; return whether there is room for them.
+    """Count ``size`` more bytes in the locked folder of a scope; return whether there is room for them.
 
-    A storage without limits keeps the count too, if there is one: another storage on this folder may have limits.
+    A storage without limits updates the count too, if there is one: another storage on this folder may have limits.
     """
     looked, most, of_scope = bounds.last_look(now), _limit(bounds.max_bytes), _limit(bounds.max_scope_bytes)
     total, scope = f"../{TOTAL}", f"../{_OF_SCOPE.format(folder.path.name)}"
@@ -122,7 +124,7 @@ def count_in(folder: Folder, size: int, bounds: Bounds, *, now: float) -> bool:
 
 
 def count_out(folder: Folder, size: int) -> None:
-    """Count ``size`` bytes less in the folder of a scope, which is locked."""
+    """Count ``size`` fewer bytes in the locked folder of a scope."""
     if size and add(folder, f"../{TOTAL}", -size):
         add(folder, f"../{_OF_SCOPE.format(folder.path.name)}", -size)
 
@@ -132,9 +134,9 @@ def make_room(
 ) -> None:
     """Remove what is too old, and then the entries unused for longest, until ``size`` more bytes fit into ``scope``.
 
-    ``spared`` are this save's own temporary files, which a clock ahead of the file system's takes for leftovers.
+    ``spared`` are this save's own temporary files. They look like leftovers if our clock is ahead.
     """
-    with open_folder(root, version) as versioned, versioned.locked():  # one process looks, and the others wait for it
+    with open_folder(root, version) as versioned, versioned.locked():  # one process looks, the others wait for it
         if bounds.max_scope_bytes is not None:
             of_scope = _OF_SCOPE.format(scope)
             _Look(versioned, bounds, now, spared, ledger=of_scope, only=scope).run(size, bounds.max_scope_bytes)
@@ -142,7 +144,7 @@ def make_room(
 
 
 def recount(root: Path, version: str, *, now: float) -> None:
-    """Correct the count of a folder that has one, and forget those of its scopes: the next save counts them anew."""
+    """Correct the count of a folder that has one, and delete those of its scopes: the next save counts them anew."""
     with suppress(FileNotFoundError), open_folder(root, version) as versioned, versioned.locked():
         if versioned.status(TOTAL) is None:
             return
@@ -155,11 +157,11 @@ def recount(root: Path, version: str, *, now: float) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
-    """A content and its line index, which go together."""
+    """A content and its line index, which are removed together."""
 
     scope: str
     files: Sequence[tuple[str, str]]
-    """What the names of their files begin with, and the name of the one that holds the bytes."""
+    """For each of them, the stem of its file names, and the name of the file that holds the bytes."""
 
     size: int
     used: float
@@ -167,7 +169,7 @@ class _Family:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A look through all scopes, or only one, by the one process that has ``versioned`` locked."""
+    """A look through all scopes, or through one, by the process that holds the lock of ``versioned``."""
 
     versioned: Folder
     bounds: Bounds
@@ -177,8 +179,8 @@ class _Look:
     only: str | None = field(kw_only=True, default=None)
 
     def run(self, size: int, most: float) -> None:
-        """Make room for ``size`` bytes below ``most``, unless another process has just done it; correct the count."""
-        before = change(self.versioned, self.ledger, lambda count: count)  # from here on, others count in it too
+        """Make room for ``size`` bytes below ``most``, unless another process just did; correct the count."""
+        before = change(self.versioned, self.ledger, lambda count: count)  # creates it, so that others count in it too
         since, until = self.bounds.last_look(self.now)
         is_due = before.looked == -math.inf or not since <= before.looked <= until
         if not is_due and before.size + size <= most:
@@ -194,7 +196,7 @@ class _Look:
         )
 
     def _families(self, *, is_due: bool) -> Iterator[_Family]:
-        """Yield what is stored; an hourly look also clears away what killed writers left, and empty folders."""
+        """Yield what is stored; an hourly look also removes what killed writers left, and empty folders."""
         names = [found.name for found in self.versioned.scan()] if self.only is None else [self.only]
         long_ago = self.now - LOOK_SECONDS
         for name in filter(is_scope_part, names):
@@ -209,7 +211,7 @@ class _Look:
                 yield from families
 
     def _remove_oldest(self, families: Sequence[_Family], total: int, *, goal: float) -> int:
-        """Remove what is too old, and the oldest until ``goal`` is reached; return how many bytes that freed."""
+        """Remove what is too old, then the oldest until ``goal`` is reached; return how many bytes that freed."""
         expired, freed, first = self.now - self.bounds.age_seconds, 0, 0
         while True:
             last, left = first, total - freed
@@ -222,7 +224,7 @@ class _Look:
             first = last
 
     def _remove(self, families: Iterable[_Family]) -> int:
-        """Remove those that nobody has used since they were seen; return how many bytes that freed."""
+        """Remove those that nobody has used since the look saw them; return how many bytes that freed."""
         of_scope: dict[str, list[_Family]] = {}
         for family in families:
             of_scope.setdefault(family.scope, []).append(family)
@@ -231,7 +233,7 @@ class _Look:
             with suppress(FileNotFoundError), self._scope(scope) as folder:
                 with folder.locked():
                     removed = sum(_remove_unused(folder, family) for family in found)
-                # The ledger of this look is written at its end.
+                # The look writes its own ledger at the end.
                 add(self.versioned, TOTAL if self.only else _OF_SCOPE.format(scope), -removed)
                 freed += removed
         return freed
@@ -241,7 +243,7 @@ class _Look:
 
 
 def _families_in(folder: Folder) -> Iterator[_Family]:
-    """Yield what is in the folder of a scope, which is locked; files of others are left out."""
+    """Yield what is in the locked folder of a scope, except for files that are not ours."""
     contents: dict[str, list[tuple[str, str, os.stat_result]]] = {}
     for found in folder.scan():
         stem = stem_of(found.name)
@@ -263,9 +265,9 @@ def _remove_unused(folder: Folder, family: _Family) -> int:
     """Remove a family from a locked folder, unless it was used meanwhile; return how many bytes that freed."""
     if max(times(folder, [name for _, name in family.files]), default=0.0) > family.used:
         return 0
-    for stem, name in sorted(family.files, reverse=True):  # an index first: reading without it only takes longer
+    for stem, name in sorted(family.files, reverse=True):  # the index first: reading without it only takes longer
         if try_to_remove(folder, stem, [name]) is None:
-            return 0  # although its index may be gone: the next look corrects a count that is too high
+            return 0  # the index may be gone, so the count may be too high; the next look corrects it
     return family.size
 
 

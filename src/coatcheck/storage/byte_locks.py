@@ -1,4 +1,4 @@
-"""``flock`` on Windows: it locks the byte at the position of what is open, which need not be there."""
+"""``flock`` for Windows: it locks the byte at the current position of an open file, which need not exist."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def flock(descriptor: int, operation: int) -> None:
 
     Raises:
         BlockingIOError: somebody else has locked it.
-        OSError: there are no locks here.
+        OSError: locks are not supported here.
 
     """
-    msvcrt: Any = import_module("msvcrt")  # of Windows alone
+    msvcrt: Any = import_module("msvcrt")  # only on Windows
     try:
         msvcrt.locking(descriptor, msvcrt.LK_UNLCK if operation == LOCK_UN else msvcrt.LK_NBLCK, 1)
     except OSError as error:

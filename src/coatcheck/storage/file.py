@@ -3,11 +3,11 @@
     root/v1/<scope>/<digest>.txt          the content, byte for byte, with an extension that fits its type
     root/v1/<scope>/<digest>.entry.json   content type, size and metadata, written before the content
 
-An entry exists when both files do. The description gets its name first and the content loses its own first, so a crash
-leaves the whole entry or none. Naming and deleting lock the folder of the scope; reading and writing need no lock.
+An entry exists if both files do. A save names the description first, and a deletion removes the content first, so a
+crash leaves the whole entry or none. Naming and deleting lock the scope's folder; reading and writing need no lock.
 
-With limits, ``root/v1/total.ledger`` counts what is stored; see ``bounds``. On Windows, which locks no
-folders, ``root/v1/folders.lock`` is locked in their place.
+With limits, ``root/v1/total.ledger`` counts what is stored; see ``bounds``. Windows cannot lock folders, so
+``root/v1/folders.lock`` is locked in their place.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ("VERSION", "FileStorage")
 
 VERSION = "v1"
-"""The folder below the root that holds everything, from the first save on."""
+"""The folder under the root that holds everything, created by the first save."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -57,10 +57,10 @@ class FileStorage:
     """Keeps content as raw files under ``root/v1/``; a save or a read costs the same however much is stored.
 
     Folders have mode 0700 and files 0600. Safe for many threads and processes on one folder: equal content has one
-    name, and a rename is atomic. Survives the end of the process; ``fsync=True`` makes it survive a power cut too.
+    name, and a rename is atomic. Content survives the end of the process and, with ``fsync=True``, a power cut.
 
     Every method raises ``StorageError`` if the key is malformed, and the disk's own ``OSError`` if the disk refuses.
-    There is no time limit: a disk that hangs, as a network disk may, blocks every offloader's async methods.
+    There is no time limit: a disk that hangs, as a network disk may, blocks the async methods of every offloader.
     """
 
     def __init__(
@@ -73,17 +73,18 @@ class FileStorage:
         max_bytes: int | None = None,
         max_scope_bytes: int | None = None,
     ) -> None:
-        """Choose the folder; it is made at the first save.
+        """Choose the folder; the first save creates it.
 
         Args:
             root: the folder. It may hold other programs' files: only its ``v1`` is used.
             fsync: wait until content and names are on the disk before a save returns.
             refresh_on_read: whether reading counts as use, for sweeps and for these limits; False for a caller that
                 only inspects content.
-            max_age: remove what was not saved or read for this long, in seconds or as a ``timedelta``. A save does it,
-                at most an hour late. None: keep it.
-            max_bytes: bytes kept at most, as ``coatcheck stats`` counts them. A save that needs room removes what was
-                not saved or read for longest, until a tenth is free, and refuses a larger content. None: no limit.
+            max_age: remove what has not been saved or read for this long, in seconds or as a ``timedelta``. A save does
+                this, at most an hour late. None: no limit.
+            max_bytes: the most bytes to keep, as ``coatcheck stats`` counts them. A save that needs room removes what
+                has not been saved or read for longest, until a tenth is free; larger content is refused. None: no
+                limit.
             max_scope_bytes: the same for each scope.
 
         Raises:
@@ -92,7 +93,7 @@ class FileStorage:
 
         """
         try:
-            # An empty str is refused: it would be the current folder.
+            # An empty str is refused: it would mean the current folder.
             self._root = Path(os.fspath(root) or "\0").expanduser().absolute()
             is_path = b"\0" not in os.fsencode(self._root)
         except (TypeError, ValueError):  # not a str, a lone surrogate
@@ -119,7 +120,7 @@ class FileStorage:
 
     @property
     def evicts(self) -> bool:
-        """Whether it removes entries by itself: it has a limit."""
+        """Whether it removes entries by itself, which it does if it has a limit."""
         return self._bounds.is_set
 
     @property
@@ -129,7 +130,7 @@ class FileStorage:
 
     @property
     def given_root(self) -> str:
-        """The folder, as it was given: for a configuration that others load too."""
+        """The folder as it was given, for a configuration that others load too."""
         return self._given_root
 
     @property
@@ -144,21 +145,21 @@ class FileStorage:
 
     @property
     def max_age(self) -> float | timedelta | None:
-        """How long an entry is kept without use, as it was given."""
+        """How long an unused entry is kept, as it was given."""
         return self._bounds.max_age
 
     @property
     def max_bytes(self) -> int | None:
-        """How many bytes are kept."""
+        """The most bytes that are kept."""
         return self._bounds.max_bytes
 
     @property
     def max_scope_bytes(self) -> int | None:
-        """How many bytes are kept in each scope."""
+        """The most bytes that are kept in each scope."""
         return self._bounds.max_scope_bytes
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry whole or not at all; without ``fsync``, one that is there only has its time refreshed.
+        """Save an entry whole or not at all; without ``fsync``, saving an existing entry only refreshes its time.
 
         Raises:
             StorageError: the key is malformed, another content has it, or the content alone is larger than a limit.
@@ -173,7 +174,7 @@ class FileStorage:
             raise StorageError(msg)
         try:
             self._save(scope, stem, content, content_type=content_type, metadata=metadata)
-        except FileNotFoundError:  # the folder was never made, or a sweep has just removed it because it was empty
+        except FileNotFoundError:  # the folder was never created, or a sweep has just removed it because it was empty
             make_folders(self._root, (VERSION, scope), fsync=self._fsync)
             self._save(scope, stem, content, content_type=content_type, metadata=metadata)
 
@@ -181,8 +182,8 @@ class FileStorage:
         """Return the whole entry, or None; with ``refresh_on_read`` this refreshes its time, as a save does.
 
         Raises:
-            CorruptContent: what describes the content is damaged, the content has another size than was saved, or
-                something else has the name of a file.
+            CorruptContent: the description is damaged, the content's size is not the one that was saved, or one of
+                the two names belongs to something other than a file.
             StorageError: the key is malformed.
             OSError: the disk refused.
 
@@ -201,7 +202,7 @@ class FileStorage:
             if content is None:
                 return None
             if self._refresh_on_read:
-                with suppress(OSError):  # a disk that takes no writes can still be read
+                with suppress(OSError):  # a read-only disk can still be read
                     folder.touch(name)
             return Stored(content=content, **description)
         return None
@@ -219,7 +220,7 @@ class FileStorage:
             count_out(folder, remove(folder, stem, content_names(folder, stem)))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``, even damaged ones and halves: clean-up deletes them.
+        """Return the entries whose key starts with ``prefix``, even damaged ones and halves: clean-up deletes them.
 
         Raises:
             OSError: the disk refused.
@@ -230,9 +231,9 @@ class FileStorage:
         ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``, newest first.
+        """Return a page of the entries whose key starts with ``prefix``, newest first.
 
-        It looks at every name under the prefix, and reads the descriptions of the entries on the page.
+        This looks at every name under the prefix, and reads the descriptions of the entries on the page.
 
         Raises:
             InvalidRequest: ``after`` did not come from a page.
@@ -243,7 +244,7 @@ class FileStorage:
         return replace(found, entries=tuple(map(self._described, found.entries)))
 
     def _described(self, entry: Listed) -> Listed:
-        """Return an entry with its metadata, if its description is there and intact."""
+        """Return the entry with its metadata if its description exists and is intact, else as it is."""
         scope, stem = split_key(entry.key)
         try:
             with open_folder(self._root, VERSION, scope) as folder:
@@ -255,9 +256,9 @@ class FileStorage:
         return replace(entry, metadata=description["metadata"], content_type=description["content_type"])
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
-        """Remove the ``keys`` last used before then, and the files of killed writers; see ``coatcheck.Sweeps``.
+        """Remove the ``keys`` last used before ``before``, and the files of killed writers; see ``coatcheck.Sweeps``.
 
-        The count of what is stored, which a limit goes by, is corrected too.
+        This also corrects the count of what is stored, on which the limits rely.
 
         Raises:
             StorageError: a key is malformed.
@@ -269,7 +270,7 @@ class FileStorage:
             unwanted.setdefault(scope, []).append(stem)
         removed = 0
         for folder in self._scopes(""):
-            was_used = folder.modified >= before  # asked now: each removal changes it
+            was_used = folder.modified >= before  # read now, since each removal changes it
             for stem in unwanted.get(folder.path.name, ()):
                 with folder.locked():
                     removed += remove_unused(folder, stem, before=before)
@@ -286,22 +287,22 @@ class FileStorage:
         return self._root / VERSION / scope / (stem + extension(content_type))
 
     def describe_error(self, error: Exception) -> str:
-        """Return the system's words, and the folder if they lack it: most names are looked up in an open folder."""
-        words, root = describe_error(error), repr(str(self._root))  # as errors quote it: a backslash is doubled
+        """Return the system's words, and the folder if they lack it: most names are relative to an open folder."""
+        words, root = describe_error(error), repr(str(self._root))  # as errors quote it, with doubled backslashes
         return words if root[1:-1] in words else f"{words}, in {root}"
 
     def _save(self, scope: str, stem: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Refresh the time of an entry that is there with this very content and description, or else write it.
+        """Write an entry, or only refresh its time if the very same content and description are there.
 
         Raises:
-            FileNotFoundError: the folder of its scope is not there.
+            FileNotFoundError: the folder of its scope does not exist.
 
         """
         dumps, _ = load_json()
         description = Description(content_type=content_type, size=len(content), metadata=dict(metadata))
         written_description = dumps(description)
         with open_folder(self._root, VERSION, scope) as folder:
-            # With fsync it is written again: an earlier writer may not have waited for the disk.
+            # With fsync, write it again: an earlier writer may not have waited for the disk.
             if not self._fsync and folder.status(stem + ENTRY_SUFFIX) is not None:
                 with folder.locked():
                     name = content_name(folder, stem, metadata)
@@ -322,17 +323,17 @@ class FileStorage:
                         parent.sync()
 
     def _name(self, folder: Folder, stem: str, temporary: tuple[str, str], description: Description) -> None:
-        """Make an entry of two temporary files where the limits have room for it, if need be after making room."""
+        """Rename two temporary files to those of an entry, after making room for it if the limits require that."""
         name, size = stem + extension(description["content_type"]), description["size"]
         for _ in range(MAX_LOOKS):
             with folder.locked():
                 existing = None
                 if folder.status(stem + ENTRY_SUFFIX) is not None:
-                    # Another writer may have been quicker, with other content.
+                    # Another writer may have saved other content meanwhile.
                     existing = content_name(folder, stem, description["metadata"])
                 replaced = None if existing is None else folder.status(existing)
                 grown = size - (0 if replaced is None else replaced.st_size)
-                # Without limits there is a count only if another storage on this folder has some.
+                # Without limits, there is a count only if another storage on this folder has limits.
                 is_counted = self._bounds.is_set or folder.status(f"../{TOTAL}") is not None
                 if not is_counted or count_in(folder, grown, self._bounds, now=time.time()):
                     folder.rename(temporary[0], stem + ENTRY_SUFFIX)
@@ -345,7 +346,7 @@ class FileStorage:
         raise OSError(errno.ENOSPC, "others fill the storage as fast as room is made; raise its limit", str(self._root))
 
     def _scopes(self, prefix: str) -> Iterator[Folder]:
-        """Yield the folders of the scopes that may have a key with this ``prefix``."""
+        """Yield the folders of the scopes that may have keys with this ``prefix``."""
         scope, slash, _ = prefix.partition("/")
         with suppress(FileNotFoundError), open_folder(self._root, VERSION) as versioned:
             names = [
@@ -361,7 +362,7 @@ class FileStorage:
 
 
 def _refresh(folder: Folder, name: str) -> None:
-    """Set the time of a content that is saved again, unless the disk takes no writes: no sweep can remove it there."""
+    """Set the time of content that is saved again. A read-only disk may refuse: no sweep removes it there."""
     try:
         folder.touch(name)
     except OSError as error:

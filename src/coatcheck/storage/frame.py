@@ -1,6 +1,6 @@
 """Content with its type and its metadata in one piece, for backends that keep only bytes.
 
-    two bytes: the length of the head   |   the head, JSON   |   the content, as it is
+    two bytes: the length of the head   |   the head, JSON   |   the content, unchanged
 
 The head may be a bare MIME type, as Strands' own offloader writes it. Only this format belongs here.
 """
@@ -24,7 +24,8 @@ _LENGTH_BYTES = 2
 _LONGEST_HEAD = 256**_LENGTH_BYTES - 1
 
 _LATEST = 253_402_300_799
-"""The last second of the year 9999. No calendar shows a later one, so a head that has one is damaged."""
+"""The last second of the year 9999, in seconds since the epoch. ``datetime`` has no later one, so a head with a later
+one is damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def framed(
     """Return a frame around ``content``; with ``start``, the content begins at that byte, whatever the head holds.
 
     Raises:
-        StorageError: type and metadata are too long for that.
+        StorageError: type and metadata are too long for the head.
 
     """
     described = {"content_type": content_type, "metadata": dict(metadata), "saved": saved, "size": len(content)}
@@ -60,12 +61,12 @@ def framed(
         msg = f"type and metadata take {len(head):,} bytes, more than {longest:,}"
         raise StorageError(msg)
     if start is not None:
-        head = head.ljust(longest)  # JSON may end in spaces
+        head = head.ljust(longest)  # JSON may end with spaces
     return b"".join((len(head).to_bytes(_LENGTH_BYTES, "big"), head, content))
 
 
 def read_head(frame: bytes, name: str) -> Head:
-    """Return the head before the content; ``frame`` may end there, and ``name`` is for the error.
+    """Return the head of a frame; ``frame`` may end right after it, and ``name`` is for the error message.
 
     Raises:
         CorruptContent: it is not a frame.

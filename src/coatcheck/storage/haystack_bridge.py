@@ -1,9 +1,9 @@
-"""A storage over a store made for Haystack's own offloading: an object that writes text or bytes and reads them back.
+"""A bridge to a store made for Haystack's own offloading: an object that writes text or bytes and reads them back.
 
-This module translates and does not import Haystack: any object with ``write(key=, content=) -> reference`` and
-``read(reference)`` will do. The store chooses the references, so that users can still read them with tools of their
-own. A store keeps nothing but the name, so the name's ending tells the content's type. That is the ending of the file's
-own name if a tool gave one, as with Haystack's own hook, else the usual one for the type.
+Haystack is not imported: any object with ``write(key=, content=) -> reference`` and ``read(reference)`` will do. The
+store chooses the references, so that users can still read them with tools of their own. A store keeps only the name, so
+its extension tells the content's type. It is the extension of the file's own name if a tool gave one, as with
+Haystack's own hook, else the usual one for the type.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from coatcheck.storage.protocol import Stored
 __all__ = ("ToolResultStoreBridge",)
 
 _TYPES = {extension: content_type for content_type, extension in reversed(EXTENSIONS.items())}
-"""Asked before the ``mimetypes`` module, which lacks some or has other types for them, depending on the Python."""
+"""The type for each extension. It comes before the ``mimetypes`` module, which, depending on the Python version, lacks
+some extensions or has other types for them."""
 
 _OWN_ENDING = re.compile(r"\.[0-9A-Za-z]{1,16}", re.ASCII)
 _TEXTS = ("text/plain", "application/json")
@@ -30,10 +31,10 @@ _TEXTS = ("text/plain", "application/json")
 
 @runtime_checkable
 class _WritesAndReads(Protocol):
-    """Haystack's ``ToolResultStore``, as far as it is needed here."""
+    """The methods of Haystack's ``ToolResultStore`` that are used here."""
 
     def write(self, *, key: str, content: str | bytes) -> str:
-        """Keep ``content`` under ``key``; return a reference to it."""
+        """Store ``content`` under ``key``; return a reference to it."""
         ...
 
     def read(self, reference: str) -> str | bytes:
@@ -44,13 +45,13 @@ class _WritesAndReads(Protocol):
 class ToolResultStoreBridge:
     """Lets a Haystack ``ToolResultStore`` serve as a storage.
 
-    Keys contain the digest, so no other content overwrites what ``write`` got. They end as Haystack's own do: ``.md``
-    for a file called ``notes.md``, ``.csv`` for an unnamed ``text/csv`` file. A content of a type without a known
-    ending comes back as ``application/octet-stream``, or as text if the store returns text.
+    Keys contain the digest, so no other content overwrites what was written. Their extensions are as Haystack's own:
+    ``.md`` for a file called ``notes.md``, ``.csv`` for an unnamed ``text/csv`` file. Content of a type without a known
+    extension comes back as ``application/octet-stream``, or as text if the store returns text.
 
-    Text goes to the store as ``str``, with lone surrogates as they are. It goes as UTF-8, which saves two copies of a
-    large text, if the store's own class, not a base class, sets ``stores_text_as_utf8``. Media go there as bytes, and
-    only if the store sets ``supports_binary_content``.
+    Text goes to the store as ``str``, lone surrogates included. If the store's own class, not a base class, sets
+    ``stores_text_as_utf8``, text goes there as UTF-8, which saves two copies of large text. Media go there as bytes,
+    and only if the store sets ``supports_binary_content``.
     """
 
     takes_file_name = True
@@ -77,17 +78,17 @@ class ToolResultStoreBridge:
         return self._store
 
     def __deepcopy__(self, memo: object) -> ToolResultStoreBridge:
-        """Return the bridge itself: a copy of its store would not hold what is saved from now on."""
+        """Return the bridge itself: a copy of its store would lack what is saved from now on."""
         return self
 
     def __repr__(self) -> str:
         return f"ToolResultStoreBridge({self._store!r})"
 
     def save_named(self, name: str, content: bytes, *, content_type: str, file_name: str | None = None) -> str:
-        """Write a content, and return the reference that the store chose; ``file_name`` is what the tool called it.
+        """Write content and return the reference that the store chose; ``file_name`` is what the tool called it.
 
         Raises:
-            StorageError: it is not text, and the store takes nothing else. Errors of the store pass unchanged.
+            StorageError: the content is not text, and the store takes only text. The store's own errors pass unchanged.
 
         """
         writes_text = content_type in _TEXTS
@@ -98,20 +99,20 @@ class ToolResultStoreBridge:
                 f" supports_binary_content = True on {kind}"
             )
             raise StorageError(msg)
-        # Not inherited: a subclass may do something with a str.
+        # Ignore an inherited attribute: a subclass may expect a str.
         as_text = writes_text and not vars(type(self._store)).get("stores_text_as_utf8", False)
         written = content.decode("utf-8", "surrogatepass") if as_text else content
         return self._store.write(key=name + _ending_of(content_type, file_name), content=written)
 
     def load(self, key: str) -> Stored | None:
-        """Return what the store reads for a reference, or None if it knows none.
+        """Return what the store reads for a reference, or None if it does not know the reference.
 
-        A store says that with ``KeyError`` or ``FileNotFoundError``, and with ``ValueError`` if a reference is none
-        of its own; any other exception passes.
+        A store says so with ``LookupError``, such as ``KeyError``, with ``FileNotFoundError``, or with ``ValueError``
+        if the reference is not one of its own. Any other exception passes.
         """
         try:
             found = self._store.read(key)
-        except UnicodeError:  # a ValueError too, and it means that the content is damaged
+        except UnicodeError:  # a ValueError too, but it means that the content is damaged
             raise
         except (LookupError, FileNotFoundError, ValueError):
             return None
@@ -122,7 +123,7 @@ class ToolResultStoreBridge:
 
 @cache
 def _known() -> MimeTypes:
-    """Return Python's own table: the one that the module's functions use depends on files of the machine."""
+    """Return Python's built-in table: that of the module's functions depends on files of the machine."""
     return MimeTypes()
 
 
@@ -135,7 +136,7 @@ def _ending_of(content_type: str, file_name: str | None) -> str:
 
 
 def _type_of(key: str, content: bytes, *, was_text: bool) -> str:
-    """Return the type for the extension of a key. Ignore an extension of text if the content is binary."""
+    """Return the type for the extension of a key. If it is a text type and the content is binary, ignore it."""
     ending = PurePath(key).suffix.lower()
     said = _TYPES.get(ending) or _known().guess_type(f"x{ending}")[0]
     if said is None:

@@ -162,7 +162,7 @@ class LangGraphStoreBridge:
         """Length of the longest namespace from which the store is known to give back what was put there."""
 
     def __deepcopy__(self, memo: object) -> LangGraphStoreBridge:
-        """Return the bridge itself: a copy of its store would not hold what is saved from now on."""
+        """Return the bridge itself: a copy of its store would lack what is saved from now on."""
         return self
 
     def __repr__(self) -> str:

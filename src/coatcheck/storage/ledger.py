@@ -1,10 +1,10 @@
 """How many bytes a folder holds, counted in a small file under a lock, so that no save has to list the folder.
 
-The count never falls short for long. A save counts before it gives its files their names, and a removal counts after
-it has removed them, so a process that is killed in between leaves a count that is too high. ``bounds`` then looks
-through the folder earlier than it must, and writes the right count.
+The count is never too low for long. A save counts before it names its files, and a removal counts after it has removed
+them, so a process killed in between leaves a count that is too high. ``bounds`` then looks through the folder earlier
+than it must, and writes the correct count.
 
-The record has a checksum. A record whose checksum is wrong, as after a power cut, is no count at all.
+The record has a checksum. If it is wrong, as after a power cut, the record counts as missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ("ANY_TIME", "Count", "add", "change")
 _RECORD = struct.Struct("<qqd")
 _CHECKSUM = struct.Struct("<I")
 _LENGTH = _RECORD.size + _CHECKSUM.size
-"""Bytes, which one call writes into one page: a kill comes before or after, never within."""
+"""Bytes. One call writes them into one page, so a process can be killed before or after the write, not within it."""
 
 _PWRITE: Callable[[int, bytes, int], int] | None = getattr(os, "pwrite", None)  # not on Windows
 
@@ -35,13 +35,13 @@ ANY_TIME = -math.inf, math.inf
 
 
 class Count(NamedTuple):
-    """What a ledger says."""
+    """What a ledger holds."""
 
     size: int = 0
     """Bytes in the folder."""
 
     added: int = 0
-    """Bytes that were ever added, whatever was removed since: what a look through the folder may have missed."""
+    """Bytes ever added, regardless of removals: what is added during a look may be missing from its result."""
 
     looked: float = -math.inf
     """When somebody last looked through the folder, in seconds since the epoch."""
@@ -50,10 +50,10 @@ class Count(NamedTuple):
 def add(
     folder: Folder, name: str, size: int, *, most: float = math.inf, looked: tuple[float, float] = ANY_TIME
 ) -> bool:
-    """Count ``size`` bytes more, or fewer if it is negative; return whether that was done.
+    """Add ``size`` bytes to the count, or subtract them if it is negative; return whether that was done.
 
     It is not done if there is no count, if the last look through the folder was not within ``looked``, or if a positive
-    ``size`` would make it more than ``most`` bytes.
+    ``size`` would raise the count above ``most`` bytes.
     """
     with folder.locked_file(name) as descriptor:
         count = None if descriptor is None else _read(descriptor)
@@ -66,9 +66,9 @@ def add(
 
 
 def change(folder: Folder, name: str, to: Callable[[Count], Count]) -> Count:
-    """Replace the count, from an empty one where there is none or a damaged one; return the new one."""
+    """Replace the count with ``to(count)``, taking a missing or damaged one as empty; return the new count."""
     with folder.locked_file(name, make=True) as descriptor:
-        assert descriptor is not None  # noqa: S101 - for type checkers: ``make`` makes it
+        assert descriptor is not None  # noqa: S101 - for type checkers: ``make`` creates the file
         count = to(_read(descriptor) or Count())
         os.ftruncate(descriptor, _LENGTH)  # something else may have been there
         _write(descriptor, count)
@@ -76,7 +76,7 @@ def change(folder: Folder, name: str, to: Callable[[Count], Count]) -> Count:
 
 
 def _read(descriptor: int) -> Count | None:
-    """Return what a newly opened file says."""
+    """Return the count in a newly opened file; None if it is missing or damaged."""
     raw = os.read(descriptor, _LENGTH + 1)
     if len(raw) != _LENGTH or _CHECKSUM.pack(zlib.crc32(raw[: _RECORD.size])) != raw[_RECORD.size :]:
         return None

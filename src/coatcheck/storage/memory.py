@@ -1,4 +1,4 @@
-"""A storage in this process's memory: for tests, short-lived agents and content that must not touch a disk."""
+"""A storage in this process's memory, for tests, short-lived agents and content that must not touch a disk."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ("InMemoryStorage",)
 
 
 class InMemoryStorage:
-    """Keeps at most ``max_bytes`` and ``max_entries`` in memory, and removes the least recently used first.
+    """Keeps at most ``max_bytes`` and ``max_entries`` in memory, and removes the least recently used entries first.
 
-    Saving and loading both count as use. Safe for many threads; a forked child goes on with a copy. Gone with the
-    process.
+    Saving and loading both count as use. Safe for many threads; a forked child goes on with a copy. The content is gone
+    when the process ends.
     """
 
     evicts = True
@@ -37,9 +37,9 @@ class InMemoryStorage:
         """Set the limits.
 
         Args:
-            max_bytes: content bytes kept at most; a single content larger than this is refused.
-            max_entries: entries kept at most.
-            clock: gives the time of each save and each read, in seconds since the epoch.
+            max_bytes: the most content bytes to keep; a single content larger than this is refused.
+            max_entries: the most entries to keep.
+            clock: returns the time for each save and each read, in seconds since the epoch.
 
         Raises:
             InvalidRequest: a limit is not a whole number above 0.
@@ -48,25 +48,25 @@ class InMemoryStorage:
         self._max_bytes = require_positive("max_bytes", max_bytes)
         self._max_entries = require_positive("max_entries", max_entries)
         self._clock = clock
-        # One lock for every access: the order of use, the byte count and the entries change together.
+        # One lock for all access: the order of use, the byte count and the entries change together.
         self._lock = threading.Lock()
         self._entries: OrderedDict[str, tuple[Stored, float]] = OrderedDict()
         self._bytes = 0
         _storages.add(self)
 
     def __copy__(self) -> InMemoryStorage:
-        """Return the storage itself: a copy would share the entries, and count their bytes by itself."""
+        """Return the storage itself: a copy would share the entries, but count their bytes separately."""
         return self
 
     def __deepcopy__(self, memo: object) -> InMemoryStorage:
-        """Return the storage itself: a copy would not hold what is saved from now on, and a lock cannot be copied."""
+        """Return the storage itself: a copy would lack what is saved from now on, and a lock cannot be copied."""
         return self
 
     def __repr__(self) -> str:
         return f"InMemoryStorage(max_bytes={self._max_bytes:_}, max_entries={self._max_entries:_})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry, and remove the least recently used ones beyond the limits.
+        """Save an entry, and remove the least recently used ones until the limits hold.
 
         Raises:
             StorageError: ``content`` alone is larger than ``max_bytes``, or another content has this key.
@@ -82,7 +82,7 @@ class InMemoryStorage:
                 refuse_other_content(key, existing[0].metadata, metadata)
                 self._bytes -= existing[0].size
             self._use(key, entry)
-            self._entries.move_to_end(key)  # its index may have to make room for it
+            self._entries.move_to_end(key)  # so that its own index makes room before it does
             self._bytes += entry.size
             while self._bytes > self._max_bytes or len(self._entries) > self._max_entries:
                 _, (oldest, _) = self._entries.popitem(last=False)
@@ -108,7 +108,7 @@ class InMemoryStorage:
             self._remove(key)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``, least recently used first."""
+        """Return the entries whose key starts with ``prefix``, least recently used first."""
         with self._lock:
             return [
                 Listed(
@@ -123,7 +123,7 @@ class InMemoryStorage:
             ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``, newest first.
+        """Return a page of the entries whose key starts with ``prefix``, newest first.
 
         Raises:
             InvalidRequest: ``after`` did not come from a page.
@@ -132,7 +132,7 @@ class InMemoryStorage:
         return newest_first(self.entries(prefix), limit=limit, after=after)
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
-        """Remove those of ``keys`` that were last used before then; see ``coatcheck.Sweeps``."""
+        """Remove those of ``keys`` that were last used before ``before``; see ``coatcheck.Sweeps``."""
         with self._lock:
             unused = [key for key in dict.fromkeys(keys) if key in self._entries and self._entries[key][1] < before]
             for key in unused:
@@ -146,12 +146,12 @@ class InMemoryStorage:
             self._bytes = 0
 
     def _renew(self) -> None:
-        """Repair what a fork interrupted: another thread may have held the lock and counted only half."""
+        """Repair what a fork interrupted: another thread may have held the lock in the middle of a count."""
         self._lock = threading.Lock()
         self._bytes = sum(entry.size for entry, _ in self._entries.values())
 
     def _use(self, key: str, entry: Stored) -> None:
-        """Put an entry last, and its line index after it: not every read of a content reads the index."""
+        """Move an entry to the end, and its line index after it: not every read of a content reads the index."""
         now, index = self._clock(), f"{key}{INDEX_SUFFIX}"
         self._entries[key] = (entry, now)
         self._entries.move_to_end(key)

@@ -1,8 +1,8 @@
 """Bridges to the storages of Strands Agents: the unified one, and the older one of its own offloader.
 
-Both are recognized by their methods alone, sync or async; no framework is imported here. A unified storage keeps bytes
-under keys, so a frame around the content has type and metadata. An async method is awaited where the caller is, so one
-that does blocking work inside ``async def`` blocks there.
+Both are recognized by their methods alone, sync or async; Strands is not imported. A unified storage keeps only bytes
+under keys, so a frame around the content holds type and metadata. An async method is awaited on the caller's loop, so
+one that does blocking work inside ``async def`` blocks that loop.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ("StrandsOffloaderStorageBridge", "StrandsStorageBridge")
 
 Result = TypeVar("Result")
 Calls: TypeAlias = Generator[object, Any, Result]
-"""Calls of a foreign storage, written once: each answer goes back in, awaited where it must be."""
+"""Calls of a foreign storage, written once for sync and async: each answer is sent back, awaited if necessary."""
 
 
 class UnifiedStorage(Protocol):
-    """The members used of ``strands.storage.Storage``."""
+    """The methods of ``strands.storage.Storage`` that are used here."""
 
     def write(self, key: str, data: bytes) -> MaybeAwaitable[None]:
         """Store bytes, replacing what is there."""
@@ -52,7 +52,7 @@ class UnifiedStorage(Protocol):
 
 
 class OffloaderStorage(Protocol):
-    """The members used of the storages of Strands' own offloader."""
+    """The methods of the storages of Strands' own offloader that are used here."""
 
     def store(self, key: str, content: bytes, content_type: str) -> MaybeAwaitable[str]:
         """Store content and return its reference."""
@@ -64,10 +64,10 @@ class OffloaderStorage(Protocol):
 
 
 class StrandsStorageBridge:
-    """A unified storage of Strands as a ``coatcheck.Storage``.
+    """Makes a unified storage of Strands a ``coatcheck.Storage``.
 
-    It cannot list by pages: the storage lists all keys at once, and only an entry itself has the time of its save. So
-    listing a scope reads every entry of it, even for its first page.
+    It cannot list by pages: the storage lists all keys at once, and only the entry itself holds the time of its save.
+    So listing a scope reads every entry in it, even for the first page.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class StrandsStorageBridge:
     ) -> None:
         """Put ``prefix`` before every key; the default is that of Strands' own offloader, and ``""`` means none.
 
-        ``clock`` gives the time of a save, in seconds since the epoch.
+        ``clock`` returns the time for each save, in seconds since the epoch.
 
         Raises:
             InvalidRequest: ``storage`` lacks ``write`` or ``read``, or ``prefix`` is not a str.
@@ -92,7 +92,7 @@ class StrandsStorageBridge:
         self._clock = clock
 
     def __deepcopy__(self, memo: object) -> StrandsStorageBridge:
-        """Return the bridge itself: a copy of its storage would not hold what is saved from now on."""
+        """Return the bridge itself: a copy of its storage would lack what is saved from now on."""
         return self
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ class StrandsStorageBridge:
         return _run_calls(self._save(key, content, content_type=content_type, metadata=metadata))
 
     def metadata_to_save(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the metadata to save; ``existing`` are those that are there, or None. A subclass may add to it."""
+        """Return the metadata to save; ``existing`` is what is there, or None. A subclass may add to the metadata."""
         del existing
         return metadata
 
@@ -131,7 +131,7 @@ class StrandsStorageBridge:
         return self._storage.delete(self._name(key))
 
     def entries(self, prefix: str) -> MaybeAwaitable[Iterable[Listed]]:
-        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0."""
+        """Return the entries whose key starts with ``prefix``, even damaged ones, which get the time 0."""
         return _run_calls(self._entries(prefix))
 
     def _save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Calls[None]:
@@ -139,7 +139,7 @@ class StrandsStorageBridge:
         found = yield self._storage.read(name)
         existing = None
         if found is not None:
-            with suppress(CorruptContent):  # what is saved now replaces what is damaged
+            with suppress(CorruptContent):  # this save replaces a damaged entry
                 existing = unframed(found, name)[0].metadata
         if existing is not None:
             refuse_other_content(key, existing, metadata)
@@ -168,7 +168,7 @@ class StrandsStorageBridge:
 
 
 class StrandsOffloaderStorageBridge:
-    """A storage of Strands' own offloader as a ``coatcheck.NamesReferences``: the model sees what it returns."""
+    """Makes a storage of Strands' own offloader a ``coatcheck.NamesReferences``: the model sees its references."""
 
     def __init__(self, storage: OffloaderStorage) -> None:
         """Take a storage.
@@ -182,7 +182,7 @@ class StrandsOffloaderStorageBridge:
         self._storage = storage
 
     def __deepcopy__(self, memo: object) -> StrandsOffloaderStorageBridge:
-        """Return the bridge itself: a copy of its storage would not hold what is saved from now on."""
+        """Return the bridge itself: a copy of its storage would lack what is saved from now on."""
         return self
 
     def __repr__(self) -> str:
@@ -198,7 +198,7 @@ class StrandsOffloaderStorageBridge:
 
     def _load(self, key: str) -> Calls[Stored | None]:
         if re.split(r"[/\\]", key)[-1].startswith("."):
-            return None  # no content, but the storage's own notes, which name the references of every scope
+            return None  # not content but the storage's own notes, which name the references of every scope
         try:
             content, content_type = yield self._storage.retrieve(key)
         except KeyError:
@@ -207,7 +207,7 @@ class StrandsOffloaderStorageBridge:
 
 
 def _require_methods(storage: object, *methods: str, owner: type, such_as: str) -> None:
-    """Check that a storage has methods.
+    """Check that a storage has these methods.
 
     Raises:
         InvalidRequest: it lacks one, or is a class.
@@ -228,7 +228,7 @@ def _listed(key: str, frame: bytes) -> Listed:
 
 
 def _run_calls(calls: Calls[Result]) -> MaybeAwaitable[Result]:
-    """Run ``calls`` to their end, or up to the first answer that must be awaited."""
+    """Run ``calls`` to the end, or until an answer must be awaited; then return an awaitable that runs the rest."""
     answer: object = None
     try:
         while True:
