@@ -1,11 +1,11 @@
-"""One folder of a file storage, opened once: every name is looked up in what was opened, and no link is followed.
+"""One folder of a file storage, opened once: every name is looked up in the open folder, and no link is followed.
 
 A path can lead elsewhere from one call to the next; an open folder cannot. This module does what needs the operating
-system: opening, writing, renaming, locking, and telling types of files apart by their extensions. ``file`` says what
-the files mean. A system that cannot look up names in an open folder (Windows) refuses links by looking first.
+system: opening, writing, renaming, locking, and choosing file extensions for content types. ``file`` says what the
+files mean. Where the system cannot look up names in an open folder (Windows), links are refused by checking first.
 
-Windows neither replaces nor removes a file that somebody has open: a reader, for a moment, or a virus scanner. So that
-is tried again for a while.
+Windows neither replaces nor removes a file that somebody has open: a reader, for a moment, or a virus scanner. So this
+module retries for a while.
 """
 
 from __future__ import annotations
@@ -37,36 +37,37 @@ __all__ = ("EXTENSIONS", "Folder", "extension", "make_folders", "open_folder", "
 Result = TypeVar("Result")
 
 _CHUNK_BYTES = 1 << 20
-"""Written at once, so that a thread holding the interpreter's lock gives it back at least once a megabyte."""
+"""Bytes written in one call, so that the thread gives up the interpreter's lock at least once a megabyte."""
 
 LOCK_SECONDS = 10.0
-"""How long to wait for a lock, which its owner holds for milliseconds. ``flock`` alone has no time limit."""
+"""How long to wait for a lock, which its owner holds for milliseconds. ``flock`` itself has no time limit."""
 
 LOCK_PAUSE_SECONDS = 0.001
-"""How long to wait between two looks at a lock."""
+"""How long to wait between two attempts to lock, and between two retries on Windows."""
 
 BUSY_SECONDS = 2.0
 """How long to wait on Windows for whoever has a file open: a reader for milliseconds, a virus scanner for longer."""
 
 _LOCKS = "folders.lock"
-"""An empty file next to the folders of the scopes, with a byte to lock for each: Windows locks no folder, and what is
-locked of a file nobody else can read."""
+"""An empty file next to the folders of the scopes, with a byte to lock for each folder. Windows cannot lock folders,
+and nobody else can read the locked bytes of a file."""
 
 _OF_SCOPES = 1 << 30
-"""How many bytes there are for the folders of scopes. Two more follow: one for the folder that holds these folders, and
-one for the file in it that is locked."""
+"""Bytes of ``_LOCKS`` for the folders of scopes. Two more follow: one for the folder that holds these folders, and one
+for the file in it that is locked."""
 
 _ON_WINDOWS = os.name == "nt"
 _SHARING_VIOLATION = 32
 
-# Most do not exist on Windows, where a planted symbolic link needs rights that make it moot.
+# Most of these do not exist on Windows, where planting a symbolic link takes rights that make the attack moot.
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _DIRECTORY = getattr(os, "O_DIRECTORY", 0)
 _CLOSE_ON_EXEC = getattr(os, "O_CLOEXEC", 0)
-_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # reading a pipe planted in place of a file would never return
+_NO_WAITING = getattr(os, "O_NONBLOCK", 0)  # else reading a pipe planted in place of a file would never return
 _BINARY = getattr(os, "O_BINARY", 0)
 _MORE_READS = 3
-"""Over NFS 3 an open file is stale as soon as another host has replaced it; what replaced it can be read."""
+"""Further attempts to read a file. Over NFS 3, an open file is stale once another host has replaced it; the new file
+can be read."""
 
 _TO_READ = os.O_RDONLY | _NO_FOLLOW | _NO_WAITING | _CLOSE_ON_EXEC | _BINARY
 
@@ -101,12 +102,12 @@ EXTENSIONS = {
     "text/markdown": ".md",
     "video/mp4": ".mp4",
 }
-"""The usual extension for a type. Where several types have one, the first is what a file with it holds."""
+"""The usual extension for each type. If several types share an extension, a file with it has the first of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """An open folder; ``open_folder`` makes it. Its methods raise ``OSError`` as the system does."""
+    """An open folder, made by ``open_folder``. Its methods raise ``OSError`` as the system does."""
 
     path: Path
 
@@ -114,14 +115,14 @@ class Folder:
     """The descriptor of the open folder; None if the system cannot look up names in one."""
 
     base: str
-    """What leads to a name in this folder: nothing if the system looks it up in ``descriptor``, else the path."""
+    """What to put before a name in this folder: ``""`` if the system looks it up in ``descriptor``, else the path."""
 
     is_of_scope: bool
-    """Whether it is in the folder with the folders of all scopes, and not that one."""
+    """Whether it is the folder of a scope, and not one above it."""
 
     @property
     def modified(self) -> float:
-        """When a name in this folder was last made, changed or removed, in seconds since the epoch."""
+        """When a name in this folder was last added, changed or removed, in seconds since the epoch."""
         return (self.path.stat() if self.descriptor is None else os.fstat(self.descriptor)).st_mtime
 
     def scan(self) -> Iterator[os.DirEntry[str]]:
@@ -138,10 +139,10 @@ class Folder:
         return found if stat.S_ISREG(found.st_mode) else None
 
     def status_now(self, name: str) -> os.stat_result | None:
-        """Return the same, asked anew: NFS answers for up to a minute from memory, but not what opens the file."""
+        """Return a fresh ``status``: NFS answers from memory for up to a minute, unless the file is opened first."""
         found = self.status(name)
         if found is not None:
-            with suppress(OSError):  # a file that cannot be opened, or that is gone: what is known must do
+            with suppress(OSError):  # if the file is gone or cannot be opened, the first status must do
                 os.close(os.open(self.base + name, _TO_READ, dir_fd=self.descriptor))
                 found = self.status(name)
         return found
@@ -157,10 +158,10 @@ class Folder:
     ) -> bytes | None:
         """Return bytes of a regular file, or None if there is none; ``size`` is what the whole file must have.
 
-        Read up to ``more`` times again where another host replaces the file meanwhile.
+        Retry up to ``more`` times if another host replaces the file meanwhile.
 
         Raises:
-            CorruptContent: the file has another size, or something else has this name: a link, a folder, a device.
+            CorruptContent: the file has another size, or the name is that of a link, a folder or a device.
 
         """
         try:
@@ -194,7 +195,7 @@ class Folder:
 
     @contextmanager
     def temporary_file(self, content: bytes, *, fsync: bool) -> Iterator[str]:
-        """Write a temporary file, for its owner only, and yield its name to be renamed; if that fails, remove it."""
+        """Write a temporary file, for its owner only, and yield its name for a rename; remove the file on failure."""
         name = f".{os.urandom(16).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW | _CLOSE_ON_EXEC | _BINARY
         descriptor = os.open(self.base + name, flags, 0o600, dir_fd=self.descriptor)
@@ -213,7 +214,7 @@ class Folder:
             raise
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, in one step, and take that name from whatever has it."""
+        """Rename a file in one step, replacing whatever has the new name."""
         at = self.descriptor
         replace = partial(os.replace, self.base + old, self.base + new, src_dir_fd=at, dst_dir_fd=at)
         _when_free(replace) if _ON_WINDOWS else replace()
@@ -223,18 +224,18 @@ class Folder:
         os.utime(self.base + name, dir_fd=self.descriptor, follow_symlinks=_FOLLOWS_LINKS)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         unlink = partial(os.unlink, self.base + name, dir_fd=self.descriptor)
         with suppress(FileNotFoundError):
             _when_free(unlink) if _ON_WINDOWS else unlink()
 
     def remove_folder(self, name: str) -> None:
-        """Remove a folder in this one, if it is there and empty."""
+        """Remove a folder in this one, if it exists and is empty."""
         with suppress(OSError):
             os.rmdir(self.base + name, dir_fd=self.descriptor)
 
     def sync(self) -> None:
-        """Wait until the names in this folder are on the disk. Windows keeps names without being asked."""
+        """Wait until the names in this folder are on the disk. Windows persists names without being asked."""
         if self.descriptor is not None:
             _sync(self.descriptor)
 
@@ -242,13 +243,14 @@ class Folder:
     def locked(self, descriptor: int | None = None) -> Iterator[None]:
         """Exclude all other threads and processes that lock this folder, if the file system has locks.
 
-        The lock belongs to what is open and ends with the process, however that ends, so nothing is left to clean up.
+        The lock belongs to an open descriptor and ends with the process, however that ends, so it leaves nothing to
+        clean up.
 
         Args:
-            descriptor: of an open file, to lock that instead of the folder.
+            descriptor: that of an open file, to lock the file instead of the folder.
 
         Raises:
-            TimeoutError: another process held it for 10 seconds, such as one that was stopped in the middle of a save.
+            TimeoutError: another process held the lock for 10 seconds, such as one suspended in the middle of a save.
 
         """
         held = self.descriptor if descriptor is None else descriptor
@@ -273,12 +275,12 @@ class Folder:
         finally:
             if held is not None:
                 with suppress(OSError):
-                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has it open too
+                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a forked child has a copy open
                 if _ON_WINDOWS:
                     os.close(held)
 
     def _open_byte(self, *, of_file: bool) -> int:
-        """Open the file of locks at the byte for this folder, or for the file in it that is locked."""
+        """Open the file of locks at the byte for this folder, or for the file in it that is to be locked."""
         byte = _OF_SCOPES + of_file
         if self.is_of_scope and not of_file:
             byte = zlib.crc32(self.path.name.encode()) % _OF_SCOPES
@@ -291,7 +293,7 @@ class Folder:
     def locked_file(self, name: str, *, make: bool = False) -> Iterator[int | None]:
         """Open a file to read and write, exclude all others that open it this way, and yield its descriptor.
 
-        It yields None if there is no such file, unless ``make`` is true: then the file is made, for its owner only.
+        It yields None if there is no such file; with ``make``, the file is created, for its owner only.
 
         Raises:
             TimeoutError: as for ``locked``.
@@ -312,8 +314,8 @@ class Folder:
             os.close(descriptor)
 
     def _open_when_free(self, name: str) -> int:
-        """Open a file to read on Windows, although it is being replaced or removed."""
-        if os.path.isdir(self.base + name):  # noqa: PTH112 - as everywhere here. Windows opens no folder
+        """Open a file to read on Windows, even while it is being replaced or removed."""
+        if os.path.isdir(self.base + name):  # noqa: PTH112 - as everywhere here. Windows cannot open a folder
             raise self._no_file(name)
         return _when_free(partial(os.open, self.base + name, _TO_READ))
 
@@ -323,7 +325,7 @@ class Folder:
 
 @contextmanager
 def unless_in_use() -> Iterator[None]:
-    """Leave out the rest of the block if Windows does not remove a file because a program has it open."""
+    """Skip the rest of the block if Windows does not remove a file because a program has it open."""
     try:
         yield
     except PermissionError as error:
@@ -332,7 +334,7 @@ def unless_in_use() -> Iterator[None]:
 
 
 def _when_free(call: Callable[[], Result]) -> Result:
-    """Return what a call returns, and make it again for a while if somebody has the file open."""
+    """Return what ``call`` returns; repeat it for a while if somebody has the file open."""
     given_up = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -344,10 +346,10 @@ def _when_free(call: Callable[[], Result]) -> Result:
 
 
 def _sync(descriptor: int) -> None:
-    """Wait until what was written is on the disk. On macOS, ``fsync`` alone leaves it in the memory of the disk."""
+    """Wait until what was written is on the disk. On macOS, ``fsync`` alone leaves it in the disk's cache."""
     to_the_disk = getattr(fcntl, "F_FULLFSYNC", None)
     if to_the_disk is not None:
-        with suppress(OSError):  # not every filesystem there can
+        with suppress(OSError):  # not every filesystem on macOS supports it
             fcntl.fcntl(descriptor, to_the_disk)
             return
     os.fsync(descriptor)
@@ -355,7 +357,7 @@ def _sync(descriptor: int) -> None:
 
 @contextmanager
 def open_folder(root: Path, *names: str) -> Iterator[Folder]:
-    """Open ``root``, or the folder that ``names`` lead to from there. Only the root may be a link, its owner's."""
+    """Open ``root``, or the folder that ``names`` lead to from it. Only ``root``, its owner's choice, may be a link."""
     descriptor: int | None = None
     for depth, name in enumerate((str(root), *names)):
         parent = descriptor
@@ -383,7 +385,7 @@ def open_folder(root: Path, *names: str) -> Iterator[Folder]:
 
 
 def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
-    """Make ``root``, what leads there, and the folders ``names``, each in the one before it, for their owner only."""
+    """Create ``root``, its parents, and the folders ``names``, each in the one before it, for their owner only."""
     missing = [folder for folder in (root, *root.parents) if fsync and not folder.exists()]
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     for number, name in enumerate(names):
@@ -396,7 +398,7 @@ def make_folders(root: Path, names: tuple[str, ...], *, fsync: bool) -> None:
 
 def extension(content_type: str) -> str:
     """Return an extension that fits ``content_type``, so that editors and viewers open the file."""
-    content_type = content_type.partition("; items=")[0]  # of many texts, as ``contents`` stores them
+    content_type = content_type.partition("; items=")[0]  # for many joined text blocks, as ``contents`` stores them
     known = EXTENSIONS.get(content_type)
     if known is not None:
         return known

@@ -1,8 +1,8 @@
-"""An fsspec filesystem as a storage: Google Cloud, Azure, SFTP and whatever else has one.
+"""An fsspec filesystem as a storage: Google Cloud, Azure, SFTP and whatever else fsspec supports.
 
     <folder>/v1/<scope>/<digest>     4,096 bytes of type, time and metadata, then the content
 
-Each entry is one file, since few filesystems keep metadata. fsspec is imported when a storage is made.
+Each entry is one file, since few filesystems keep metadata. fsspec is imported when a storage is created.
 """
 
 from __future__ import annotations
@@ -32,66 +32,67 @@ if TYPE_CHECKING:
 __all__ = ("FsspecBridge",)
 
 HEAD_BYTES = 4_096
-"""Before the content: a fixed number, so that a range is right even if the file is saved again between two reads."""
+"""Bytes before the content. The number is fixed, so that a range is right even if the file is saved again between two
+reads."""
 
 HEADS_AT_ONCE = 1_000
-"""Asked for together in a listing, 4 MB; async filesystems ask in parallel."""
+"""Heads that a listing reads together, 4 MB; async filesystems read them in parallel."""
 
 _UNFINISHED = "unfinished"
-"""The kind of key that a file has while it is being written. The first eight of its digits are the time, so what a
-killed writer left is listed, deleted with its scope, and swept, like an entry."""
+"""The kind of key of a file that is being written. The first eight of its digits are the time. So what a killed writer
+left is listed, swept, and deleted with its scope, like an entry."""
 
 _TIME_LENGTH = 8
 
 _CODE = re.compile(r"[1-9][0-9]{2}|[A-Z][A-Za-z]{1,63}")
-"""A status of HTTP, or one name of a service, such as ``ContainerNotFound``."""
+"""An HTTP status, or a service's single-word error code, such as ``ContainerNotFound``."""
 
 _LOGIN = re.compile(r"(?<=://)[^/@]*:.*@")
-"""A user's name and a password in a URL."""
+"""A user name and password in a URL."""
 
 REPLACES_NOTHING = frozenset(
     {"DatabricksFileSystem", "JupyterFileSystem", "SMBFileSystem", "WebHDFS", "WebdavFileSystem"}
 )
-"""Filesystems whose ``mv`` leaves a file that is there as it is, so that nothing can be saved again; those of Jupyter
-and WebHDFS do not even say that it failed. By name, since importing one needs its client. The last one is webdav4's,
+"""Filesystems whose ``mv`` does not replace an existing file, so that nothing can be saved again; those of Jupyter and
+WebHDFS do not even report the failure. Listed by name, since importing one needs its client. The last one is webdav4's,
 the others are fsspec's own, as of 2026.9."""
 
 _FOLDER_TRIES = 4
-"""The first save makes three folders: the bridge's own, ``v1`` and that of the scope. Others may make each of them at
-the same moment, so there is a try for each, and one more."""
+"""The first save creates three folders: the bridge's own, ``v1`` and that of the scope. Others may create each of them
+at the same moment, so there is a try for each, and one more."""
 
 
 class FsspecBridge:
     """Keeps content in a folder of an fsspec filesystem, each entry in one file.
 
-    A save shows the whole entry or none: if the filesystem renames, the file is written under another name first,
-    else it must be put in one step, as object stores do. The filesystem's ``mv``, if it has one, must replace what is
-    there.
+    A save shows the whole entry or none: if the filesystem can rename, the file is first written under another name;
+    if not, it must put a file in one step, as object stores do. The filesystem's ``mv``, if it has one, must replace an
+    existing file.
 
     Async filesystems run on the loop that fsspec keeps for them, so they serve sync and async agents alike. Each thread
     and each forked child gets an instance of its own if fsspec demands it. A filesystem of a class with
-    ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given, a sync one by one thread
-    at a time, and made again in a forked child. One that has its files or its credentials in the instance needs one of
-    the two. A forked child that makes the bridge must make the filesystem too: the bridge cannot always tell which
-    process made a sync one.
+    ``cachable = False``, or made with ``skip_instance_cache=True``, is used as it was given: a sync one by one thread
+    at a time, and a forked child makes a new one. A filesystem that keeps its files or credentials in the instance
+    needs one of these two options. A forked child that makes the bridge must make the filesystem too: the bridge cannot
+    always tell which process made a sync one.
 
     Every method raises the filesystem's own errors too.
 
-    Listing reads the head of every file, because filesystems disagree on times: the head has the writer's own. fsspec
-    reports a missing bucket like a missing file, so its references count as expired. On a local disk ``FileStorage``
-    is the better choice: it follows no planted link, and keeps raw files for their owner alone.
+    Listing reads the head of every file, because filesystems disagree on times: the head has the writer's time. fsspec
+    reports a missing bucket like a missing file, so its references count as expired. On a local disk, ``FileStorage``
+    is the better choice: it follows no planted link, and only their owner can read its raw files.
     """
 
     def __init__(self, filesystem: AbstractFileSystem, folder: str, *, clock: Callable[[], float] = time.time) -> None:
         """Take a filesystem and the folder that is ours in it, such as ``*fsspec.url_to_fs("gs://bucket/agents")``.
 
-        ``clock`` gives the time of a save, in seconds since the epoch.
+        ``clock`` returns the time for each save, in seconds since the epoch.
 
         Raises:
             ImportError: fsspec is not installed.
-            InvalidRequest: this is not a filesystem, one made with ``asynchronous=True``, one that cannot save a file
-                whole, replace it or read a part of it, one that keeps copies, an archive, or one with such a filesystem
-                behind it; or ``folder`` is not a str, or empty.
+            InvalidRequest: ``filesystem`` is not a filesystem; is made with ``asynchronous=True``; cannot save a file
+                whole, replace it or read a part of it; keeps copies; is an archive; or has such a filesystem behind it.
+                Or ``folder`` is not a str, or empty.
 
         """
         try:
@@ -112,14 +113,14 @@ class FsspecBridge:
         self._renames = _require_usable(kinds)
         self._is_kept = all(map(_is_kept, layers)) or issubclass(kinds[0], FTPFileSystem)
         self._is_async = all(layer.async_impl for layer in layers)
-        # An async one says in which process it was made, which may be the parent of this one.
+        # An async filesystem says in which process it was made, which may be the parent of this one.
         self._lock, self._process = ForkSafeLock(), getattr(filesystem, "_pid", os.getpid())
         self._given = filesystem
         self._folder = f"{filesystem._strip_protocol(folder).rstrip('/')}/v1"  # noqa: SLF001 - as fsspec's own tools do
         self._clock = clock
 
     def __deepcopy__(self, memo: object) -> FsspecBridge:
-        """Return the storage itself: a copy of its filesystem may lack what is stored."""
+        """Return the bridge itself: a copy of its filesystem may lack what is stored."""
         return self
 
     def __repr__(self) -> str:
@@ -127,17 +128,17 @@ class FsspecBridge:
         return f"FsspecBridge({type(self._given).__name__}, {folder!r})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry whole or not at all; one that is there already is written again, which refreshes its time.
+        """Save an entry whole or not at all; an existing one is written again, which refreshes its time.
 
-        Two contents that meet under one key at the same moment are not told apart: the later one stays, which a whole
-        read then finds to be corrupt.
+        Two different contents that are saved under one key at the same moment are not told apart: the later one stays,
+        and a whole read finds it corrupt.
 
         Raises:
-            StorageError: the key is malformed, another content has it, or its metadata are too long.
+            StorageError: the key is malformed, another content has it, or type and metadata are too long.
 
         """
         path = self._path(key)
-        with suppress(CorruptContent):  # what is saved now replaces what is damaged
+        with suppress(CorruptContent):  # this save replaces a damaged entry
             existing = self._head(path)
             if existing is not None:
                 refuse_other_content(key, existing[0].metadata, metadata)
@@ -175,7 +176,7 @@ class FsspecBridge:
         return Stored(content=content, content_type=head.content_type, metadata=head.metadata, size=size)
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there.
+        """Remove the entry, if it exists.
 
         Raises:
             StorageError: the key is malformed.
@@ -186,21 +187,21 @@ class FsspecBridge:
             filesystem.rm_file(path)
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``, even damaged ones, with the time 0.
+        """Return the entries whose key starts with ``prefix``, even damaged ones, which get the time 0.
 
-        For a whole key, only its own entries are looked at.
+        For a whole key, only the files of that key are looked at.
         """
         return list(self._described(self._sizes(prefix)))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``.
+        """Return a page of the entries whose key starts with ``prefix``.
 
         A folder can only be listed whole, and the time of a save is in the head of its file. So a page lists the folder
         of a scope once and reads at most 1,000 heads, in the order of their keys. Up to 1,000 entries come newest
-        first; if there are more, each 1,000 of them do.
+        first; if there are more, each batch of 1,000 does.
 
         Raises:
-            InvalidRequest: ``after`` did not come from a page, where that shows.
+            InvalidRequest: ``after`` recognizably did not come from a page.
 
         """
         start, _, rest = (after or "").partition(" ")
@@ -213,17 +214,17 @@ class FsspecBridge:
         return replace(found, after=heads[-1] if len(keys) > len(heads) else None)
 
     def describe_error(self, error: Exception) -> str:
-        """Return what may be repeated of a filesystem's error, and the folder, which most of them do not name."""
+        """Describe a filesystem's error without content, and name the folder, which most such errors lack."""
         return " ".join([describe_error(error), *_codes(error)]) + f", in {self!r}"
 
     @contextmanager
     def _filesystem(self) -> Iterator[Any]:
         """Yield the filesystem, in an instance that this thread may use now.
 
-        As a rule fsspec keeps one for each thread, or one for all if it is async, and finds it by its arguments. If it
-        keeps none, a new one may lack what another saved, so we use the one we were given.
-        FTP gets a new one each time, and with it a connection: the server drops an idle connection. SFTP gets a new
-        one when its connection is gone.
+        As a rule, fsspec caches one instance for each thread, or one for all if it is async, and finds it by its
+        arguments. If it caches none, a new one may lack what another saved, so we use the one we were given. FTP gets a
+        new instance each time, and with it a connection, since the server drops idle ones. SFTP gets a new one when its
+        connection is gone.
         """
         if self._is_kept:
             yield self._anew()
@@ -241,14 +242,14 @@ class FsspecBridge:
         made = _made_like(self._given)
         if _is_connected(made):
             return made
-        type(made)._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec gives us the same one for ever
+        type(made)._cache.pop(made._fs_token, None)  # noqa: SLF001 - else fsspec returns the same one forever
         return _made_like(self._given)
 
     def _path(self, key: str) -> str:
         return f"{self._folder}/{Key.parse(key)}"
 
     def _head(self, path: str) -> tuple[Head, int] | None:
-        """Return what a file says about its content, and how many bytes that has, or None if there is no file."""
+        """Return the head of a file and the size of its content in bytes, or None if there is no file."""
         frame = self._read(path, 0, HEAD_BYTES)
         if frame is None:
             return None
@@ -283,7 +284,7 @@ class FsspecBridge:
                 raise
 
     def _sizes(self, prefix: str) -> dict[str, int]:
-        """Return the size of every file of ours with a key that starts with ``prefix``, by key."""
+        """Return the sizes of our files whose key starts with ``prefix``, by key."""
         if is_storage_key(prefix):
             sizes = {key: self._size(self._path(key)) for key in map(str, Key.parse(prefix).family)}
             return {key: size for key, size in sizes.items() if size is not None}
@@ -306,21 +307,21 @@ class FsspecBridge:
             return None
 
     def _listing(self, path: str) -> dict[str, int]:
-        """Return what is in a folder now, by name."""
+        """Return the sizes of what is in a folder now, by name."""
         try:
             with self._filesystem() as filesystem:
-                filesystem.invalidate_cache(path)  # fsspec may remember what was there, and other processes write too
+                filesystem.invalidate_cache(path)  # fsspec may cache the listing, and other processes write too
                 found = filesystem.ls(path, detail=True)
         except FileNotFoundError:
             return {}
         return {
             info["name"].rstrip("/").rpartition("/")[2]: int(info.get("size") or 0)
             for info in found
-            if info["name"].strip("/") != path.strip("/")  # an object store may list an empty folder as a file in it
+            if info["name"].strip("/") != path.strip("/")  # object stores may list an empty folder as a file in itself
         }
 
     def _described(self, sizes: Mapping[str, int]) -> Iterator[Listed]:
-        """Yield files as entries, with the time of their last save; 0 if a file does not say."""
+        """Yield files as entries, with the time of their last save, or 0 if a file does not say."""
         whole: list[str] = []
         for key, size in sizes.items():
             parsed = Key.parse(key)
@@ -348,14 +349,14 @@ class FsspecBridge:
 
 
 def _codes(error: Exception) -> list[str]:
-    """Return what a server called an error, such as ``403 AuthenticationFailed``: Azure's classes tell few apart."""
+    """Return a server's codes for an error, such as ``403 AuthenticationFailed``: Azure's classes tell few apart."""
     given = [getattr(error, name, None) for name in ("status_code", "error_code", "code")]
-    codes = [str(getattr(code, "value", code)) for code in given if code is not None]  # some are of an enumeration
+    codes = [str(getattr(code, "value", code)) for code in given if code is not None]  # some are enum members
     return [code for code in codes if _CODE.fullmatch(code)]
 
 
 def _layers(filesystem: object) -> list[Any]:
-    """Return a filesystem, and each one behind it: what one of those does, the whole does."""
+    """Return a filesystem and all those behind it, since what one of them does, the whole does."""
     with loading:
         from fsspec import AbstractFileSystem  # noqa: PLC0415 - only those who use it pay for it
 
@@ -367,11 +368,11 @@ def _layers(filesystem: object) -> list[Any]:
 
 
 def _made_like(given: Any) -> Any:  # noqa: ANN401 - fsspec has no types
-    """Return a filesystem with the arguments of another. One that is refused its login keeps no connection."""
+    """Return a filesystem with the arguments of another. If its login is refused, close its connection."""
     try:
         return type(given)(*given.storage_args, **given.storage_options)
     except Exception as error:
-        # fsspec's own of SFTP leaves it open, with a thread, and nobody else knows of the filesystem.
+        # fsspec's SFTP filesystem leaves it open, with a thread, and nobody else has a reference to the filesystem.
         for frame, _ in walk_tb(error.__traceback__):
             maker = frame.f_locals.get("self")
             if isinstance(maker, type(given)) and hasattr(maker, "client"):
@@ -380,16 +381,16 @@ def _made_like(given: Any) -> Any:  # noqa: ANN401 - fsspec has no types
 
 
 def _is_connected(filesystem: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Return whether a filesystem can be asked: one of SFTP lives as long as its connection, and makes no other."""
+    """Return whether a filesystem is usable: an SFTP one lives as long as its connection, and never opens another."""
     get_transport = getattr(getattr(filesystem, "client", None), "get_transport", None)
-    if get_transport is None:  # which clients of paramiko have
+    if get_transport is None:  # only clients of paramiko have it
         return True
     transport = get_transport()
     return transport is not None and transport.is_active()
 
 
 def _make_folder(filesystem: Any, path: str) -> None:  # noqa: ANN401 - fsspec has no types
-    """Make a folder and those above it. Over SFTP it is an error that another made one at the same moment."""
+    """Create a folder and those above it. Over SFTP, this fails if another creates one of them at the same moment."""
     for _ in range(_FOLDER_TRIES - 1):
         with suppress(OSError):
             filesystem.makedirs(path, exist_ok=True)
@@ -398,10 +399,11 @@ def _make_folder(filesystem: Any, path: str) -> None:  # noqa: ANN401 - fsspec h
 
 
 def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Return whether fsspec finds a filesystem by its arguments; with ``skip_instance_cache=True`` it makes another.
+    """Return whether fsspec caches a filesystem by its arguments; with ``skip_instance_cache=True`` it does not.
 
-    Its cache may have been cleared since, as happens in a forked child. Then it knows only the last one. An async one
-    says itself in which process it was made; for a sync one the token does, if the thread that forked made it.
+    fsspec may have cleared its cache since, as it does in a forked child. It then knows only the last one made. An
+    async filesystem says in which process it was made; for a sync one, its token tells if the thread that forked made
+    it.
     """
     with loading:
         from fsspec.utils import tokenize  # noqa: PLC0415 - only those who use it pay for it
@@ -415,10 +417,10 @@ def _is_kept(layer: Any) -> bool:  # noqa: ANN401 - fsspec has no types
 
 
 def _require_usable(kinds: Sequence[Any]) -> bool:
-    """Return whether files are renamed, all the way down; else they are put whole.
+    """Return whether every layer can rename files; if not, files are put whole.
 
     Raises:
-        InvalidRequest: they are neither, or not all that a filesystem holds can be replaced, deleted and read in parts.
+        InvalidRequest: a layer can do neither, keeps copies, or cannot replace, delete or partly read a file.
 
     """
     with loading:
@@ -428,12 +430,12 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
         from fsspec.implementations.cached import CachingFileSystem  # noqa: PLC0415 - as above
 
     def renames(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-        return kind.mv is not AbstractFileSystem.mv  # that one copies, then deletes
+        return kind.mv is not AbstractFileSystem.mv  # the base's copies, then deletes
 
     def puts_whole(kind: Any) -> bool:  # noqa: ANN401 - as above
         if issubclass(kind, AsyncFileSystem):
             return kind._pipe_file is not AsyncFileSystem._pipe_file  # noqa: SLF001 - what async filesystems override
-        return kind.pipe_file is not AbstractFileSystem.pipe_file  # that one opens the file and writes
+        return kind.pipe_file is not AbstractFileSystem.pipe_file  # the base's opens the file and writes
 
     all_rename = all(map(renames, kinds))
     refused: dict[str, Callable[[Any], bool]] = {
@@ -454,15 +456,15 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
 
 
 def _replaces_nothing(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Return whether ``mv`` is that of a filesystem that replaces nothing, not that of a subclass which mends it."""
+    """Return whether ``mv`` is one that replaces nothing, and not overridden by a subclass that fixes it."""
     owner = next(at for at, base in enumerate(kind.__mro__) if "mv" in vars(base))
     return any(base.__name__ in REPLACES_NOTHING for base in kind.__mro__[: owner + 1])
 
 
 def _reads_parts(kind: Any) -> bool:  # noqa: ANN401 - fsspec has no types
-    """Return whether files can be read in parts: ``sshfs`` takes a range, and reads the whole file all the same."""
+    """Return whether files can be read in parts: ``sshfs`` is asked for a range, but reads the whole file."""
     taken = signature(kind._cat_file if kind.async_impl else kind.cat_file).parameters  # noqa: SLF001 - as above
-    return "start" in taken or any(each.kind is each.VAR_POSITIONAL for each in taken.values())  # may pass it on
+    return "start" in taken or any(each.kind is each.VAR_POSITIONAL for each in taken.values())  # may pass a range on
 
 
 def _listed(key: str, size: int, *, modified: float = 0.0, head: Head | None = None) -> Listed:

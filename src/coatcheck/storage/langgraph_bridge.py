@@ -11,7 +11,7 @@ Content too large for one entry is split. The entry above then has ``"part_bytes
     namespace   (*namespace, *<tags of the scope>)          key   <digest>-unfinished, while the parts are being written
     value       {"size": bytes}
 
-Each tag of a tuple scope is a label of its own, so that a search below the first parts reads nothing else. LangGraph is
+Each tag of a tuple scope is a label of its own, so that a search under the first parts reads nothing else. LangGraph is
 not imported: any object with ``get``, ``put``, ``delete`` and ``search`` of LangGraph's ``BaseStore`` will do.
 """
 
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 __all__ = ("LangGraphStoreBridge",)
 
 MAX_ENTRY_BYTES = 16_000_000
-"""Of an entry as it is sent, in base64: what MongoDB accepts as a document, the least among the stores' backends."""
+"""Bytes of an entry as it is sent, in base64: what MongoDB accepts as a document, the least of the stores' backends."""
 
 MAX_ENTRY = MAX_ENTRY_BYTES // 4 * 3 - 4_096
-"""Bytes of content in one entry, so that base64, type and metadata fit. Larger content is split. With a lower
-limit, ranges of smaller content would be cheap to read too, but version 0.1.0 cannot read what is split."""
+"""Bytes of content in one entry, such that base64, type and metadata fit. Larger content is split. With a lower limit,
+ranges of smaller content would be cheap to read too, but version 0.1.0 cannot read split content."""
 
 PART_BYTES = 1 << 20
-"""Bytes of content in one part: about what ``reading`` asks for at a time, and little enough that an async store, which
-encodes values on the event loop, does not hold it up. Every part of a content but the last has this size; the entry
-says which, so that another version may choose another."""
+"""Bytes of content in one part: about what ``reading`` asks for at a time. An async store encodes values on the event
+loop, and a part this small does not hold the loop up. All parts of a content but the last have this size; the entry
+records it, so that another version may choose another."""
 
 PAGE = 20
-"""Entries of a listing in one answer: a store answers with whole values, so a page of large ones is large."""
+"""Entries of a listing in one answer. A store answers with whole values, so a page of large ones is large."""
 
 _PARTS = "parts"
 _UNFINISHED = "unfinished"
-"""Ends the kind of key of a mark that says that parts are being written. It is a key like any other: what a killed
-writer left is listed, deleted with its scope, and swept, like an entry."""
+"""The end of the key's kind for the mark that says that parts are being written. The mark has a key like any entry, so
+what a killed writer left is listed, swept, and deleted with its scope."""
 
 _ON_ITS_LOOP = (
     "an async store answers no sync call on its own event loop: await the async method, such as ainvoke, aoffload or"
@@ -61,10 +61,10 @@ _ON_ITS_LOOP = (
 )
 
 _REFUSED_ROOT = "langgraph"
-"""The one label that no namespace may begin with, in any LangGraph store."""
+"""The one label with which no namespace may begin, in any LangGraph store."""
 
 _UNFIT = ("langgraph.store.redis", "langgraph_checkpoint_aws.store.valkey", "langgraph_checkpoint_aws.store.dynamodb")
-"""Modules of stores that lost content when we tried them, or hid that they kept it: see docs/storages.md."""
+"""Modules of stores that, when we tried them, lost content, or kept it but did not list it: see docs/bridges.md."""
 
 _NOT_IN_A_LABEL = frozenset(".\0")
 
@@ -83,11 +83,11 @@ class _Head:
     """None if the content is split."""
 
     part_bytes: int
-    """Of each part but the last; 0 if the content is not split."""
+    """Bytes of each part but the last; 0 if the content is not split."""
 
 
 class _Item(Protocol):
-    """The part of LangGraph's ``Item`` that is read here."""
+    """The members of LangGraph's ``Item`` that are used here."""
 
     @property
     def namespace(self) -> tuple[str, ...]: ...
@@ -100,7 +100,7 @@ class _Item(Protocol):
 
 
 class _Store(Protocol):
-    """The part of LangGraph's ``BaseStore`` that is used here."""
+    """The methods of LangGraph's ``BaseStore`` that are used here."""
 
     def get(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = ...) -> _Item | None: ...
     def put(self, namespace: tuple[str, ...], key: str, value: dict[str, Any], index: Any = ...) -> None: ...  # noqa: ANN401 - not named further by LangGraph
@@ -117,18 +117,18 @@ class _Store(Protocol):
 
 
 class LangGraphStoreBridge:
-    """Keeps content in a LangGraph store, and never in its index for searching.
+    """Keeps content in a LangGraph store, and never adds it to the store's search index.
 
-    Content of up to 12 MB is one entry, larger content is split into parts of 1 MB, of which a range reads only those
+    Content of up to 12 MB is one entry; larger content is split into parts of 1 MB, and a range reads only the parts
     that it needs. A killed writer may leave parts behind: they are listed under a key that ends in ``-unfinished``.
 
-    Takes sync stores, and async ones (``AsyncPostgresStore``, ...) in async agents: their plain methods are called on
-    threads of ours, and run on the loop that the store belongs to. An async store has no other loop, so a sync agent
-    needs a sync store.
+    It takes sync stores, and in async agents also async ones (``AsyncPostgresStore``, ...): their plain methods are
+    called on threads of ours and run on the loop that the store belongs to. An async store has no other loop, so a sync
+    agent needs a sync store.
 
     Every method raises the store's own errors too.
 
-    Listing reads whole values, since stores list no other way: clean up large stores with their own means, such as a
+    Listing reads whole values, since stores list no other way. Clean up large stores with their own means, such as a
     time to live. ``page`` reads little more than what is on the page.
     """
 
@@ -136,10 +136,10 @@ class LangGraphStoreBridge:
         """Take a store, and the namespace that is ours in it.
 
         Raises:
-            InvalidRequest: ``store`` lacks a method of a store; or it is one that loses content, or hides that it kept
-                it: ``RedisStore``, ``ValkeyStore``, ``DynamoDBStore``; or ``namespace`` is one that LangGraph's stores
-                refuse: it is not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the
-                first label is ``langgraph``.
+            InvalidRequest: ``store`` lacks a method; or it loses content, or keeps it without listing it
+                (``RedisStore``, ``ValkeyStore``, ``DynamoDBStore``); or LangGraph's stores refuse ``namespace``: it is
+                not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label is
+                ``langgraph``.
 
         """
         if isinstance(store, type) or not all(
@@ -159,7 +159,7 @@ class LangGraphStoreBridge:
         self._store = store
         self._namespace = namespace
         self._longest_read = 0
-        """Length of the longest namespace from which the store is known to give back what was put there."""
+        """Characters of the longest namespace, joined by periods, that is known to give back what was put there."""
 
     def __deepcopy__(self, memo: object) -> LangGraphStoreBridge:
         """Return the bridge itself: a copy of its store would lack what is saved from now on."""
@@ -169,12 +169,12 @@ class LangGraphStoreBridge:
         return f"LangGraphStoreBridge({type(self._store).__name__}, {self._namespace!r})"
 
     def describe_error(self, error: Exception) -> str:
-        """Return what may be repeated of an error, and what to call if an async store was called on its own loop."""
+        """Describe an error, and say what to call if an async store was called on its own loop."""
         words = describe_error(error)
         return f"{words}: {_ON_ITS_LOOP}" if type(error).__name__ == "InvalidStateError" else words
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry; one that is there already is saved again, all its parts too, which refreshes its time.
+        """Save an entry; an existing one is written again, with all its parts, which refreshes its time.
 
         Raises:
             StorageError: the key is malformed, another content has it, or the store does not give back what it took.
@@ -182,7 +182,7 @@ class LangGraphStoreBridge:
         """
         parsed = Key.parse(key)
         value = {"content_type": content_type, "metadata": dict(metadata), "size": len(content)}
-        with suppress(CorruptContent):  # what is saved now replaces what is damaged
+        with suppress(CorruptContent):  # this save replaces a damaged entry
             existing = self._head(parsed)
             if existing is not None:
                 refuse_other_content(key, existing.metadata, metadata)
@@ -195,7 +195,7 @@ class LangGraphStoreBridge:
         """Return the whole entry, or None; also None if a part of it is gone.
 
         Raises:
-            CorruptContent: the entry is not one that ``save`` writes.
+            CorruptContent: the entry is not what ``save`` writes.
             StorageError: the key is malformed.
 
         """
@@ -204,12 +204,13 @@ class LangGraphStoreBridge:
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         """Return the entry with at most ``length`` bytes from ``start``, or None; raises what ``load`` raises.
 
-        Only the parts of split content that are asked for are read. An entry of up to 12 MB is read and given whole.
+        For split content, only the parts in the range are read. An entry of up to 12 MB is read whole, and is also
+        returned whole, in ``Stored.whole``.
         """
         return self._load(key, start=start, length=length)
 
     def delete(self, key: str) -> None:
-        """Remove the entry with its parts, if it is there.
+        """Remove the entry with its parts, if it exists.
 
         Raises:
             StorageError: the key is malformed.
@@ -217,22 +218,22 @@ class LangGraphStoreBridge:
         """
         parsed = Key.parse(key)
         content = _content_of(parsed)
-        # The parts go first: after a crash in between, the listing still leads to the rest of them.
+        # Parts first: after a crash in between, the listing still leads to the parts that are left.
         if content == parsed or self._store.get(*self._place(content)) is None:
             self._delete_parts(content)
         self._store.delete(*self._place(parsed))
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``, even damaged ones. A whole key is cheap."""
+        """Return the entries whose key starts with ``prefix``, even damaged ones. A whole key is cheap."""
         return list(self._listed(prefix))
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``, newest first.
+        """Return a page of the entries whose key starts with ``prefix``, newest first.
 
-        Most stores answer with the last saved first, so the first page costs a search for each 20 entries on it, and
-        one to see whether there are more. Each further page searches from the beginning again, and entries of one
-        moment, as of a burst, are read together. A store that answers in another order, as ``InMemoryStore`` does, is
-        listed whole for every page.
+        Most stores return the last saved first, so the first page costs one search for each 20 entries, and one more to
+        see whether there are more. Each further page searches from the beginning again, and entries of the same moment,
+        as from a burst, are read together. A store that returns another order, as ``InMemoryStore`` does, is listed
+        whole for every page.
 
         Raises:
             InvalidRequest: ``after`` did not come from a page.
@@ -251,7 +252,7 @@ class LangGraphStoreBridge:
         return newest_first(found, limit=limit, after=after)
 
     def _listed(self, prefix: str) -> Iterator[Listed]:
-        """Yield the entries that have a key with this ``prefix``, and search for the next ones only when asked for."""
+        """Yield the entries whose key starts with ``prefix``, searching for more only as the caller asks for them."""
         for item in self._items(prefix):
             ours, below = item.namespace[: len(self._namespace)], item.namespace[len(self._namespace) :]
             key = f"{''.join(below)}/{item.key}"
@@ -268,7 +269,7 @@ class LangGraphStoreBridge:
     # Parts.
 
     def _save_parts(self, key: Key, content: bytes, head: dict[str, Any]) -> None:
-        """Save content that is too large for one entry; the entry that makes it visible comes last.
+        """Save content that is too large for one entry; the entry that makes it visible is written last.
 
         Equal content has equal parts, so writing them again in place harms no reader and no other writer.
         """
@@ -280,7 +281,7 @@ class LangGraphStoreBridge:
                 self._put(self._part(key, start // PART_BYTES), {"content": _encoded(part)})
             self._put(self._place(key), head)
         except BaseException:
-            with suppress(Exception):  # what cannot be removed now goes with a sweep
+            with suppress(Exception):  # a sweep removes what cannot be removed now
                 self.delete(str(mark))
             raise
         self._store.delete(*self._place(mark))
@@ -306,9 +307,9 @@ class LangGraphStoreBridge:
         )
 
     def _joined(self, key: Key, head: _Head, *, start: int, stop: int) -> bytes | None:
-        """Return the bytes from ``start`` to ``stop`` of split content, or None if a part of them is gone.
+        """Return the bytes from ``start`` to ``stop`` of split content, or None if one of the parts is gone.
 
-        It may be: a deletion removes the parts first, and a store with a time to live forgets each on its own.
+        It may be gone because a deletion removes the parts first, or because a time to live expires for each part.
         """
         size = head.part_bytes
         first = start // size
@@ -326,7 +327,7 @@ class LangGraphStoreBridge:
         return b"".join(parts)[start - first * size : stop - first * size]
 
     def _delete_parts(self, key: Key) -> None:
-        # Looked for, not counted: the entry that knows their number may be damaged, or was never written.
+        # Search for the parts: the entry that says how many there are may be damaged, or was never written.
         within = self._part(key, 0)[0]
         while parts := [item.key for item in self._store.search(within, limit=PAGE) if item.namespace == within]:
             for part in parts:
@@ -335,9 +336,9 @@ class LangGraphStoreBridge:
     # Entries.
 
     def _put(self, place: _Place, value: dict[str, Any]) -> None:
-        """Put an entry; the first in a namespace of a length is read back too.
+        """Put an entry; read it back if its namespace is longer than any before it.
 
-        On a search engine that cuts long words, such as that of Redis, a namespace may be too long to be found again.
+        A search engine that cuts long words, such as that of Redis, may not find an entry in a long namespace again.
         """
         self._store.put(*place, value, index=False)
         length = len(".".join(place[0]))
@@ -349,7 +350,7 @@ class LangGraphStoreBridge:
             self._longest_read = length
 
     def _head(self, key: Key) -> _Head | None:
-        """Return what is stored under a key, without its parts.
+        """Return the entry under a key, without its parts.
 
         Raises:
             CorruptContent: it is not what ``save`` writes.
@@ -379,9 +380,9 @@ class LangGraphStoreBridge:
             raise CorruptContent(msg) from error
 
     def _items(self, prefix: str) -> Iterator[_Item]:
-        """Yield the items that may have a key with this ``prefix``, each once.
+        """Yield the items that may have keys with this ``prefix``, each once.
 
-        Listing an entry does not renew its time to live. MongoDB's store would even take that for a save.
+        Listing an entry does not renew its time to live, which MongoDB's store would even treat as a save.
         """
         if is_storage_key(prefix):
             places = map(self._place, Key.parse(prefix).family)
@@ -392,10 +393,10 @@ class LangGraphStoreBridge:
     def _found(self, within: tuple[str, ...]) -> Iterator[_Item]:
         """Yield what a namespace holds, each item once.
 
-        Stores know pages by offset only, the last saved first. What was saved in one moment, as a burst is, has no
-        order, and may change places from page to page: so all of one moment is read in one page, however long. And a
-        deletion moves what follows towards the front, where the next page would miss it: so each page must begin with
-        an item that was seen already, and if one does not, we go back.
+        Stores page only by offset, the last saved first. Items saved at the same moment, as in a burst, have no order
+        and may change places from page to page, so all items of one moment are read in one page, however long. And a
+        deletion moves the items after it towards the front, where the next page would miss them. So each page must
+        begin with an item that was seen already; if it does not, we go back.
         """
         seen: set[_Place] = set()
         gone_back_from: set[tuple[int, _Place | None]] = set()
@@ -403,12 +404,12 @@ class LangGraphStoreBridge:
         while True:
             try:
                 page = self._store.search(within, limit=limit, offset=offset, refresh_ttl=False)
-            except NotImplementedError:  # MongoDB's store knows no offset
+            except NotImplementedError:  # MongoDB's store has no offset
                 yield from (item for item in self._whole(within) if (item.namespace, item.key) not in seen)
                 return
             first = (page[0].namespace, page[0].key) if page else None
             is_gap = first not in seen or page[0].updated_at == moment
-            # Once from one place, so that a store without any order does not keep us here.
+            # Only once from each place: a store without any order would keep us here forever.
             if offset and is_gap and (offset, first) not in gone_back_from:
                 gone_back_from.add((offset, first))
                 offset, limit = max(0, offset - PAGE), PAGE
@@ -418,7 +419,7 @@ class LangGraphStoreBridge:
                 if place not in seen:
                     seen.add(place)
                     yield item
-            if len(page) < 2:  # noqa: PLR2004 - nothing, or what was seen
+            if len(page) < 2:  # noqa: PLR2004 - nothing, or only what was seen
                 return
             moment = page[-1].updated_at
             cut = sum(1 for _ in takewhile(lambda item: item.updated_at == moment, reversed(page)))  # noqa: B023 - used at once
@@ -443,7 +444,7 @@ class LangGraphStoreBridge:
 
 
 def _require_namespace(namespace: object) -> None:
-    """Refuse a namespace that LangGraph's stores would refuse later, at every call."""
+    """Refuse a namespace that LangGraph's stores would otherwise refuse at every call."""
     if (
         not isinstance(namespace, tuple)
         or not namespace
@@ -463,12 +464,12 @@ def _mark_of(key: Key) -> Key:
 
 
 def _content_of(key: Key) -> Key:
-    """Return the key of the entry whose parts a mark is for; any other key as it is."""
+    """Return the key of the entry that a mark stands for; any other key as it is."""
     return replace(key, kind=key.kind.removesuffix(_UNFINISHED))
 
 
 def _seconds(moment: datetime) -> float:
-    # SQLite's store gives UTC without saying so, which Python would take for local time.
+    # SQLite's store returns UTC without a time zone, which Python would take for local time.
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 

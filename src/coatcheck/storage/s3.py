@@ -2,7 +2,8 @@
 
     <prefix>/v1/<scope>/<digest>     the content; its type and its metadata are those of the object
 
-Only what S3 asks for belongs here. boto3 is imported when a storage is made, so this module loads without the extra.
+Only what is specific to S3 belongs here. boto3 is imported when a storage is created, so this module loads without the
+extra.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ if TYPE_CHECKING:
 __all__ = ("S3Storage",)
 
 MULTIPART_BYTES = 16 << 20
-"""Larger content is sent in parts of this size, so that a fault costs one part and not everything sent so far."""
+"""Larger content is sent in parts of this size, so that a failure costs one part and not everything sent so far."""
 
 ATTEMPTS = 5
-"""How often a request is tried, with growing pauses; botocore counts, and spends at most some 15 s waiting."""
+"""Attempts for one request, with growing pauses. botocore counts them, and pauses at most about 15 s in all."""
 
 READ_ATTEMPTS = 3
-"""How often a content is requested if the transfer breaks off: botocore itself retries only the request."""
+"""Requests for a content whose transfer breaks off: botocore itself retries only the request."""
 
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
-"""How long S3 may be silent in one attempt. Both together are below the engine's 30 s, so that there is a second
-attempt. A call that was given up keeps its thread for up to some six minutes, with all attempts, and longer if bytes
+"""How long S3 may be silent in one attempt. The two together are below the engine's 30 s, so that there is a second
+attempt. A call that was given up occupies its thread for up to about six minutes with all attempts, and longer if bytes
 trickle in: botocore has no limit for the whole call."""
 
 _REFUSED_BECAUSE_THERE = frozenset({"PreconditionFailed", "ConditionalRequestConflict"})
@@ -55,32 +56,33 @@ _ANSWERED_WITH = {
     "CompleteMultipartUpload": ("ETag", "Location"),  # Ceph 16 leaves the ETag empty; errors have a Key too
     "ListObjectsV2": ("IsTruncated",),
 }
-"""What S3's answer always has; one of them is enough. If all are missing, a proxy or a login page answered in S3's
-place: content that is gone would count as saved, and a scope that is not empty as empty."""
+"""Fields that S3's answer always has; one of them is enough. If all are missing, a proxy or a login page answered in
+S3's place: lost content would count as saved, and a scope that is not empty as empty."""
 
 _FIRST_FAILURE = 300
-"""From this HTTP status on, botocore raises an error of its own."""
+"""From this HTTP status on, botocore itself raises an error."""
 
 _METADATA_KEY = re.compile(r"[a-z0-9-]{1,64}")
 _NOT_FOR_A_HEADER = re.compile(r"[^!-$&-~ ]|^ +| +$")
-"""What a header would not carry unchanged: anything but visible ASCII and spaces inside. ``%`` is the escape."""
+"""Characters that a header would not carry unchanged: all but visible ASCII and spaces inside. ``%`` is the escape."""
 
 _HTTP = re.compile(r"https?://", re.IGNORECASE)
 
 _EMPTY = "%"
-"""Replaces an empty str, which servers drop or change. No escaped str looks like this."""
+"""Stands for an empty str, which servers drop or change. No escaped str looks like this."""
 
 
 class S3Storage:
     """Keeps content as objects of one bucket, all under ``<prefix>/v1/``.
 
-    Content type and metadata are the object's own. Ranges are ranged GETs. Content above 16 MB is sent in parts. A save
-    of what is there sends it again, which renews the age that a lifecycle rule counts. Safe for many threads, before
+    Content type and metadata are the object's own. Ranges are ranged GETs. Content above 16 MB is sent in parts. Saving
+    an existing entry sends it again, which renews the age that a lifecycle rule counts. Safe for many threads, before
     and after a fork; each calling thread makes one request at a time. Every method raises boto3's own errors too, and
-    ``StorageError`` where something else answers in S3's place.
+    ``StorageError`` if something else answers in S3's place.
 
-    Needs the rights ``s3:PutObject``, ``s3:GetObject`` and ``s3:ListBucket``: without the last one S3 answers "denied"
-    where nothing is stored. ``delete`` and ``sweep`` need ``s3:DeleteObject``, ``tags`` ``s3:PutObjectTagging``.
+    Needs the permissions ``s3:PutObject``, ``s3:GetObject`` and ``s3:ListBucket``: without the last one, S3 answers
+    "denied" for an object that does not exist. ``delete`` and ``sweep`` need ``s3:DeleteObject``, ``tags`` need
+    ``s3:PutObjectTagging``.
     """
 
     def __init__(
@@ -97,18 +99,18 @@ class S3Storage:
         """Choose the bucket. It must exist; nothing is sent before the first save or load.
 
         Args:
-            bucket: its name, or the ARN of an access point.
-            prefix: what the keys of all objects begin with, such as ``"agents/support"``.
-            boto_session: where credentials come from; without it, from boto3's usual places.
-            boto_client_config: what it sets wins over ours: 5 attempts, 5 s to connect, 15 s of silence.
+            bucket: the name of the bucket, or the ARN of an access point.
+            prefix: the start of all object keys, such as ``"agents/support"``.
+            boto_session: the source of credentials. None: boto3's usual places.
+            boto_client_config: overrides our own configuration: 5 attempts, 5 s to connect, 15 s of silence.
             region_name: the region of the bucket, if the session does not name it.
             endpoint_url: the address of another server that speaks S3.
-            tags: object tags, for lifecycle rules that choose by tag.
+            tags: object tags, for lifecycle rules that select by tag.
 
         Raises:
             ImportError: boto3 is not installed.
             InvalidRequest: ``bucket`` or ``prefix`` is not a str, ``bucket`` is empty or an address,
-                ``endpoint_url`` lacks its ``http://``, or ``tags`` do not map str to str.
+                ``endpoint_url`` has no ``http://`` or ``https://``, or ``tags`` do not map str to str.
 
         """
         try:
@@ -138,7 +140,7 @@ class S3Storage:
         self._endpoint_url = endpoint_url
         self._tagging = {"Tagging": urlencode(tags, quote_via=quote)} if tags else {}
         self._clients: dict[int, S3Client] = {}
-        """That of this process, once it is made."""
+        """The client of this process, by process id, once it is created."""
 
     def __deepcopy__(self, memo: object) -> S3Storage:
         """Return the storage itself: connections cannot be copied."""
@@ -148,10 +150,11 @@ class S3Storage:
         return f"S3Storage({self._bucket!r}, {self._prefix!r})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry whole or not at all; one that is there already is sent again, which refreshes its time.
+        """Save an entry whole or not at all; an existing one is sent again, which refreshes its time.
 
-        Two contents of at most 16 MB that meet under one key at the same moment are told apart by servers that know
-        conditional writes, as S3 does. Else the later one stays, which a whole read then finds to be corrupt.
+        If two different contents are saved under one key at the same moment, a server with conditional writes, such as
+        S3, tells them apart if they have at most 16 MB. Otherwise the later one stays, and a whole read finds it
+        corrupt.
 
         Raises:
             StorageError: the key is malformed, another content has it, or S3 cannot keep such metadata.
@@ -192,7 +195,7 @@ class S3Storage:
 
         """
         place = self._place(key)
-        # A range of no bytes cannot be asked for. HEAD would do, but it takes a missing bucket for a missing object.
+        # A range of 0 bytes cannot be requested. HEAD would do, but reports a missing bucket like a missing object.
         last = start + max(length, 1) - 1
         try:
             found = self._get(place, Range=f"bytes={start}-{last}")
@@ -204,14 +207,14 @@ class S3Storage:
         if found is None:
             return None
         response, content = found
-        # "bytes 10-19/200"; a server that does not know ranges, or a login page, sends everything, and no such line.
+        # "bytes 10-19/200". A server without ranges, or a login page, sends everything, and no such header.
         _, slash, size = response.get("ContentRange", "").partition("/")
         if not slash:
             return replace(_stored(response, content[start : start + length], size=len(content)), whole=content)
         return _stored(response, content[:length], size=int(size))
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there.
+        """Remove the entry, if it exists.
 
         Raises:
             StorageError: the key is malformed.
@@ -223,8 +226,9 @@ class S3Storage:
     def delete_many(self, keys: Sequence[str]) -> Sequence[str]:
         """Remove the entries in one request, 1,000 at most, as S3 takes them; return those that S3 left.
 
-        The answer is asked to name what is gone, not only what is left (``Quiet``): a server that does not name a key
-        has not said that it deleted it. One that refuses the request, such as Google's, which lacks it, leaves all.
+        The request asks for the keys that are gone, not only (``Quiet``) for those that are left: a server that does
+        not name a key has not said that it deleted it. A server that refuses the request, such as Google's, which lacks
+        it, leaves all.
 
         Raises:
             StorageError: a key is malformed.
@@ -242,7 +246,7 @@ class S3Storage:
         return [key for key, name in names.items() if name not in gone]
 
     def entries(self, prefix: str) -> list[Listed]:
-        """Return the entries that have a key with this ``prefix``. S3 gives times in whole seconds."""
+        """Return the entries whose key starts with ``prefix``. S3 gives times in whole seconds."""
         pages = self._client().get_paginator("list_objects_v2")
         return [
             listed
@@ -251,14 +255,14 @@ class S3Storage:
         ]
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
-        """Return a page of the entries that have a key with this ``prefix``, for one request.
+        """Return a page of the entries whose key starts with ``prefix``, for one request.
 
         S3 lists by key, 1,000 at a time, and without metadata. To find the newest of more, all would have to be listed,
-        so a page looks at 1,000 keys only: up to 1,000 entries come newest first; if there are more, each 1,000 of them
-        do. ``after`` says that there may be more.
+        so a page looks at only 1,000 keys: up to 1,000 entries come newest first; if there are more, each batch of
+        1,000 does. ``after`` says that there may be more.
 
         Raises:
-            InvalidRequest: ``after`` did not come from a page, where that shows.
+            InvalidRequest: ``after`` recognizably did not come from a page.
 
         """
         start, _, rest = (after or "").partition(" ")
@@ -276,9 +280,9 @@ class S3Storage:
         return replace(found, after=quote(contents[-1]["Key"].removeprefix(self._folder)))
 
     def describe_error(self, error: Exception) -> str:
-        """Return boto3's words, which name the request and quote no content, and the bucket, which they may lack.
+        """Return boto3's message, which names the request and quotes no content, and the bucket, which it may lack.
 
-        The words of any other error, such as one of a subclass that encrypts, are left out.
+        The message of any other error, such as one from a subclass that encrypts, is left out.
         """
         with loading:
             from boto3.exceptions import Boto3Error  # noqa: PLC0415 - see __init__
@@ -298,7 +302,7 @@ class S3Storage:
         return {"Bucket": self._bucket, "Key": f"{self._folder}{Key.parse(key)}"}
 
     def _create(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> bool:
-        """Save a new entry in one request; return False if there is one, or if the server cannot say so."""
+        """Save a new entry in one request; return False if one exists, or if the server lacks conditional writes."""
         client = self._client()
         try:
             client.put_object(**place, Body=content, IfNoneMatch="*", **described)
@@ -309,11 +313,11 @@ class S3Storage:
         return True
 
     def _upload(self, place: dict[str, Any], content: bytes, described: dict[str, Any]) -> None:
-        """Save, replacing what is there, in parts if it is large; a transfer that fails removes its parts."""
+        """Save an entry, replacing any other, in parts if it is large; a transfer that fails removes its parts."""
         with loading:
             from boto3.s3.transfer import TransferConfig  # noqa: PLC0415 - see __init__
 
-        # In parts, but on this thread: callers have threads of their own, and it is those whose number is bounded.
+        # In parts, but on this thread: callers have threads of their own, whose number is bounded.
         config = TransferConfig(
             multipart_threshold=MULTIPART_BYTES, multipart_chunksize=MULTIPART_BYTES, use_threads=False
         )
@@ -324,7 +328,7 @@ class S3Storage:
         try:
             return client.head_object(**place)
         except client.exceptions.ClientError as error:
-            if _code(error) != "404":  # an answer without a body has no other code
+            if _code(error) != "404":  # an answer to HEAD has no body, and so no other code
                 raise
             return None
 
@@ -344,10 +348,10 @@ class S3Storage:
                 attempt += 1
 
     def _client(self) -> S3Client:
-        """Return this process's client, made when first needed. A forked child shares no connection with its parent."""
+        """Return this process's client, created on first use. A forked child shares no connection with its parent."""
         process = os.getpid()
         if process not in self._clients:
-            with _making_clients.held, loading:  # a client loads what it needs of botocore
+            with _making_clients.held, loading:  # creating a client imports parts of botocore
                 if process not in self._clients:
                     self._clients = {process: self._make_client()}
         return self._clients[process]
@@ -378,10 +382,10 @@ def _is_of_text(tags: object) -> bool:
 
 
 def _require_answer_of_s3(*, http_response: Any, parsed: Mapping[str, Any], model: Any, **_: object) -> None:  # noqa: ANN401 - botocore's own
-    """Refuse an answer of success that cannot be S3's.
+    """Refuse a successful answer that cannot be S3's.
 
     Raises:
-        StorageError: it lacks what S3 always answers with.
+        StorageError: it lacks the fields that S3's answer always has.
 
     """
     wanted = _ANSWERED_WITH[model.name]
@@ -403,7 +407,7 @@ def _metadata(response: GetObjectOutputTypeDef | HeadObjectOutputTypeDef) -> dic
 
 
 def _to_header(text: str) -> str:
-    """Return ``text`` as a header carries it unchanged: itself, in all usual cases."""
+    """Return ``text`` in a form that a header carries unchanged; usually the same text."""
     return _NOT_FOR_A_HEADER.sub(lambda found: quote(found.group(), safe="", errors="surrogatepass"), text) or _EMPTY
 
 
@@ -416,4 +420,4 @@ def _code(error: Any) -> str:  # noqa: ANN401 - botocore's ClientError, which ca
 
 
 _making_clients = ForkSafeLock()
-"""One for all storages: a client may be used by many threads, but two threads must not ask one session for clients."""
+"""One for all storages. Many threads may use one client, but two threads must not ask one session for clients."""
