@@ -1,6 +1,6 @@
-"""The guard on the way back: a call of the retrieval tool always gets an answer, whatever fails.
+"""The guard on the way back: a call to the retrieval tool always gets an answer, whatever fails.
 
-Run no control flow of the framework inside: its exceptions must pass through.
+Do not run the framework's control flow inside: its exceptions must pass through.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Failure:
     """Why a read-back has no answer."""
 
     text: str
-    """What the model reads; the framework's result should be marked as an error where it can be."""
+    """What the model reads. If the framework's result can be marked as an error, it should be."""
 
     error: Exception
     """What was raised."""
@@ -44,11 +44,10 @@ def answer(
     native_media: bool = False,
     retrieval_tool: str = RETRIEVAL_TOOL,
 ) -> Answer | str | Failure:
-    """Answer a call of the retrieval tool. Never raises: it tells the model what was wrong.
+    """Answer a call to the retrieval tool. Never raises: the answer tells the model what was wrong.
 
     Args:
-        find: returns the offloader, and ``scope`` and ``identity`` for it, which decide what may be read. It may
-            raise.
+        find: returns the offloader, and the ``scope`` and ``identity`` that decide what may be read. It may raise.
         sent: the arguments as the model sent them. The framework must not validate them: the core says what is wrong
             in words that a model can act on.
         convert_media: converts an answer that holds media to the framework's content. Any other answer is a ``str``.

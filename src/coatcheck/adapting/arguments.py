@@ -1,4 +1,4 @@
-"""What users pass to an adapter, checked, and what it means: a scope, a storage with options, names of tools.
+"""Checks what users pass to an adapter, and resolves it: a scope, a storage with options, names of tools.
 
 Only checking and choosing belong here. A scope comes from the host or from the framework, never from a model.
 """
@@ -43,16 +43,16 @@ __all__ = (
 )
 
 ScopeOption: TypeAlias = Scope | Callable[[Any], "Scope | None"] | None
-"""A scope, or a callable on the framework's own object. If it is None, or the callable returns None, the next in
-line decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
+"""A scope, or a callable that takes the framework's own object and returns one. If either is None, the next source
+decides: the ambient scope, then the framework's identity of the conversation, then ``"default"``."""
 
 if TYPE_CHECKING:
     StorageOrOffloader: TypeAlias = Offloader | Storage | NamesReferences
-    """What users store with: a storage, or an offloader around one."""
+    """What users pass to store content: a storage, or an offloader around one."""
 
 
 def __getattr__(name: str) -> object:
-    """Return ``StorageOrOffloader``. It loads the engine, which an annotation that nobody evaluates must not do."""
+    """Return ``StorageOrOffloader`` on demand: building it loads the engine, which a mere annotation must not do."""
     if name != "StorageOrOffloader":
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
@@ -64,7 +64,7 @@ def __getattr__(name: str) -> object:
 
 
 def check_scope(scope: ScopeOption) -> ScopeOption:
-    """Return ``scope`` if it can be one.
+    """Return ``scope`` if it is valid.
 
     Raises:
         InvalidRequest: it is neither a scope nor a callable nor None.
@@ -86,7 +86,7 @@ def resolve_scope(scope: ScopeOption, context: object) -> Scope | None:
 
 
 def enter_scope(scope: Scope | None) -> AbstractContextManager[None]:
-    """Return a context in which ``scope`` is the ambient one. None changes nothing."""
+    """Return a context manager that makes ``scope`` the ambient one. None changes nothing."""
     return nullcontext() if scope is None else hold_scope(scope)
 
 
@@ -100,15 +100,15 @@ def make_offloader(
 ) -> Offloader:
     """Return the offloader that a user passed, or make one from the storage that they passed.
 
-    The engine is loaded here, so that an import of an adapter takes no longer than it must.
+    The engine is loaded here, to keep the import of an adapter fast.
 
     Args:
         storage: a storage, or a ready ``Offloader``.
         options: the keyword arguments of ``Offloader`` that the user passed.
         owner: the class or function that the user passed them to, for error messages. None: ``Offloader``.
         no_steps: for an adapter that sees one call at a time: what to tell a user who passes ``max_step_tokens``. If a
-            ready ``Offloader`` has it, this is logged.
-        is_whole: whether the owner both offloads and reads back. Then None means a new ``InMemoryStorage``.
+            ready ``Offloader`` has that setting, this is logged.
+        is_whole: whether the owner both offloads and reads back. If so, no storage means a new ``InMemoryStorage``.
 
     Raises:
         InvalidRequest: there is no storage and no offloader, a ready offloader came with options, or
@@ -131,7 +131,7 @@ def make_offloader(
     if not isinstance(storage, Offloader):
         return Offloader(storage, **options)
     refuse_options(options)
-    if no_steps is not None and storage.settings.max_step_tokens is not None:  # it may hold for others who share it
+    if no_steps is not None and storage.settings.max_step_tokens is not None:  # it may work for others that share it
         write(logger, logging.WARNING, "max_step_tokens of this Offloader does nothing here: %s", no_steps)
     return storage
 
@@ -140,7 +140,7 @@ def refuse_options(names: Collection[str]) -> None:
     """Refuse options that came with a ready ``Offloader``, which would ignore them.
 
     Raises:
-        InvalidRequest: there are some.
+        InvalidRequest: there are any.
 
     """
     if names:
@@ -149,7 +149,7 @@ def refuse_options(names: Collection[str]) -> None:
 
 
 def check_name(what: str, name: str | None) -> str | None:
-    """Return ``name`` if it can be a name, or None.
+    """Return ``name`` if it is a valid name or None.
 
     Raises:
         InvalidRequest: it is neither a non-empty ``str`` nor None.
@@ -165,7 +165,7 @@ def check_names(what: str, names: Collection[str]) -> frozenset[str]:
     """Return names of tools as a set.
 
     Raises:
-        InvalidRequest: it is a single ``str``, or holds anything but ``str``.
+        InvalidRequest: ``names`` is a single ``str`` or not a collection, or holds anything but ``str``.
 
     """
     if isinstance(names, Collection) and not isinstance(names, str) and all(isinstance(name, str) for name in names):
@@ -175,10 +175,10 @@ def check_names(what: str, names: Collection[str]) -> frozenset[str]:
 
 
 def refuse_name_clash(names: Collection[str], *, retrieval_tool: str = RETRIEVAL_TOOL) -> None:
-    """Refuse a user's tool with the name of the retrieval tool, where the framework shows the tools early enough.
+    """Refuse a user's tool with the name of the retrieval tool, if the framework shows the tools early enough.
 
     Raises:
-        InvalidRequest: there is one. A model could call only one of the two.
+        InvalidRequest: there is such a tool. A model could call only one of the two.
 
     """
     if retrieval_tool in names:

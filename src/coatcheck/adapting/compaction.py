@@ -3,9 +3,9 @@
 References are read where coatcheck wrote them: in the marks of messages, in the notice of a placeholder, and in any
 text that is not a tool result, such as a summary. Nothing else that a tool returned is searched.
 
-A tool can return the text of a placeholder itself. Many frameworks keep nothing of ours but this text, so it is
-believed. But it adds no more references than a placeholder has, and where there are marks, its references give way to
-all others.
+A tool can itself return the text of a placeholder. Many frameworks keep nothing of ours but this text, so it is
+believed. But it adds no more references than a placeholder has, and if there are marks, all other references take
+precedence over its own.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
 _WRITERS = ("assistant", "developer", "system", "user")
-"""The roles that may name a reference in their own words. A message with any other role, or none, may be a tool's."""
+"""Roles whose own words may name a reference. A message with any other role, or none, may be a tool's."""
 
 _OF_A_RESULT, _OF_WORDS, _OF_A_MARK = range(3)
 """Where a reference was found: the higher the value, the less likely it is that a tool wrote it."""
@@ -50,36 +50,36 @@ _OF_A_RESULT, _OF_WORDS, _OF_A_MARK = range(3)
 def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEVAL_TOOL) -> str:
     """Return one line for a summary, or for the prompt that asks for one, so that no reference is lost with a message.
 
-    It repeats what such a line of an earlier summary says, so a second summary keeps it as well.
+    The line repeats what such a line in an earlier summary says, so a second summary keeps it as well.
 
     A tool that returns the text of a placeholder can add up to 8 false references with each result. Only a mark next
-    to a result shows that it was offloaded; only LangChain (except ``offload_tool``), Haystack and Strands keep one.
+    to a result proves that it was offloaded; only LangChain (except ``offload_tool``), Haystack and Strands keep marks.
 
     Args:
-        messages: the messages that will go: those of LangChain, Haystack, Strands, the Microsoft Agent Framework,
-            Pydantic AI, contents of Google ADK, or of the APIs of OpenAI, Anthropic and Bedrock as JSON values, as a
-            session of the OpenAI Agents SDK keeps them. Anything else is skipped. So is a message that raises when
-            it is read, with a warning.
+        messages: the messages that will be removed: those of LangChain, Haystack, Strands, the Microsoft Agent
+            Framework or Pydantic AI; contents of Google ADK; or messages of the APIs of OpenAI, Anthropic and Bedrock
+            as JSON values, as a session of the OpenAI Agents SDK keeps them. Anything else is skipped. So is a message
+            that raises when it is read, with a warning.
         retrieval_tool: the name of the agent's retrieval tool.
 
     Returns:
-        The newest references, oldest first: at most 20, and at most 1,600 characters of them, some 800 tokens, but
-        always one; ``""`` without any. If any message has a mark, references in marks are kept first, then those in the
-        words of users, models and summaries, then those that only results without a mark name. A reference that a
+        The newest references, oldest first: at most 20, and at most 1,600 characters, about 800 tokens, but always at
+        least one; ``""`` if there are none. If any message has a mark, references in marks come first, then those in
+        the words of users, models and summaries, then those named only by results without a mark. A reference that a
         storage chose is left out if it is longer than 1,000 characters, or has characters that no path or address has.
 
     Raises:
-        InvalidRequest: ``messages`` is one message or text instead of several, or nothing that holds any.
+        InvalidRequest: ``messages`` is a single message or string, or not an iterable of messages.
 
     """
-    # A message of pydantic, as LangChain's and ADK's are, can be iterated over too: that gives its fields.
+    # A pydantic message, such as LangChain's and ADK's, is iterable too, but yields its fields.
     iterates = getattr(type(messages), "__iter__", None)
     is_model = str(getattr(iterates, "__module__", "")).startswith("pydantic")
     if is_model or isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         msg = f"messages must be a list of messages, not {type(messages).__name__}"
         raise InvalidRequest(msg)
     found = [each for message in messages for each in _read(message)]
-    # The first mention counts: the answer that lists what is stored names all of it again, newest first.
+    # The first mention counts: a listing of what is stored names everything again, newest first.
     known = list(dict(found))
     source = dict(sorted(found, key=itemgetter(1)))
     ranked = sorted(known, key=source.__getitem__) if _OF_A_MARK in source.values() else known
@@ -95,13 +95,13 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
 
 def find_references_in(messages: Iterable[object]) -> Iterator[str]:
-    """Yield the references in messages, in their order. ``keep_references`` says what a message may be."""
+    """Yield the references in messages, in order. ``keep_references`` says what a message may be."""
     for message in messages:
         yield from (reference for reference, _ in _references(message))
 
 
 def references_of_results(messages: Iterable[object]) -> tuple[str, ...]:
-    """Return the references in the tool results of messages, each once. Words only repeat what a result has."""
+    """Return the references in the tool results of messages, each once. Other words only repeat them."""
     found = (each for message in messages for each, where in _references(message) if where != _OF_WORDS)
     return tuple(dict.fromkeys(found))
 
@@ -110,10 +110,10 @@ class _Part(NamedTuple):
     """A part of a message."""
 
     content: object
-    """What it says: a ``str``, or parts that have texts."""
+    """What it says: a ``str``, or parts that have text."""
 
     mark: object = None
-    """Where the adapter wrote the references of an offloaded result."""
+    """The value in which the adapter wrote the references of an offloaded result."""
 
     is_result: bool = False
     """Whether it is a tool result, or what replaced one."""
@@ -126,12 +126,12 @@ def _read(message: object) -> Iterator[tuple[str, int]]:
     """Yield the references of one message, as far as it can be read."""
     try:
         yield from _references(message)
-    except Exception as error:  # noqa: BLE001 - an object of the host's may raise wherever it is looked at
+    except Exception as error:  # noqa: BLE001 - the host's object may raise whenever an attribute is read
         log_failure(logger, "coatcheck skipped a message in which it looked for references", error=error)
 
 
 def _references(message: object) -> Iterator[tuple[str, int]]:
-    """Yield the references of one message in their order, each with where it was found."""
+    """Yield the references of one message in order, each with where it was found."""
     for part in _parts_of(message):
         marked = [each for each in references_in(part.mark) if re.fullmatch(ONE_KEPT, each, re.ASCII)]
         if marked:
@@ -187,7 +187,7 @@ def _parts_of_json(message: Mapping[str, object]) -> list[_Part]:
 
 
 def _result_in(part: object) -> Mapping[str, object] | None:
-    """Return the tool result that is a part of a user's message, as in Anthropic's API, Bedrock's and Strands."""
+    """Return the tool result in a part of a user's message, as in Anthropic's API, Bedrock's API and Strands."""
     if not isinstance(part, Mapping):
         return None
     result = part if part.get("type") == "tool_result" else part.get("toolResult")
@@ -195,7 +195,7 @@ def _result_in(part: object) -> Mapping[str, object] | None:
 
 
 def _part_of(part: object) -> _Part:
-    """Return a part of a message of Pydantic AI, or of a content of Google ADK's."""
+    """Read a part of a Pydantic AI message, or of a Google ADK content."""
     response = _get(part, "function_response")
     if response is not None or hasattr(part, "text"):
         said = _get(response, "response")
@@ -210,7 +210,7 @@ def _part_of_contents(content: object) -> _Part:
 
 
 def _texts(content: object) -> Iterator[str]:
-    """Yield the texts of a content: itself, or those of its parts."""
+    """Yield the strings in a content: itself, or the text of its parts."""
     for part in _parts_in(content):
         text = part.get("text") if isinstance(part, Mapping) else getattr(part, "text", part)
         if isinstance(text, str):
@@ -218,10 +218,10 @@ def _texts(content: object) -> Iterator[str]:
 
 
 def _parts_in(content: Any) -> Sequence[object]:  # noqa: ANN401 - what frameworks put into messages
-    """Return the parts of a content, which may be one part itself."""
+    """Return the parts of a content, which may itself be one part."""
     return content if isinstance(content, list | tuple) else (content,)
 
 
 def _get(holder: object, name: str) -> Any:  # noqa: ANN401 - what frameworks put into messages
-    """Return a field of a mapping or of an object, or None without it."""
+    """Return a field of a mapping or an object, or None if it has none."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

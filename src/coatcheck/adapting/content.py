@@ -1,6 +1,6 @@
 """What adapters do to content: JSON values, base64 and data URLs, the simplest conversion, and marks on messages.
 
-Only values go in and come out. Which blocks a framework has is for the adapter to know.
+Only values go in and come out. Which blocks a framework has is the adapter's business.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = (
 )
 
 MARK = "coatcheck"
-"""The key of our marks, wherever a framework lets a message carry more than its content."""
+"""The key of our marks, in whatever place a framework has for extra data on a message."""
 
 
 # JSON values
@@ -53,9 +53,9 @@ _CONTAINERS = frozenset({dict, list, tuple})
 
 
 def is_light(value: object) -> bool:
-    """Return whether a value of dicts, lists and texts can be walked or written as JSON within about a millisecond.
+    """Return whether a value of dicts, lists and strings can be walked or written as JSON in about a millisecond.
 
-    Any larger one needs a thread: see ``call_off_loop``. Tuples are lists here; anything else counts as a number does.
+    A larger value needs a thread: see ``call_off_loop``. Tuples count as lists, anything else counts like a number.
     """
     left, values, characters = [value], 0, 0
     while left and values < _MAX_LIGHT_VALUES and characters < _MAX_LIGHT_CHARACTERS:
@@ -72,7 +72,7 @@ def is_light(value: object) -> bool:
 
 
 def holds_iterator(value: object) -> bool:
-    """Return whether a value is an iterator, or dicts, lists and tuples that hold one. May take a while."""
+    """Return whether a value is an iterator, or consists of dicts, lists and tuples that hold one. May be slow."""
     left, seen = [value], set[int]()
     while left:
         one: Any = left.pop()
@@ -107,13 +107,13 @@ def json_value(value: Any, *, otherwise: Callable[[Any], Any] | None = None) -> 
 
     ``otherwise`` converts what JSON cannot express, each row by itself.
 
-    Lists, alone or in an object, go to the encoder in pieces of 1,000 rows. The encoder holds the interpreter's lock,
-    and with it the event loop, until it is done: most of a second for 400,000 rows, on any thread.
+    Lists, alone or in an object, go to the encoder in batches of 1,000 rows. The encoder holds the interpreter's lock
+    until it is done, on any thread, and so blocks the event loop: most of a second for 400,000 rows.
 
     Raises:
         TypeError: JSON cannot express it, and there is no ``otherwise``.
         ValueError: it contains itself.
-        RecursionError: it is too deep.
+        RecursionError: it is nested too deeply.
 
     """
     if isinstance(value, list | tuple):
@@ -149,24 +149,24 @@ def _encodable(value: Any, otherwise: Callable[[Any], Any] | None) -> Any:  # no
 
 
 _PIECE = 3 * 2**18
-"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so a large medium
-in one go would stall an event loop, from any thread."""
+"""Characters or bytes, a multiple of 3 and of 4. Decoding and encoding hold the interpreter's lock, so large media in
+one go would stall an event loop, from any thread."""
 
 _OF_OTHER_FORMS = " \t\r\n-_"
 _TO_PLAIN_FORM = str.maketrans("-_", "+/", " \t\r\n")
 
 
 def decode_base64(encoded: str) -> bytes:
-    """Return the bytes that base64 encodes; none if it is malformed. May take a while: see ``call_off_loop``.
+    """Decode base64; return ``b""`` if it is malformed. May be slow: see ``call_off_loop``.
 
     Spaces, tabs and line ends are ignored, as in MIME (RFC 2045, 6.8). The URL-safe alphabet is read too (RFC 4648, 5).
     """
     if any(map(encoded.__contains__, _OF_OTHER_FORMS)):
         encoded = encoded.translate(_TO_PLAIN_FORM)
     pieces = [encoded[start : start + _PIECE] for start in range(0, len(encoded), _PIECE)]
-    if any("=" in piece for piece in pieces[:-1]):  # padding is for the end
+    if any("=" in piece for piece in pieces[:-1]):  # padding belongs at the end
         return b""
-    decoded = io.BytesIO()  # to join the pieces would take twice the memory
+    decoded = io.BytesIO()  # joining the pieces would take twice the memory
     try:
         for piece in pieces:
             decoded.write(base64.b64decode(piece, validate=True))
@@ -176,7 +176,7 @@ def decode_base64(encoded: str) -> bytes:
 
 
 def encode_base64(data: bytes) -> str:
-    """Return bytes as base64. May take a while: see ``call_off_loop``."""
+    """Return bytes as base64. May be slow: see ``call_off_loop``."""
     pieces = (data[start : start + _PIECE] for start in range(0, len(data), _PIECE))
     return b"".join(base64.b64encode(piece) for piece in pieces).decode("ascii")
 
@@ -191,21 +191,21 @@ def decode_data_url(url: str) -> tuple[bytes, str]:
 
 
 def text_tokens(characters: int, *, encoded: int = 0) -> int:
-    """Return about how many tokens text costs: one for every four ``characters``, or every two of base64, ``encoded``.
+    """Estimate the tokens of text: one for every four ``characters``, and one for every two of base64, ``encoded``.
 
-    For ``Arrival.measured_tokens``, where a framework shows base64 as text.
+    For ``Arrival.measured_tokens``, if a framework shows base64 as text.
     """
     return characters // 4 + encoded // 2
 
 
-# Conversion where the adapter's own failed
+# Conversion after the adapter's own failed
 
 
 def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None) -> tuple[Block, ...]:
-    """Return content as blocks in the simplest way: each ``str`` as a ``TextBlock``, everything else opaque.
+    """Convert content to blocks in the simplest way: each ``str`` to a ``TextBlock``, all else to an ``OpaqueBlock``.
 
     For ``Arrival.convert_plainly``. ``text_of`` returns the text of one part of the framework's content, or anything
-    else where it has none.
+    but a ``str`` if it has none.
     """
     parts = content if isinstance(content, list | tuple) else [content]
     texts = [part if isinstance(part, str) or text_of is None else text_of(part) for part in parts]
@@ -218,18 +218,18 @@ def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None
 
 
 def references_in(mark: object) -> tuple[str, ...]:
-    """Return the references in what a message keeps of ``outcome.mark``: the whole mark, or only its references."""
+    """Return the references in what a message keeps of ``outcome.mark``, be it the whole mark or its references."""
     references = mark.get("references") if isinstance(mark, Mapping) else mark
     return tuple(each for each in references if isinstance(each, str)) if isinstance(references, list | tuple) else ()
 
 
 def mark_reference(reference: str, **more: object) -> dict[str, Any]:
-    """Return what takes the place of a value next to the content that was stored; ``more`` is for the host."""
+    """Return the mark that replaces a stored value outside of the content; ``more`` is for the host."""
     return {MARK: {"reference": reference, **more}}
 
 
 def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
-    """Return the keys of a mapping that hold what ``mark_reference`` made, with the reference in each."""
+    """Return the references in the marks of ``mark_reference`` that a mapping holds, by key."""
     found: dict[str, str] = {}
     for key, value in holder.items():
         mark = value.get(MARK) if isinstance(value, Mapping) and len(value) == 1 else None
@@ -239,9 +239,9 @@ def read_marks(holder: Mapping[str, Any]) -> dict[str, str]:
 
 
 def texts_in(contents: Iterable[Content]) -> list[str]:
-    """Return the texts of a result from the contents that it was stored as, in order."""
+    """Return the strings of a result, in order, from the contents that it was stored as."""
     texts: list[str] = []
     for content in contents:
-        items = content.items  # of an entry that holds many blocks
+        items = content.items  # set if the entry holds many blocks
         texts += [item.decode("utf-8", "surrogatepass") for item in items] if items else [content.text]
     return texts

@@ -1,11 +1,11 @@
-"""The guard around what an adapter does with a result: no error of ours ends an agent, and each ends in one warning.
+"""The guard around what an adapter does with a result: no error of ours ends an agent, and each is logged once.
 
-Conversion, offloading and putting back happen inside ``settle``. Where one of them fails, the raw result goes on, or,
-where it is far too large, what the core's last resort makes of it. Run no tool and no control flow of the framework
-inside: its exceptions must pass through. The guard on the way back is in ``answers``.
+Conversion, offloading and putting back happen inside ``settle``. If one of them fails, the raw result goes on; if that
+is far too large, what the core's last resort makes of it. Do not run tools or the framework's control flow inside:
+their exceptions must pass through. The guard on the way back is in ``answers``.
 
-Providers and hosts put marks on a single call: code made it, or its result must stay. Each framework keeps these marks
-in a place of its own; the values are the same everywhere, so what they mean is decided here, for all adapters.
+Providers and hosts may mark a single call: code made it, or its result must stay. Each framework keeps these marks in
+a place of its own, but the values are the same everywhere, so this module interprets them for all adapters.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ UNLIMITED = "coatcheck could not cut a tool result either; it is kept, whatever 
 """The warning for a failure of the last resort."""
 
 _CODE_EXECUTION = "code_execution"
-"""Anthropic's name for code as a caller, without the date that follows."""
+"""Anthropic's name for code as a caller, without the date suffix."""
 
 _CODE = frozenset({"program", "programmatic"})
-"""OpenAI's names for code as a caller, and in ``allowed_callers``."""
+"""OpenAI's names for code: as a caller, and in ``allowed_callers``."""
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
@@ -70,25 +70,25 @@ Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
 
 MAX_LIGHT_PARTS = 500
-"""The parts of a result: converting more takes milliseconds, whatever they are."""
+"""Parts of a result, at most, that are converted on the event loop: more take milliseconds, whatever they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """One tool result on its way into the conversation. What is not explained here is as for ``Offloader.offload``."""
+    """One tool result on its way into the conversation. Fields without a docstring are as for ``Offloader.offload``."""
 
     content: Any
-    """What the result holds, as the framework has it."""
+    """The result's content, in the framework's own types."""
 
     convert: Callable[[Any], Sequence[Block]]
-    """Converts the content: every block, in order, and what is not understood as an ``OpaqueBlock``."""
+    """Converts the content to blocks, in order; what it does not understand becomes an ``OpaqueBlock``."""
 
     convert_plainly: Callable[[Any], Sequence[Block]] | None = None
-    """Converts the content in the simplest way, for the last resort, after ``convert`` may have failed: each text to a
+    """Converts the content in the simplest way, for the last resort, after ``convert`` may have failed: text to a
     ``TextBlock``, everything else to an ``OpaqueBlock``. ``plain_blocks`` helps to write one.
 
-    None: the texts are those that ``convert`` finds. If it fails, or does not make one block of each part, only a part
-    that is a ``str`` is text, and any other part that is too large is stored as JSON.
+    None: text is what ``convert`` finds. If that fails, or does not make one block of each part, only a part that is a
+    ``str`` is text, and any other part that is too large is stored as JSON.
     """
 
     tool_name: str
@@ -101,8 +101,8 @@ class Arrival:
     is_error: bool = False
 
     is_heavy: bool = False
-    """Whether a conversion may take a while, such as decoding base64. ``asettle`` then runs it on a thread, as it does
-    for any list of more than 500 parts."""
+    """Whether conversion may be slow, such as decoding base64. If so, ``asettle`` runs it on a thread, as it does for
+    any list of more than 500 parts."""
 
     policy: Policy | None = None
 
@@ -111,7 +111,7 @@ class Arrival:
     confirm: Callable[[int], MaybeAwaitable[bool]] | None = None
 
     def plainly_converted(self) -> tuple[Block, ...]:
-        """Return the content for the last resort: each text that can be found, and everything else opaque.
+        """Return the content for the last resort: all text that can be found, and everything else opaque.
 
         Raises:
             Exception: whatever ``convert_plainly`` raised. What ``convert`` raises does not matter here.
@@ -122,9 +122,9 @@ class Arrival:
         parts = self.content if isinstance(self.content, list | tuple) else [self.content]
         try:
             pairs = list(zip(parts, require_result(self.convert(self.content), self.tool_name), strict=True))
-        except Exception:  # noqa: BLE001 - the guard has logged what failed, perhaps this
+        except Exception:  # noqa: BLE001 - the guard has logged what failed, which may be this
             return plain_blocks(self.content)
-        # Media and values stay as they came, in case the conversion back is what failed on them.
+        # Media and values stay as they came, in case the conversion back failed on them.
         return tuple(block if isinstance(block, TextBlock) else OpaqueBlock(part) for part, block in pairs)
 
 
@@ -134,7 +134,7 @@ def _has_many_parts(content: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Results that have an offloader, a scope and a retrieval tool in common."""
+    """Results that share an offloader, a scope and a retrieval tool."""
 
     arrivals: Sequence[Arrival]
     """The results, in the order of the conversation."""
@@ -142,29 +142,29 @@ class Batch:
     offloader: Offloader
 
     scope: Lazy | Exception = None
-    """As for ``Offloader.offload``, or a callable that returns it, called inside the guard. Or the exception that
-    kept the adapter from finding the scope: then the last resort stores nothing."""
+    """As for ``Offloader.offload``, or a callable that returns it, called inside the guard. Or the exception that kept
+    the adapter from finding the scope; the last resort then stores nothing."""
 
     identity: Lazy = None
     """As for ``Offloader.offload``, or a callable that returns it."""
 
     retrieval_tool: str | None = RETRIEVAL_TOOL
-    """The name under which the agent has the retrieval tool, or None."""
+    """The name of the agent's retrieval tool, or None if it has none."""
 
     together: bool = False
-    """Whether these are all results of one step and are decided together, so that ``max_step_tokens`` holds. Then none
-    of them may have ``measured_tokens`` or ``confirm``: the guard treats that as a failed conversion."""
+    """Whether these are all results of one step, to be decided together, so that ``max_step_tokens`` holds. If so, none
+    may have ``measured_tokens`` or ``confirm``: the guard treats that as a failed conversion."""
 
     @property
     def is_heavy(self) -> bool:
-        """Whether converting any of the results may take a while."""
+        """Whether converting any of the results may be slow."""
         return any(arrival.is_heavy or _has_many_parts(arrival.content) for arrival in self.arrivals)
 
     def common_arguments(self) -> dict[str, Any]:
-        """Return what all calls of the offloader have in common: the scope, the identity and the retrieval tool.
+        """Return the arguments that all calls of the offloader share: scope, identity and retrieval tool.
 
         Raises:
-            Exception: ``scope``, if it is one, or whatever a callable raised.
+            Exception: ``scope``, if it is an exception, or whatever a callable raised.
 
         """
         if isinstance(self.scope, Exception):
@@ -176,7 +176,7 @@ class Batch:
         }
 
     def convert(self) -> list[dict[str, Any]]:
-        """Convert the content of each result; return the arguments of ``Offloader.offload`` for each."""
+        """Convert the content of each result; return the arguments for ``Offloader.offload`` for each."""
         calls = []
         for arrival in self.arrivals:
             blocks, measured_tokens = tuple(arrival.convert(arrival.content)), arrival.measured_tokens
@@ -202,7 +202,7 @@ class Batch:
         return with_opaque_as_json(blocks, max_inline_tokens=self.offloader.settings.max_inline_tokens)
 
     def last_resorts(self) -> list[dict[str, Any]]:
-        """Return the arguments of the core's last resort, for each result; if the scope cannot be found, it cuts."""
+        """Return the last resort's arguments for each result; if the scope cannot be found, the last resort cuts."""
         common = {"scope": self.last_scope, "identity": self.identity, "retrieval_tool": self.retrieval_tool}
         return [
             {
@@ -214,27 +214,27 @@ class Batch:
         ]
 
     def _last_blocks(self, arrival: Arrival) -> tuple[Block, ...]:
-        """Return the content for the last resort, which cuts a huge unknown block that cannot be written."""
+        """Return the content for the last resort, which cuts a huge opaque block that cannot be written as JSON."""
         blocks = arrival.plainly_converted()
-        with suppress(Exception):  # such as for a value with too many levels
+        with suppress(Exception):  # such as for a value that is nested too deeply
             return self._without_huge_unknown(blocks)
         return blocks
 
     def last_scope(self) -> Scope | None:
-        """Choose the scope; raise whatever keeps it from being chosen."""
+        """Return the scope; raise whatever keeps it from being found."""
         scope: Scope | None = self.common_arguments()["scope"]
         return scope
 
 
 class Delivery(ABC, Generic[Raw]):
-    """What a tool, or a step of tools, returned: what an adapter tells ``settle`` about it. Subclass it."""
+    """What a tool, or a step of several calls, returned, as an adapter describes it to ``settle``. Subclass it."""
 
     raw: Raw
-    """What the framework goes on with where nothing changes."""
+    """What the framework goes on with if nothing changes."""
 
     @property
     def is_heavy(self) -> bool:
-        """Whether ``look`` takes longer than an event loop should wait, so that it gets a thread."""
+        """Whether ``look`` takes longer than an event loop should wait, so that it needs a thread."""
         return False
 
     @abstractmethod
@@ -246,10 +246,10 @@ class Delivery(ABC, Generic[Raw]):
 
     @abstractmethod
     def put_back(self, changed: Sequence[Changed]) -> Raw:
-        """Return what the framework goes on with, given these changed results. Change copies, never the originals."""
+        """Return what the framework goes on with, given the changed results. Change copies, never the originals."""
 
     def look_again(self) -> Sequence[Batch]:
-        """Do what ``look`` does, for the last resort after a failure; more simply, if ``look`` itself may fail."""
+        """Do what ``look`` does, for the last resort after a failure. Override it if ``look`` itself may fail."""
         return self.look()
 
 
@@ -257,10 +257,10 @@ class OneResult(Delivery[Raw]):
     """A delivery of one result, for frameworks that show one call at a time."""
 
     restore: Callable[[Sequence[Block]], Raw]
-    """Returns what the framework goes on with, made of blocks."""
+    """Converts blocks to what the framework goes on with."""
 
     def put_back(self, changed: Sequence[Changed]) -> Raw:
-        """Return what ``restore`` makes of the blocks that the model gets to see."""
+        """Return what ``restore`` makes of the blocks that the model is to see."""
         ((_, outcome),) = changed
         return self.restore(outcome.blocks)
 
@@ -268,8 +268,8 @@ class OneResult(Delivery[Raw]):
 def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
     """Offload what is too large in a delivery, and return what the framework goes on with. Never raises.
 
-    If ``look`` and ``look_again`` both fail, the result stays, whatever its size, and only two warnings say so: no
-    offloader is known that could count it or tell the host.
+    If ``look`` and ``look_again`` both fail, the result stays, whatever its size, and only two warnings say so: there
+    is no known offloader that could count the failure or tell the host.
     """
     try:
         offloaded = [
@@ -285,7 +285,7 @@ def settle(delivery: Delivery[Raw], *, logger: logging.Logger) -> Raw:
 
 
 def _limit(delivery: Delivery[Raw], failed: Exception, *, logger: logging.Logger) -> Raw:
-    """Store or cut what is above the hard limit, after offloading ``failed``."""
+    """Store or cut what is above the hard limit, after offloading raised ``failed``."""
     try:
         batches = delivery.look_again()
         for offloader, arguments in _telling(batches, failed):
@@ -341,9 +341,9 @@ async def _alimit(delivery: Delivery[Raw], failed: Exception, *, logger: logging
 
 
 def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offloader, dict[str, Any]]]:
-    """Yield the arguments of a last resort without content: it only counts what ``failed`` and tells the host.
+    """Yield the arguments of a last resort without content, which only counts what ``failed`` and tells the host.
 
-    It names the tool if there was only one result.
+    They name the tool if there was only one result.
     """
     named = [(batch, arrival.tool_name) for batch in batches for arrival in batch.arrivals]
     for batch, name in named[:1]:
@@ -353,14 +353,14 @@ def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offl
                 "tool_name": name if len(named) == 1 else "",
                 "scope": batch.last_scope,
                 "identity": batch.identity,
-                "retrieval_tool": None,  # whatever the tool is called, a failure counts
+                "retrieval_tool": None,  # so that a failure of the retrieval tool's result counts too
                 "error": failed,
             },
         )
 
 
 async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - `heavy` reads like `if heavy`
-    """Call ``function``: on a thread where it is ``heavy``, so that it does not block the event loop, if there is one.
+    """Call ``function``; if it is ``heavy`` and a thread can be started, on that, so as not to block the event loop.
 
     The event loop's own threads are not used: the host may keep them busy.
     """
@@ -375,8 +375,8 @@ async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments
 async def without_iterators(result: Any) -> Any:  # noqa: ANN401 - any result
     """Return a result with lists in place of iterators, such as generators; the same object if it holds none.
 
-    For frameworks that write an iterator as a list. Converting one uses it up, so a result that then stays would reach
-    the model empty. Call it outside of the guard: what an iterator raises is the tool's own error.
+    For frameworks that write an iterator as a list. Conversion would exhaust it, and a result that then stays would
+    reach the model empty. Call it outside the guard: what an iterator raises is the tool's own error.
     """
     if isinstance(result, str) or not await call_off_loop(not is_light(result), holds_iterator, result):
         return result
@@ -384,7 +384,7 @@ async def without_iterators(result: Any) -> Any:  # noqa: ANN401 - any result
 
 
 def _step_of(calls: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the arguments of ``Offloader.offload_step`` for all results.
+    """Return the arguments for ``Offloader.offload_step`` for all results.
 
     Raises:
         InvalidRequest: a result has ``measured_tokens`` or ``confirm``, which a decision about a step would ignore.
@@ -417,21 +417,21 @@ async def _aoffload(batch: Batch) -> Sequence[Outcome]:
 
 
 class WarnOnce:
-    """Logs one warning at most, whatever it is called with later. For conditions that hold for a whole conversation."""
+    """Logs the first warning and ignores all others. For conditions that hold for a whole conversation."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._warned = False
 
     def __call__(self, message: str, *arguments: object) -> None:
-        """Log a warning, unless there was one."""
+        """Log a warning, unless one was logged before."""
         if not self._warned:
             self._warned = True
             write(self._log, logging.WARNING, message, *arguments)
 
 
 class RetrievalName:
-    """Finds the name under which the model has the retrieval tool. Warns once where it has none."""
+    """Finds the name under which the model has the retrieval tool. Warns once if the model lacks the tool."""
 
     def __init__(
         self,
@@ -444,9 +444,9 @@ class RetrievalName:
         """Configure.
 
         Args:
-            expected: the name that the user gave it; None where the user did not include it.
+            expected: the name that the user gave the tool; None if the user did not include it.
             warn: logs the warning.
-            is_ours: whether a tool of the framework is a retrieval tool that can read what was offloaded.
+            is_ours: returns whether a tool of the framework is a retrieval tool that can read what was offloaded.
             how_to_add: what the warning tells the user to do: give the agent the tool, or say that it has none.
 
         """
@@ -458,8 +458,8 @@ class RetrievalName:
     def find(self, tools: Mapping[str, object]) -> str | None:
         """Return the name for placeholders: the expected one, or that of a renamed retrieval tool.
 
-        If nobody knows the tools, ``tools`` is empty, and the answer is the expected name. If the retrieval tool is not
-        among them, the answer is None, after a warning.
+        If ``tools`` is empty, they are unknown, and the answer is the expected name. If the retrieval tool is not among
+        them, the answer is None, after a warning.
         """
         if self._expected is not None and (not tools or self._is_ours(tools.get(self._expected))):
             return self._expected
@@ -481,9 +481,9 @@ class RetrievalName:
         return None
 
     def find_in(self, tools: Iterable[Any] | None) -> str | None:
-        """Do what ``find`` does with tools that have a ``name``; None where the agent's tools are not known.
+        """Do what ``find`` does with tools that have a ``name``; ``tools`` is None if the agent's are not known.
 
-        Of two tools with the same name only the last counts.
+        Of two tools with the same name, only the last counts.
         """
         if tools is None:
             return self.find({})
@@ -491,7 +491,7 @@ class RetrievalName:
 
 
 def is_called_by_code(caller: object) -> bool:
-    """Return whether a call's ``caller`` is code in a provider's container: its result never enters the context."""
+    """Return whether a call's ``caller`` is code in a provider's container, so that its result stays out of context."""
     return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
 
 
@@ -506,7 +506,8 @@ def asks_to_keep(holder: object) -> bool:
     """Return whether ``holder``, such as a message's metadata, holds ``"coatcheck": "keep"``.
 
     It does not count next to the annotations of an MCP server's tool, which ``langchain-mcp-adapters`` puts into a
-    tool's metadata: the server may add any key to the protocol's hints, which are always there.
+    tool's metadata: the server may add any key to these. They are recognized by a hint of the protocol that is always
+    there.
     """
     return isinstance(holder, Mapping) and holder.get(MARK) == "keep" and "readOnlyHint" not in holder
 

@@ -1,7 +1,7 @@
-"""Items of the Model Context Protocol, which many frameworks pass on as they are: into blocks, and blocks into items.
+"""Converts items of the Model Context Protocol, which many frameworks pass on unchanged, to blocks and back.
 
-An item is a mapping, with the protocol's own names. Only items belong here. What else a result has, such as structured
-content, each adapter treats in its own way.
+An item is a mapping, with the protocol's own names. Only items belong here. Each adapter handles the rest of a result,
+such as structured content, in its own way.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class McpItem(NamedTuple):
     """Its text; None for an item without one."""
 
     encoded: str | None
-    """The base64 of its medium; None for an item without one."""
+    """Its media data in base64; None for an item without any."""
 
     said: Any
-    """What else the item says: its type, URI, annotations, ``_meta``. An item that is not understood is here whole."""
+    """All else in the item: its type, URI, annotations, ``_meta``. An item that is not understood is here whole."""
 
     @classmethod
     def parse(cls, item: Any) -> McpItem:  # noqa: ANN401 - whatever a server sent
-        """Take an item apart. Links, and what is not understood, have neither a text nor a medium."""
+        """Take an item apart. Links, and items that are not understood, have neither text nor media."""
         match item:
             case {"type": "text", "text": str(text), **said}:
                 return cls(text, None, {"type": "text", **said})
@@ -49,12 +49,12 @@ class McpItem(NamedTuple):
 
 
 def blocks_of_items(items: Sequence[Any], *, media: bool = True) -> list[Block]:
-    """Convert the items of a result, in order. Those without a text or a medium stay opaque.
+    """Convert the items of a result to blocks, in order. Items without text or media stay opaque.
 
-    Without ``media``, those with a medium stay opaque too, and no base64 is decoded: for the last resort.
+    Without ``media``, which is for the last resort, media stay opaque too, and no base64 is decoded.
 
-    The last block has what the items say about their texts and media: URIs, types, annotations. It is one value for all
-    of them. A heading for each text was rejected, because JSON or a table below a heading is previewed as prose.
+    If the items say more about their text and media, such as URIs, types and annotations, a last block holds all of it
+    as one value. A heading for each text was rejected, because JSON or a table below a heading is previewed as prose.
     """
     parsed = list(map(McpItem.parse, items))
     blocks = [_block_of(item, parts, media=media) for item, parts in zip(items, parsed, strict=True)]
@@ -65,7 +65,7 @@ def blocks_of_items(items: Sequence[Any], *, media: bool = True) -> list[Block]:
 
 
 def items_of_blocks(blocks: Sequence[Block]) -> list[Any]:
-    """Convert blocks into the items of a result."""
+    """Convert blocks to the items of a result."""
     return [_item_of(block) for block in blocks]
 
 
@@ -75,7 +75,7 @@ def _block_of(item: Any, parsed: McpItem, *, media: bool) -> Block:  # noqa: ANN
     if not (media and parsed.encoded):
         return OpaqueBlock(item)
     data = decode_base64(parsed.encoded)
-    if not data:  # nobody can decode it, and clients send it on, so it is counted like any other value
+    if not data:  # nobody can decode it, but clients send it on, so it is counted like any other value
         return JsonBlock(item)
     held = parsed.said["resource"] if parsed.said["type"] == "resource" else parsed.said
     media_type, uri = (value if isinstance(value, str) else "" for value in (held.get("mimeType"), held.get("uri")))
@@ -83,7 +83,7 @@ def _block_of(item: Any, parsed: McpItem, *, media: bool) -> Block:  # noqa: ANN
 
 
 def _is_whole(block: Block) -> bool:
-    """Return whether a block holds all of its item."""
+    """Return whether a block holds its whole item."""
     return isinstance(block, JsonBlock | OpaqueBlock)
 
 
@@ -92,7 +92,7 @@ def _without_none(said: dict[str, Any]) -> dict[str, Any]:
 
 
 def _said_by(block: Block) -> list[dict[str, Any]]:
-    """Return what else an item may say so that its block still holds all of the item."""
+    """Return what else an item may say if its block still holds the whole item."""
     if not isinstance(block, MediaBlock):
         return [{"type": "text"}]
     kind, file = block.media_type.partition("/")[0], {"uri": f"file:///{block.name or ''}"}
@@ -112,7 +112,7 @@ def _item_of(block: Block) -> Any:  # noqa: ANN401 - what is not understood is w
             kind, data = block.media_type.partition("/")[0], encode_base64(block.data)
             if kind in {"image", "audio"}:
                 return {"type": kind, "data": data, "mimeType": block.media_type}
-            # The protocol asks for a URI. Nobody can read this one: its content is all here.
+            # The protocol requires a URI. Nobody needs to read this one: all its content is here.
             blob = {"uri": f"coatcheck:{block.name or 'content'}", "mimeType": block.media_type, "blob": data}
             return {"type": "resource", "resource": blob}
         case OpaqueBlock():

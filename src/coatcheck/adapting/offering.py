@@ -1,7 +1,7 @@
 """Whether the model is offered the retrieval tool in every request, or only once there is something to read back.
 
-Only the decision belongs here. Where a framework shows the tools of a request, and where it keeps a flag with the
-conversation, is for the adapter to know.
+Only the decision belongs here. The adapter knows where its framework shows the tools of a request, and where it keeps a
+flag with the conversation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OfferTool: TypeAlias = Literal["always", "when needed"]
 
 OFFERED = "coatcheck_offered"
 """The key of the flag, in the framework's own state of a conversation, that says that the tool was offered. It is
-never cleared: compaction may remove every placeholder, and the model may still know what they named."""
+never cleared: compaction may remove every placeholder, but the model may still know their references."""
 
 
 def is_offered_late(offer_tool: OfferTool) -> bool:
@@ -45,11 +45,11 @@ def needs_retrieval_tool(messages: Iterable[object], *, logger: logging.Logger) 
 
     Args:
         messages: those of a framework, or JSON values, as for ``keep_references``.
-        logger: gets a warning where a message cannot be read; the tool is offered then.
+        logger: gets a warning if a message cannot be read; the tool is then offered.
 
     """
     try:
         return any(find_references_in(messages))
-    except Exception as error:  # noqa: BLE001 - a message of the host's must not end the agent
+    except Exception as error:  # noqa: BLE001 - the host's message must not end the agent
         log_failure(logger, "coatcheck failed to look for references, so the retrieval tool is offered", error=error)
         return True

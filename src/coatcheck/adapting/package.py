@@ -1,6 +1,6 @@
-"""The front door of an adapter's package: its public names, loaded when they are first used, and what to install.
+"""The ``__init__`` of an adapter's package: its public names, loaded on first use, and what to install.
 
-It must load next to nothing: ``import coatcheck_langchain`` runs it, in programs that may never offload anything.
+This must load next to nothing: ``import coatcheck_langchain`` runs it, in programs that may never offload anything.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ def front_door(
     """Return ``__getattr__`` and ``__dir__`` for an adapter's package.
 
     Call it under ``if not TYPE_CHECKING:``, and import the names under ``if TYPE_CHECKING:``. A type checker that sees
-    a ``__getattr__`` takes every name for one that the package has.
+    a ``__getattr__`` accepts any name as one of the package's.
 
     Args:
-        package: its ``__name__``.
+        package: the package's ``__name__``.
         modules: for each module of the package, its public names.
         needs: the framework's module that the whole package needs, such as ``langchain_core``.
         install: what to pass to ``pip install`` for it, such as ``coatcheck[langchain]``.
-        more: for single names, another module that each needs, and what to pass to ``pip install`` for that.
+        more: for single names that need another module, that module, and what to pass to ``pip install`` for it.
 
     Raises:
         ImportError: the framework is not installed, or lacks what the adapter uses; the message says what to install.
-            ``__getattr__`` raises it too. Where a file has the name of a package, so that it imports itself, the
+            ``__getattr__`` raises it too. If a user's file has the name of a package, so that it imports itself, the
             message is Python's.
-        AttributeError: from ``__getattr__``: there is no such name.
+        AttributeError: ``__getattr__`` raises it if there is no such name.
 
     """
     _require(needs, by=package, install=install)
@@ -56,7 +56,7 @@ def front_door(
             return load(name)
         except ImportError as error:  # a version of the framework that lacks what the adapter uses
             if error.name is None or "partially initialized" in str(error):
-                raise  # ours, from within, or a file of the user's that has the name of a package: no command helps
+                raise  # raised in our code, or by a user's file with the name of a package: no command helps
             msg = (
                 f"{name} does not work with the {module} that is installed: {error}. Install one that it works with:"
                 f" {_command(install_with)}"
