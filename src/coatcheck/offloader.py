@@ -58,7 +58,7 @@ class Offloader:
     """
 
     def __init__(self, storage: Storage | NamesReferences | None = None, **options: Unpack[OffloaderOptions]) -> None:
-        """Configure the offloader. Read and write nothing, and load no vocabulary, before the first result needs it.
+        """Configure. Nothing is read or written, and no vocabulary is loaded, until the first result that needs it.
 
         Args:
             storage: where content goes. None: a new ``InMemoryStorage``, lost when the process ends.
@@ -498,7 +498,7 @@ class Offloader:
         return await arun(self._engine.load(reference, choose_scope(scope, identity, required=self._scope_required)))
 
     def expand(self, text: str, *, scope: Scope | None = None, identity: Scope | None = None) -> str:
-        """Return ``text`` with every reference of the scope replaced by the stored text, as for a final answer.
+        """Return ``text`` with every reference of the scope replaced by the stored text, as in a final answer.
 
         References to other scopes, to expired content and to media stay as they are. The result may have any size.
 

@@ -195,7 +195,7 @@ def require_scope_parts(argument: str, parts: object) -> tuple[str, ...]:
 
 
 def _describe(value: object) -> str:
-    """Describe a refused scope for a message, a non-empty ``str`` or a tuple only by its length, not its content."""
+    """Describe a refused scope for a message: a non-empty ``str`` or a tuple by its length, never its content."""
     if isinstance(value, str) and value:
         return f"a str of {len(value):,} characters"
     if isinstance(value, tuple):

@@ -64,8 +64,8 @@ def keep_references(messages: Iterable[object], *, retrieval_tool: str = RETRIEV
 
     Returns:
         The newest references, oldest first: at most 20, and at most 1,600 characters, about 800 tokens, but always at
-        least one; ``""`` if there are none. If any message has a mark, references in marks come first, then those in
-        the words of users, models and summaries, then those named only by results without a mark. A reference that a
+        least one; ``""`` if there are none. If any message has a mark, references in marks are kept first, then those
+        in the words of users, models and summaries, then those named only by results without a mark. A reference that a
         storage chose is left out if it is longer than 1,000 characters, or has characters that no path or address has.
 
     Raises:

@@ -224,7 +224,7 @@ def references_in(mark: object) -> tuple[str, ...]:
 
 
 def mark_reference(reference: str, **more: object) -> dict[str, Any]:
-    """Return the mark that replaces a stored value outside of the content; ``more`` is for the host."""
+    """Return the mark that replaces a value next to the content that was stored; ``more`` is for the host."""
     return {MARK: {"reference": reference, **more}}
 
 

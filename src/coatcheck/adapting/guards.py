@@ -360,7 +360,7 @@ def _telling(batches: Sequence[Batch], failed: Exception) -> Iterator[tuple[Offl
 
 
 async def call_off_loop(heavy: bool, function: Callable[..., Answer], *arguments: Any) -> Answer:  # noqa: FBT001, ANN401 - `heavy` reads like `if heavy`
-    """Call ``function``; if it is ``heavy`` and a thread can be started, on that, so as not to block the event loop.
+    """Call ``function``; if it is ``heavy``, call it on a thread, if there is one, to keep the event loop free.
 
     The event loop's own threads are not used: the host may keep them busy.
     """
@@ -491,7 +491,7 @@ class RetrievalName:
 
 
 def is_called_by_code(caller: object) -> bool:
-    """Return whether a call's ``caller`` is code in a provider's container, so that its result stays out of context."""
+    """Return whether a call's ``caller`` is code in a provider's container. Its result never enters the context."""
     return _is_code(caller.get("type") if isinstance(caller, Mapping) else None)
 
 

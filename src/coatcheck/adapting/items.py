@@ -54,7 +54,7 @@ def blocks_of_items(items: Sequence[Any], *, media: bool = True) -> list[Block]:
     Without ``media``, which is for the last resort, media stay opaque too, and no base64 is decoded.
 
     If the items say more about their text and media, such as URIs, types and annotations, a last block holds all of it
-    as one value. A heading for each text was rejected, because JSON or a table below a heading is previewed as prose.
+    as one value. A heading above each text was rejected, because JSON or a table below a heading is previewed as prose.
     """
     parsed = list(map(McpItem.parse, items))
     blocks = [_block_of(item, parts, media=media) for item, parts in zip(items, parsed, strict=True)]
@@ -112,7 +112,7 @@ def _item_of(block: Block) -> Any:  # noqa: ANN401 - what is not understood is w
             kind, data = block.media_type.partition("/")[0], encode_base64(block.data)
             if kind in {"image", "audio"}:
                 return {"type": kind, "data": data, "mimeType": block.media_type}
-            # The protocol requires a URI. Nobody needs to read this one: all its content is here.
+            # The protocol requires a URI. Nothing can be read from this one: all its content is here.
             blob = {"uri": f"coatcheck:{block.name or 'content'}", "mimeType": block.media_type, "blob": data}
             return {"type": "resource", "resource": blob}
         case OpaqueBlock():

@@ -211,7 +211,7 @@ def _delete(storage: StorageAccess, keys: Sequence[str]) -> Effects[None]:
 
 
 def _delete_together(storage: StorageAccess, keys: Sequence[str]) -> Effects[Sequence[str]]:
-    """Ask the storage to delete up to ``TOGETHER`` entries at once; return those that it left. A single key is left.
+    """Ask the storage to delete up to ``TOGETHER`` entries at once; return those left. A single key is not tried.
 
     Raises:
         StorageError: the storage failed, or answered with something else.

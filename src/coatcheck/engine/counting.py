@@ -28,7 +28,7 @@ def without_counter(settings: Settings) -> Settings | None:
 
 
 def blame_counter(error: Exception, about: About, *, settings: Settings, recorder: Recorder, what: str) -> None:
-    """Tell the host that its token counter, or the work with its counts, raised ``error`` for ``what``."""
+    """Tell the host that its token counter, or the work with its counts, raised ``error``; ``what`` was not counted."""
     counter = type(settings.token_counter).__name__
     failure = CoatcheckError(f"{what} was not counted with {counter}: {describe_error(error)}; its bytes decide")
     failure.__cause__ = error

@@ -85,8 +85,7 @@ _METHODS = {
     "page": ("ListsPages", "listing"),
     "sweep": ("Sweeps", "sweeping"),
 }
-"""For each method of a storage, the capability that it belongs to, and the word for what it does in an error message.
-"""
+"""For each method of a storage: its capability, and the word for what it does in an error message."""
 
 
 IN_VAIN_SECONDS = 5.0

@@ -224,7 +224,7 @@ def _as_block(part: object) -> Block:
 
 
 def with_opaque_as_json(blocks: Sequence[Block], *, max_inline_tokens: int) -> tuple[Block, ...]:
-    """Return the blocks; if opaque ones hold more text than the limit, convert them to JSON text, to be offloaded.
+    """Return the blocks; opaque ones become JSON text, which can be offloaded, if they hold more text than the limit.
 
     Media in them do not count, because a model does not get them as text. A block that is mostly media stays as it is,
     unless its text alone exceeds the limit.

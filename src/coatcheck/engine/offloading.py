@@ -174,7 +174,7 @@ class Offloading:
         encoded = content = ready = digest = None
         chunks: Sequence[int] = ()
         if isinstance(block, MediaBlock) and block.data:
-            data = bytes(block.data)  # no copy of bytes; a copy of a view or of something mutable
+            data = bytes(block.data)  # copies only a view or a mutable buffer
         elif part.text:
             data, chunks = yield from encode_bytes(part.text)
         else:

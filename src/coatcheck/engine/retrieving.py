@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 __all__ = ("READING_SECONDS", "Retrieving")
 
 READING_SECONDS = 10.0
-"""Seconds of computing after which a read-back is given up; waiting for the storage does not count. They are checked
-between the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. Only a clock can limit
-this: the time is linear, but nothing in a pattern shows the factor. RE2 takes 0.1 to 0.3 seconds for 100 MB, but a
-thousand times as long if its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on content of only "a" and
+"""Seconds of computing after which a read-back is given up; waiting for the storage does not count. The limit is
+checked between the parts of 2 MiB that ``reading`` asks for, so the last part may take as long again. Only a clock can
+limit this: the time is linear, but nothing in a pattern shows the factor. RE2 takes 0.1 to 0.3 seconds for 100 MB, but
+a thousand times as long if its automaton outgrows its memory, as with ``(a|b)*a(a|b){15}c`` on content of only "a" and
 "b"."""
 
 
@@ -157,7 +157,7 @@ class Retrieving:
         return (yield from reading)
 
     def _list(self, scope: Scope, *, request: Request, retrieval_tool: str) -> Effects[Retrieved]:
-        """Answer a call without a reference with the list of what the scope holds, which is read like any content.
+        """Answer a call that has no reference with a list of what the scope holds, which is read like any content.
 
         Raises:
             InvalidRequest: the scope is the shared default, or the storage cannot list; the message says so.

@@ -39,8 +39,7 @@ MAX_LOOKS = 5
 """Looks for room by one save, at most. It looks again only if others used the room that it had made."""
 
 LOOK_SECONDS = 3_600.0
-"""Age of the last look, at most. A look removes what is too old and what killed writers left, and corrects the count.
-"""
+"""Age of the last look, at most. A look removes what is too old and what killed writers left, and fixes the count."""
 
 _SKEW_SECONDS = 60.0
 """How far the clocks of two processes may differ before one ignores the other's look."""

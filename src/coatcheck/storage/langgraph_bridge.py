@@ -52,8 +52,8 @@ PAGE = 20
 
 _PARTS = "parts"
 _UNFINISHED = "unfinished"
-"""The end of the key's kind for the mark that says that parts are being written. The mark has a key like any entry, so
-what a killed writer left is listed, swept, and deleted with its scope."""
+"""The end of a mark's key. The mark says that parts are being written. It has a key like any entry, so what a killed
+writer left is listed, swept, and deleted with its scope."""
 
 _ON_ITS_LOOP = (
     "an async store answers no sync call on its own event loop: await the async method, such as ainvoke, aoffload or"
@@ -64,7 +64,7 @@ _REFUSED_ROOT = "langgraph"
 """The one label with which no namespace may begin, in any LangGraph store."""
 
 _UNFIT = ("langgraph.store.redis", "langgraph_checkpoint_aws.store.valkey", "langgraph_checkpoint_aws.store.dynamodb")
-"""Modules of stores that, when we tried them, lost content, or kept it but did not list it: see docs/bridges.md."""
+"""Modules of stores that, when we tried them, lost content or did not find all that they held: see docs/bridges.md."""
 
 _NOT_IN_A_LABEL = frozenset(".\0")
 
@@ -136,7 +136,7 @@ class LangGraphStoreBridge:
         """Take a store, and the namespace that is ours in it.
 
         Raises:
-            InvalidRequest: ``store`` lacks a method; or it loses content, or keeps it without listing it
+            InvalidRequest: ``store`` lacks a method; or it loses content or does not find all that it holds
                 (``RedisStore``, ``ValkeyStore``, ``DynamoDBStore``); or LangGraph's stores refuse ``namespace``: it is
                 not a tuple of str, it is empty, a label is empty or contains a period or NUL, or the first label is
                 ``langgraph``.

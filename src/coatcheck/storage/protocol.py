@@ -9,7 +9,7 @@ off the event loop.
 Keys are made by ``coatcheck.core.references.Key``. They contain only hex digits, one ``/`` and an optional ``-lines``;
 a storage may rely on that and should refuse anything else.
 
-A storage sets three attributes for what no method shows; the default is False:
+Three attributes say what no method shows. A storage may set them; the default is False:
 
     evicts            It removes entries by itself to make room for new ones, as ``InMemoryStorage`` does. The engine
                       then checks that a result of several entries is still whole before it shows the model their
