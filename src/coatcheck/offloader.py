@@ -309,7 +309,7 @@ class Offloader:
         )
         try:
             return run(settling)
-        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+        except Exception as failed:  # noqa: BLE001 - the result must not stay whole, whatever keeps it from being stored
             return self._last_resort.cut(blocks, failed, tool_name=tool_name)
 
     async def alast_resort(
@@ -331,7 +331,7 @@ class Offloader:
         )
         try:
             return await arun(settling)
-        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+        except Exception as failed:  # noqa: BLE001 - the result must not stay whole, whatever keeps it from being stored
             return self._last_resort.cut(blocks, failed, tool_name=tool_name)
 
     # Back from the storage.

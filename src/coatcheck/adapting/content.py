@@ -218,7 +218,7 @@ def plain_blocks(content: object, text_of: Callable[[Any], object] | None = None
 
 
 def references_in(mark: object) -> tuple[str, ...]:
-    """Return the references in what a message keeps of ``outcome.mark``, be it the whole mark or its references."""
+    """Return the references in what a message keeps of ``outcome.mark``: the whole mark, or only its references."""
     references = mark.get("references") if isinstance(mark, Mapping) else mark
     return tuple(each for each in references if isinstance(each, str)) if isinstance(references, list | tuple) else ()
 

@@ -101,7 +101,7 @@ class LastResort:
             return None
         try:
             stored: Reference | Exception = yield from self._store(blocks, scope, tool_name=tool_name)
-        except Exception as failed:  # noqa: BLE001 - whatever keeps it from being stored, it must not stay whole
+        except Exception as failed:  # noqa: BLE001 - the result must not stay whole, whatever keeps it from being stored
             stored = failed
         without_scope = isinstance(scope, Exception)
         return self._outcome(blocks, stored, about, retrieval_tool=retrieval_tool, without_scope=without_scope)

@@ -208,7 +208,7 @@ class FileStorage:
         return None
 
     def delete(self, key: str) -> None:
-        """Remove the entry, even a damaged one, if it is there.
+        """Remove the entry, even a damaged one, if it exists.
 
         Raises:
             StorageError: the key is malformed.

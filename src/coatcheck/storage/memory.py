@@ -103,7 +103,7 @@ class InMemoryStorage:
         return None if entry is None else replace(entry, content=entry.content[start : start + length])
 
     def delete(self, key: str) -> None:
-        """Remove the entry, if it is there."""
+        """Remove the entry, if it exists."""
         with self._lock:
             self._remove(key)
 

@@ -43,7 +43,7 @@ class UnifiedStorage(Protocol):
         ...
 
     def delete(self, key: str) -> MaybeAwaitable[None]:
-        """Remove the entry, if it is there."""
+        """Remove the entry, if it exists."""
         ...
 
     def list(self, query: str) -> MaybeAwaitable[Iterable[str]]:
@@ -122,7 +122,7 @@ class StrandsStorageBridge:
         return _run_calls(self._load(key))
 
     def delete(self, key: str) -> MaybeAwaitable[None]:
-        """Remove the entry, if it is there.
+        """Remove the entry, if it exists.
 
         Raises:
             StorageError: the key is malformed.
