@@ -1,7 +1,7 @@
 """coatcheck for LangChain and LangGraph: oversized tool results stay out of the conversation, one tool reads them back.
 
-Only the front door belongs here: the public names, each loaded when it is first used. ``coatcheck[langchain]`` installs
-what needs langchain-core alone, ``coatcheck[langgraph]`` the rest.
+Only the public names belong here, each loaded when it is first used. ``coatcheck[langchain]`` is enough for what needs
+only langchain-core; the rest needs ``coatcheck[langgraph]``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = (
     "retrieval_tool",
 )
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that saw __getattr__ would accept a misspelled name
     __getattr__, __dir__ = front_door(
         __name__,
         {
@@ -46,7 +46,7 @@ if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for
             "tool_node": ("offload_tool_node",),
         },
         needs="langchain_core",
-        install="coatcheck[langgraph]",  # brings langchain-core too, so that nobody has to install in two steps
+        install="coatcheck[langgraph]",  # brings langchain-core too, so one install is enough
         more={
             "ClearToolUsesEdit": ("langchain.agents.middleware", "coatcheck[langgraph]"),
             "OffloadMiddleware": ("langchain.agents.middleware", "coatcheck[langgraph]"),

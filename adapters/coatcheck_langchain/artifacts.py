@@ -1,8 +1,8 @@
-"""The copy of a result that MCP adapters put into ``ToolMessage.artifact``: taken out, and given back.
+"""Remove the copy of a result that MCP adapters put into ``ToolMessage.artifact``, and restore it.
 
 An artifact is for host code and stays. One shape is an exception: ``{"structured_content": ...}``, as
-``langchain-mcp-adapters`` and ``langchain.mcp`` make it, where the structured content says the same as the text that
-was stored. Such a copy would stay in every checkpoint, as large as the result. Only that shape is handled here.
+``langchain-mcp-adapters`` and ``langchain.mcp`` make it, if its structured content says the same as the stored text.
+Such a copy is as large as the result, and would stay in every checkpoint. Only that shape is handled here.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ __all__ = ("arestore_artifact", "restore_artifact", "take_out_copy")
 _STRUCTURED = "structured_content"
 
 _OWN_REFERENCE = re.compile(r"[0-9a-z_]+-[0-9a-f]{16}-[0-9a-f]{4}", re.ASCII)
-"""A reference that the core made. A storage that names its references itself cannot say where each of many joined texts
+"""A reference made by the core. A storage that names its own references cannot tell where each of many joined strings
 begins."""
 
 
 def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> object:
-    """Return the artifact of an offloaded message, with a small mark in place of a copy of the result."""
+    """Return the artifact of an offloaded message. A copy of the result in it is replaced by a small mark."""
     artifact = message.artifact
     if not isinstance(outcome, Offloaded) or not isinstance(artifact, dict) or artifact.keys() != {_STRUCTURED}:
         return artifact
@@ -48,17 +48,17 @@ def take_out_copy(message: ToolMessage, outcome: Offloaded | Truncated) -> objec
 
 
 def restore_artifact(message: ToolMessage, storage: StorageOrOffloader, *, scope: Scope | None = None) -> Any:  # noqa: ANN401 - whatever a tool put there
-    """Return the artifact of a message as its tool made it, whether or not a copy of the stored result was taken out.
+    """Return the artifact of a message as its tool made it, whether or not a copy of the result was taken out of it.
 
     Args:
-        message: a tool message, as it is in the conversation or in a checkpoint.
+        message: a tool message from the conversation or from a checkpoint.
         storage: the ``Offloader`` that stored the result, or its storage.
-        scope: the scope that the result was stored in; else the ambient scope, else ``"default"``. If the result was
-            stored under the ``thread_id``, pass that.
+        scope: the scope that the result was stored in. If None, the ambient scope, else ``"default"``. Pass the
+            ``thread_id`` if the result was stored under it.
 
     Raises:
-        ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
-        StorageError: the storage failed, or has lost where each of many texts begins.
+        ReferenceNotFound: this scope never had the result or, as the subclass ``ReferenceExpired``, has it no longer.
+        StorageError: the storage failed, or has lost where each of many strings begins.
         InvalidRequest: ``storage`` or ``scope`` is wrong.
 
     """
@@ -89,7 +89,7 @@ async def arestore_artifact(message: ToolMessage, storage: StorageOrOffloader, *
 
 
 def _mark_of(message: ToolMessage) -> dict[str, Any] | None:
-    """Return what ``take_out_copy`` put into an artifact; None for anything else, such as a server's own values."""
+    """Return the mark that ``take_out_copy`` put into an artifact; None for anything else, such as server data."""
     match message.artifact:
         case {
             "structured_content": {
@@ -109,16 +109,17 @@ def _mark_of(message: ToolMessage) -> dict[str, Any] | None:
 
 
 def _said_by(message: ToolMessage) -> str:
-    """Return the text in which a message names what was stored of it: its mark or, after ``offload_tool``, its content.
+    """Return the text in which a message names its references: its mark or, after ``offload_tool``, its content.
 
-    The artifact cannot be asked: its structured content is an MCP server's, which could name what another tool stored.
+    The artifact cannot be trusted: its structured content comes from an MCP server, which could name another tool's
+    references.
     """
     mark = message.additional_kwargs.get(MARK)
     return "\n".join(references_in(mark)) if isinstance(mark, dict) else str(message.content)
 
 
 def _index_for(mark: dict[str, Any], said: str) -> str | None:
-    """Return the one reference that a message names, if that is not one of the mark's but leads to a list of them."""
+    """Return the message's only reference if it is not one of the mark's, because then it leads to a list of them."""
     named = list(find_references_in([said]))
     return named[0] if len(named) == 1 and not _names_all(said, mark) else None
 
@@ -138,5 +139,5 @@ def _restore(message: ToolMessage, mark: dict[str, Any], contents: Sequence[Cont
         raise StorageError(msg)
     try:
         return {_STRUCTURED: Copy(mark["key"], mark["is_list"], mark["is_json"]).make(texts)}
-    except ValueError:  # the text is not JSON: this mark is not ours
+    except ValueError:  # not JSON, so this mark is not ours
         return message.artifact

@@ -1,6 +1,6 @@
-"""LangChain's own compaction, without losing the references of what was offloaded.
+"""LangChain's own compaction, changed to keep the references of offloaded results.
 
-Only drop-in variants of LangChain classes that erase placeholders belong here; the core makes the line that they keep.
+Only drop-in variants of LangChain classes that erase placeholders belong here. The core writes the line that they keep.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ("ClearToolUsesEdit",)
 
 
 class ClearToolUsesEdit(LangChainClearToolUsesEdit):
-    """LangChain's edit with the same arguments, which keeps the references of what it clears.
+    """LangChain's ``ClearToolUsesEdit`` with the same arguments. It keeps the references of what it clears.
 
     For ``ContextEditingMiddleware(edits=[ClearToolUsesEdit(...)])``. A cleared tool result with references becomes the
-    ``placeholder`` and a line that names them, so the model can still read back.
+    ``placeholder`` and a line that names them, so the model can still read them back.
     """
 
     __slots__ = ()

@@ -1,8 +1,8 @@
-"""The two conversions: the content of a tool message into content blocks, and blocks into content.
+"""Convert the content of a tool message into content blocks, and blocks into content.
 
-A part of the content is converted if it holds its text or its bytes, in LangChain's standard shapes or in those of a
-provider; every other part passes through, the same object. What a text part has next to its text (annotations,
-cache marks) describes that text, and is dropped with it.
+A part of the content is converted if it holds text or bytes, in one of LangChain's standard shapes or a provider's.
+Every other part passes through as the same object. What a text part holds besides its text (annotations, cache marks)
+describes that text, and is dropped with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ("blocks_of", "content_of", "is_media_held", "offloaded_references", "plain_blocks_of")
 
 _CARRIER = "custom_tool_call_output"
-"""OpenAI's custom tools: the answer must stay in a part of this type, or the model's call has no answer."""
+"""The type of a part that answers an OpenAI custom tool. The answer must stay in such a part, or the call has none."""
 
 _TEXT_UNDER = {"text": "text", "text-plain": "text", "input_text": "text", "output_text": "text", _CARRIER: "output"}
 
@@ -31,11 +31,11 @@ _UNNAMED = {
     "input_audio": "audio/unknown",
     "video": "video/unknown",
 }
-"""MIME types for parts that do not name theirs."""
+"""MIME types of parts that do not state one."""
 
 
 def blocks_of(content: object) -> tuple[Block, ...]:
-    """Convert the content of a tool message, in order."""
+    """Convert the content of a tool message into blocks, in order."""
     if isinstance(content, str):
         return (TextBlock(content),)
     if isinstance(content, Sequence):
@@ -44,12 +44,12 @@ def blocks_of(content: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(content: object) -> tuple[Block, ...]:
-    """Convert nothing but the texts of a tool message."""
+    """Convert only the text of a tool message; every other part stays opaque."""
     return plain_blocks(content, lambda part: part.get("text") if isinstance(part, dict) else None)
 
 
 def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str | dict[str, Any]]:
-    """Convert blocks into content; a single text becomes a ``str`` unless ``like``, the old content, held media."""
+    """Convert blocks into content. A single text becomes a ``str`` unless ``like``, the old content, held media."""
     texts = [block.text for block in blocks if isinstance(block, TextBlock)]
     for part in like if isinstance(like, list) else ():
         if isinstance(part, dict) and part.get("type") == _CARRIER:
@@ -61,17 +61,17 @@ def content_of(blocks: Sequence[Block], *, like: object = "") -> str | list[str 
 
 
 def offloaded_references(message: BaseMessage) -> tuple[str, ...]:
-    """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
+    """Return the references of an offloaded result for user interfaces; an empty tuple for any other message.
 
-    Pass one to ``Offloader.load`` for the whole content. More than eight texts are one content, with ``items``; more
-    than eight contents have one reference, to a text that lists theirs, one per line. What ``offload_tool`` returns is
-    not a message, so LangChain's message around it carries no references.
+    Pass one to ``Offloader.load`` for the whole content. More than eight text blocks are stored as one content, with
+    ``items``. More than eight contents share one reference, to text that lists theirs, one per line. ``offload_tool``
+    does not return a message, so LangChain's message around its result carries no references.
     """
     return references_in(message.additional_kwargs.get(MARK))
 
 
 def is_media_held(content: object) -> bool:
-    """Return whether converting content may take a while: anything but text may need decoding or encoding."""
+    """Return whether converting content may be slow, because anything but text may need decoding or encoding."""
     return isinstance(content, list) and any(
         not isinstance(part, str) and (not isinstance(part, dict) or str(part.get("type")) not in _TEXT_UNDER)
         for part in content
@@ -102,7 +102,7 @@ def _media_of(part: dict[str, Any]) -> MediaBlock | None:
 
 
 def _decode(part: dict[str, Any]) -> tuple[bytes, object, object]:
-    """Return the bytes, the MIME type and the name in a part; no bytes where they are elsewhere."""
+    """Return the bytes, the MIME type and the name in a part. The bytes are empty if the part only points to them."""
     name = part.get("filename") or part.get("title")
     match part:
         case (
@@ -121,14 +121,14 @@ def _decode(part: dict[str, Any]) -> tuple[bytes, object, object]:
             return b"", None, None
 
 
-def _part_of(block: Block) -> Any:  # noqa: ANN401 - LangChain types parts as str or dict; unknown ones are what they are
+def _part_of(block: Block) -> Any:  # noqa: ANN401 - LangChain types parts as str or dict; unknown ones can be anything
     match block:
         case TextBlock():
             return {"type": "text", "text": block.text}
         case JsonBlock():
             return {"type": "json", "json": block.value}
         case MediaBlock():
-            # LangChain accepts "image" and "file" from a tool, and turns a list with any other medium into one text.
+            # From a tool, LangChain accepts "image" and "file". Any other kind makes it turn the list into one string.
             kind = "image" if block.media_type.startswith("image/") else "file"
             name = {"filename": block.name} if block.name is not None else {}
             return {"type": kind, "base64": encode_base64(block.data), "mime_type": block.media_type, **name}

@@ -1,8 +1,8 @@
 """The hook: the one place where results of LangChain's tools are rewritten, sync and async.
 
-``ToolMessages`` is what every way into LangChain hands to the guard in ``coatcheck.adapting``; ``CallWrapper`` is what
-middleware and tool nodes have in common. The framework's handler always runs outside the guard, so its exceptions and
-its control flow pass untouched.
+Every integration hands ``ToolMessages`` to the guard in ``coatcheck.adapting``. Middleware and tool nodes share
+``CallWrapper``. The framework's handler always runs outside the guard, so its exceptions and its control flow pass
+untouched.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ __all__ = ("NO_STEPS", "CallWrapper", "Hook", "ToolMessages", "logger")
 logger: logging.Logger = logging.getLogger("coatcheck_langchain")
 
 NO_STEPS = "each call is seen alone, so leave it out, or use offload_tool_node"
-"""What an error says about ``max_step_tokens`` where single calls are wrapped."""
+"""The hint in the error about ``max_step_tokens`` when single calls are wrapped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """What users configured one middleware, tool node or tool with."""
+    """The configuration of one middleware, tool node or tool."""
 
     offloader: Offloader
 
@@ -66,7 +66,7 @@ class Hook:
     keep_artifact: bool = False
 
     by_step: bool = False
-    """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` holds."""
+    """Whether a result is a whole step of parallel calls, so that ``max_step_tokens`` applies."""
 
     def __post_init__(self) -> None:
         """Check what users passed.
@@ -87,7 +87,7 @@ class ToolMessages(Delivery[Any]):
     hook: Hook
 
     find_calls: Callable[[], Calls]
-    """Returns what is known of the calls. It is called inside the guard, because it reads the host's own objects."""
+    """Returns what is known about the calls. It runs inside the guard, because it reads the host's own objects."""
 
     def look(self) -> Sequence[Batch]:
         """Return the new results that are for the model."""
@@ -101,7 +101,7 @@ class ToolMessages(Delivery[Any]):
             if message.tool_call_id in settled or isinstance(tool, RetrievalTool) or is_for_others(tool, message):
                 continue
             holders = (run, getattr(tool, "metadata", None), message.additional_kwargs)
-            # A tool can write our mark too, or add to a message that has it, so the mark does not lift the hard limit.
+            # The mark does not lift the hard limit: a tool can write it too, or add to a message that has it.
             is_marked = isinstance(message.additional_kwargs.get(MARK), dict)
             stays = is_marked or name in self.hook.exempt or any(map(asks_to_keep, holders))
             arrival = Arrival(
@@ -131,21 +131,21 @@ class ToolMessages(Delivery[Any]):
         return [batch(arrivals=alone), batch(arrivals=together, together=True)]
 
     def look_again(self) -> Sequence[Batch]:
-        """Do the same even if nothing is known of the calls; without a scope, nothing is stored then."""
+        """Do the same even if nothing is known about the calls. Nothing is stored then, for lack of a scope."""
         try:
             return self.look()
         except Exception as error:  # noqa: BLE001 - it was logged when it was raised the first time
             return replace(self, find_calls=partial(Calls, error=error)).look()
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> Any:  # noqa: ANN401 - as it came
-        """Return the result with copies of the messages that changed."""
+        """Return the result with the changed messages replaced by copies."""
         copies = {}
         for arrival, outcome in changed:
             native, message = arrival.native
             artifact = message.artifact
             if artifact is not None and not self.hook.keep_artifact:
                 artifact = take_out_copy(message, outcome)
-            # Checkpoints keep additional_kwargs, and no model gets them.
+            # Checkpoints keep additional_kwargs, and no model sees them.
             marked = {**message.additional_kwargs, MARK: outcome.mark}
             content = content_of(outcome.blocks, like=message.content)
             update = {"content": content, "artifact": artifact, "additional_kwargs": marked}
@@ -154,7 +154,7 @@ class ToolMessages(Delivery[Any]):
 
 
 class CallWrapper:
-    """Wraps single tool calls: what a ``ToolNode`` takes as functions, and what a middleware inherits as methods."""
+    """Wraps single tool calls. A ``ToolNode`` takes its methods as functions, and a middleware inherits them."""
 
     def __init__(self, hook: Hook, retrieval: RetrievalName) -> None:
         self._hook = hook
@@ -186,7 +186,7 @@ class CallWrapper:
 
     @contextmanager
     def _reading(self, request: ToolCallRequest) -> Iterator[ToolMessage | None]:
-        """Make our scope the ambient one for the retrieval tool; where that fails, refuse rather than use another."""
+        """Make our scope the ambient one for the retrieval tool. If that fails, refuse rather than use another."""
         with ExitStack() as stack:
             refusal = None
             try:
@@ -197,7 +197,7 @@ class CallWrapper:
             yield refusal
 
     def _certainly_stays(self, request: ToolCallRequest, result: object) -> bool:
-        """Return whether a result is one small text, as most are: it stays, whatever else is known of the call."""
+        """Return whether a result is one small string, as most are. It stays, whatever else is known about the call."""
         return (
             isinstance(result, ToolMessage)
             and isinstance(result.content, str)

@@ -1,8 +1,8 @@
-"""Where tool messages are in what a tool, a tool node or a graph's state holds, and what the conversation says of them.
+"""Find the tool messages in the result of a tool, a tool node or a graph, and what the conversation says about them.
 
-Only looking and copying belong here: nothing is converted or offloaded. Whatever holds a changed message is copied,
-never mutated; whatever holds none is returned as the same object. Host objects are duck-typed, so that commands
-are found with langchain-core alone.
+Only looking and copying belong here; nothing is converted or offloaded. Whatever holds a changed message is copied,
+never mutated. Whatever holds none is returned as the same object. Host objects are duck-typed, so that commands are
+found with langchain-core alone.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _HOLDERS = ("update", "value")
 
 
 _OVERWRITE = "__overwrite__"
-"""Marks a mapping that stands for an ``Overwrite``: JSON turns one into such a mapping."""
+"""Marks a mapping that stands for an ``Overwrite``, as JSON serializes it."""
 
 
 _SCREENSHOT = "computer_call_output"
@@ -48,19 +48,19 @@ _SCREENSHOT = "computer_call_output"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Calls:
-    """What is known of the calls that a result answers."""
+    """What is known about the calls that a result answers."""
 
     by_id: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     """The calls being answered."""
 
     messages: Sequence[object] = ()
-    """The conversation up to them."""
+    """The conversation up to these calls."""
 
     tools: Mapping[str, BaseTool] = dataclasses.field(default_factory=dict)
     """The known tools, by name."""
 
     context: object = None
-    """What a ``scope`` callable gets: the ``ToolRuntime`` or the ``RunnableConfig``."""
+    """The argument of a ``scope`` callable: the ``ToolRuntime`` or the ``RunnableConfig``."""
 
     config: object = None
     """The ``RunnableConfig``."""
@@ -69,19 +69,19 @@ class Calls:
     """The name under which the model has the retrieval tool, or None if it has none."""
 
     error: Exception | None = None
-    """Why nothing else is known, if it could not be found out."""
+    """Why nothing else is known, if finding out failed."""
 
     def find_answered(self) -> set[str]:
-        """Return the ids of earlier calls, which were answered before, and of calls that code made.
+        """Return the ids of calls that were answered earlier, and of calls that code made.
 
-        Some providers let code call tools. LangChain's tool calls do not say so, but the content blocks of the model's
+        Some providers let code call tools. LangChain's tool calls do not say so. The content blocks of the model's
         message, from which LangChain makes the calls, do.
         """
         answers = {message.tool_call_id for message in self.messages if isinstance(message, ToolMessage)}
         last = next((message for message in reversed(self.messages) if isinstance(message, AIMessage)), None)
         blocks = last.content if last is not None and isinstance(last.content, list) else []
         by_code = {
-            str(block.get("call_id") or block.get("id"))  # OpenAI's blocks have an id of their own next to the call's
+            str(block.get("call_id") or block.get("id"))  # OpenAI's blocks have their own id besides the call's
             for block in blocks
             if isinstance(block, dict)
             and is_called_by_code(block.get("caller") or (block.get("extras") or {}).get("caller"))
@@ -90,7 +90,7 @@ class Calls:
 
 
 def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessage]]:  # noqa: ANN401 - as a graph's node returns it
-    """Yield each tool message in a result, as the host made it and as a ``ToolMessage``.
+    """Yield each tool message in a result as a pair: the host's own object, and a ``ToolMessage``.
 
     Args:
         result: a message, a command, a state update, or a list of them.
@@ -116,7 +116,7 @@ def find_messages(result: Any, *, key: str) -> Iterator[tuple[object, ToolMessag
 
 
 def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> Any:  # noqa: ANN401 - as a graph's node returns it
-    """Return ``result`` with copies in place of what ``find_messages`` found, by ``id``; itself if it holds none."""
+    """Return ``result`` with messages replaced by their ``copies``, keyed by ``id``; itself if it holds none."""
     if id(result) in copies:
         return copies[id(result)]
     match result:
@@ -130,7 +130,7 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
             ]
             if all(new is old for new, old in zip(items, result, strict=True)):
                 return result
-            # The update of a command may be pairs, and LangGraph takes only tuples for pairs.
+            # A command's update may be pairs, and LangGraph accepts only tuples as pairs.
             return tuple(items) if isinstance(result, tuple) else items
         case _:
             for holder in _holders(result, key):
@@ -141,29 +141,29 @@ def replace_messages(result: Any, copies: Mapping[int, object], *, key: str) -> 
 
 
 def _key_of_messages(update: Mapping[str, Any], key: str) -> str:
-    """Return the key of the messages in a mapping: a state update, or either form of an ``Overwrite``."""
+    """Return the key of the messages in a mapping, which is a state update or either form of an ``Overwrite``."""
     if len(update) == 1 and _OVERWRITE in update:
         return _OVERWRITE
     return "value" if update.get("type") == _OVERWRITE else key
 
 
 def _is_pair(item: object) -> bool:
-    """Return whether an item is a key and its value. An update may be a list of them."""
+    """Return whether an item is a key and its value. An update may be a list of such pairs."""
     return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)  # noqa: PLR2004 - a pair
 
 
 def _copy(holder: Any, change: dict[str, Any]) -> object:  # noqa: ANN401 - a dataclass or a model, as ``_holders`` has it
-    """Return a copy of what holds messages, with other messages.
+    """Return a copy of ``holder``, which holds messages, with other messages.
 
     Raises:
-        TypeError: its ``__copy__`` returns the object itself, so there would be no raw result to go back to.
+        TypeError: its ``__copy__`` returns the object itself, so no raw result would be left to go back to.
 
     """
     if dataclasses.is_dataclass(holder) and not isinstance(holder, type):
         try:
             copied = copy.copy(holder)
-        except TypeError:  # its ``__new__`` wants arguments
-            return dataclasses.replace(holder, **change)  # the second choice: it calls ``__init__`` again
+        except TypeError:  # its ``__new__`` requires arguments
+            return dataclasses.replace(holder, **change)  # second choice, because it calls ``__init__`` again
         if copied is holder:
             msg = f"{type(holder).__name__}.__copy__ must return another object, for the messages that change"
             raise TypeError(msg)
@@ -181,9 +181,9 @@ def _holders(result: object, key: str) -> tuple[str, ...]:
 
 
 def is_for_others(tool: BaseTool | None, message: ToolMessage) -> bool:
-    """Return whether a result is a final answer for the user, or for code, its only allowed caller, or a screenshot.
+    """Return whether a result is not for the model as text: a final answer, a result for code only, or a screenshot.
 
-    OpenAI's model of a computer takes nothing but an image as the answer to its call.
+    OpenAI's computer-use model accepts only an image as the answer to its call.
     """
     extras = getattr(tool, "extras", None)
     for_code = isinstance(extras, dict) and is_for_code_only(extras.get("allowed_callers"))
@@ -192,16 +192,16 @@ def is_for_others(tool: BaseTool | None, message: ToolMessage) -> bool:
 
 
 def messages_in(state: object, *, key: str) -> Sequence[object]:
-    """Return the messages of a graph's state: a list of them, a mapping, or an object with attributes."""
+    """Return the messages of a graph's state, which is a list of them, a mapping, or an object with attributes."""
     held = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
     found = state if isinstance(state, list) else held
     return found if isinstance(found, list | tuple) else ()
 
 
 def identity_of(config: object) -> Scope | None:
-    """Return the thread that a ``RunnableConfig`` names: LangGraph's stable identity of a conversation.
+    """Return the ``thread_id`` of a ``RunnableConfig``, which is LangGraph's stable identity of a conversation.
 
-    A tuple that can be a scope of several parts stays a tuple. Anything else becomes a ``str``.
+    A tuple that is a valid scope stays a tuple. Anything else becomes a ``str``.
     """
     configurable = config.get("configurable") if isinstance(config, Mapping) else None
     thread_id = configurable.get("thread_id") if isinstance(configurable, Mapping) else None

@@ -1,6 +1,6 @@
-"""The middleware for ``langchain.agents.create_agent``: it offloads every tool's result and adds the retrieval tool.
+"""The middleware for ``langchain.agents.create_agent``: it offloads large tool results and adds the retrieval tool.
 
-Only what the agent asks of a middleware belongs here; what happens around a call is in ``hook``.
+Only the agent's middleware interface belongs here. ``hook`` does the work around a call.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ("OffloadMiddleware",)
 class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
     """Takes oversized tool results out of an agent's conversation; the model reads them back with one tool.
 
-    Results of ``return_direct`` tools, of the retrieval tool itself and of calls that code made stay. A tool's own
-    messages are never changed: copies are. If rewriting fails, a warning is logged; the result stays as it is, or is
-    stored or cut if it is above ``max_inline_tokens``. The first middleware in the list is the outermost, so the place
-    of this one decides whether it sees results before or after others change them. Tracers and callbacks see a tool's
-    raw result before any middleware does; ``offload_tool`` keeps it from them too.
+    Results of ``return_direct`` tools, of the retrieval tool itself and of calls made by code stay. A tool's own
+    messages are never changed; copies take their place. If rewriting fails, a warning is logged. The result then stays
+    as it is, or is stored or cut if it is above ``max_inline_tokens``. The first middleware in the list is the
+    outermost, so the position of this one decides whether it sees results before or after others change them. Tracers
+    and callbacks see a tool's raw result before any middleware does. ``offload_tool`` hides it from them too.
     """
 
     def __init__(
@@ -56,26 +56,26 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
         keep_artifact: bool = False,
         **options: Unpack[OffloaderOptions],
     ) -> None:
-        """Configure.
+        """Configure the middleware.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+            storage: a storage, or a ready ``Offloader``. None means a new ``InMemoryStorage``, which is lost when the
                 process ends.
-            scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
-                ``thread_id``, else ``"default"``.
+            scope: who may read back: a scope, or a callable that takes the ``ToolRuntime``. If None, the ambient scope,
+                else the ``thread_id``, else ``"default"``.
             include_retrieval_tool: give the agent the tool to read back with.
-            offer_tool: ``"when needed"`` leaves the retrieval tool out of the model's requests until something was
-                offloaded in the conversation, for models without a prompt cache; from then on it is always there.
-            name: tells two instances in one agent apart; they should share one ``Offloader``, and one of them should
+            offer_tool: ``"when needed"`` hides the retrieval tool from the model until something was offloaded in the
+                conversation, and offers it from then on. Use it with models that have no prompt cache.
+            name: tells two instances in one agent apart. They should share one ``Offloader``, and one of them should
                 not include the retrieval tool.
-            exempt: names of tools; their results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
+            exempt: names of tools whose results stay, up to ``max_inline_tokens``. ``"coatcheck": "keep"`` does the
                 same in a tool's ``metadata``, in the ``additional_kwargs`` of a message that a tool returns, and in
                 the ``metadata`` of a run's configuration.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            keep_artifact: do not touch a message's ``artifact`` even where it is a copy of the text that was stored, as
-                MCP adapters make it; else a small mark takes its place, and ``restore_artifact`` gives it back.
-            **options: the options of ``Offloader``, except ``max_step_tokens``, since a middleware sees one call at a
-                time; only if ``storage`` is not an ``Offloader``.
+            keep_artifact: leave a message's ``artifact`` alone even if it is a copy of the stored text, as MCP adapters
+                make it. Else a small mark replaces the copy, and ``restore_artifact`` restores it.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, because a middleware sees one call at a
+                time. Only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -96,5 +96,5 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
 
     @property
     def name(self) -> str:
-        """The name that LangChain tells instances apart by."""
+        """The name by which LangChain tells instances apart."""
         return self._name if self._name is not None else super().name

@@ -1,6 +1,6 @@
 """``offer_tool="when needed"``: the retrieval tool is in the model's requests from the first offloaded result on.
 
-Only hiding the tool belongs here, and the flag in the agent's state. The agent can always run the tool: a model that
+Only hiding the tool and the flag in the agent's state belong here. The agent can always run the tool, so a model that
 knows it from elsewhere may call it while it is hidden.
 """
 
@@ -35,11 +35,11 @@ logger: logging.Logger = logging.getLogger("coatcheck_langchain")
 def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware]:
     """Return a subclass of ``middleware`` that offers its retrieval tool late.
 
-    It is a class, because LangChain looks for hooks in the class of a middleware. A hook around model calls adds a span
-    for each call to every trace, and an edge to the graph. A tool that is always offered should not cost that.
+    It must be a class, because LangChain looks for hooks in a middleware's class. A hook around model calls adds a span
+    per call to every trace, and an edge to the graph. A middleware that always offers the tool should not pay for that.
 
     Raises:
-        InvalidRequest: ``middleware`` has such a hook of its own, which ours would replace.
+        InvalidRequest: ``middleware`` has its own hook of this kind, which ours would replace.
 
     """
     hooks = {"wrap_model_call": _wrap_model_call, "awrap_model_call": _awrap_model_call}
@@ -54,7 +54,7 @@ def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware
         OFFERED: Annotated[bool, PrivateStateAttr, or_],  # a reducer, because two middlewares may set it in one step
     }
     state = TypedDict("OfferingState", fields, total=False)  # type: ignore[misc] # the fields of a user's own state
-    # It has one base only: with a second one, Python would refuse to let a middleware change its class to it.
+    # Only one base: with a second, Python would not let an instance change its class to this one.
     own = {**hooks, "state_schema": state, "__doc__": middleware.__doc__, "__module__": middleware.__module__}
     return type(middleware.__name__, (middleware,), own)
 
@@ -62,7 +62,7 @@ def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware
 def _wrap_model_call(
     self: OffloadMiddleware, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
 ) -> ModelCallResult[Any]:
-    """Call the model, without the retrieval tool where there is nothing to read back."""
+    """Call the model, without the retrieval tool if there is nothing to read back."""
     prepared, is_first = _prepare(request, self.offloader)
     response = handler(prepared)
     return _note(response) if is_first else response
@@ -80,11 +80,11 @@ async def _awrap_model_call(
 
 
 def _prepare(request: ModelRequest[Any], offloader: Offloader) -> tuple[ModelRequest[Any], bool]:
-    """Return the request as it goes to the model, and whether it is the first that offers the tool."""
+    """Return the request to send to the model, and whether it is the first that offers the tool."""
     state: Any = request.state
     if state.get(OFFERED):
         return request, False
-    # The state's messages too: another middleware may have cleared the placeholder in this request.
+    # Also the state's messages, because another middleware may have cleared the placeholder from the request.
     messages = {id(message): message for message in (*state.get("messages", ()), *request.messages)}
     if needs_retrieval_tool(messages.values(), logger=logger):
         return request, True

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with. Needs langchain-core only.
+"""The tool with which a model reads offloaded content back. Needs only langchain-core.
 
 Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what LangChain expects. The
-arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+arguments go to the core as the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _UNKNOWN = "unknown_arguments"
 
 
 class RetrievalTool(StructuredTool):
-    """The retrieval tool. Its class is how hooks tell it from a user's tool that has the same name."""
+    """The retrieval tool. By its class, hooks tell it from a user's tool of the same name."""
 
     _offloader: Any = None
 
     def reading(self, offloader: Offloader) -> RetrievalTool:
-        """Set what this tool reads from, and return the tool."""
+        """Set the offloader that this tool reads from, and return the tool."""
         self._offloader = offloader
         return self
 
     def reads(self, offloader: Offloader) -> bool:
-        """Return whether this tool reads what ``offloader`` stored."""
+        """Return whether this tool reads from ``offloader``."""
         return self._offloader is offloader
 
     def run(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
-        """Do what ``StructuredTool.run`` does; an argument that the tool does not know cannot break the call."""
+        """Do what ``StructuredTool.run`` does, but let no unknown argument break the call."""
         return super().run(_with_unknown_apart(tool_input), *args, **kwargs)
 
     async def arun(self, tool_input: str | dict[str, Any], *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as LangChain's
@@ -65,17 +65,18 @@ class RetrievalTool(StructuredTool):
 def retrieval_tool(
     storage: StorageOrOffloader, *, scope: ScopeOption = None, native_media: bool = False, name: str = RETRIEVAL_TOOL
 ) -> StructuredTool:
-    """Return the tool that reads offloaded content back, bounded by ``max_retrieval_tokens``.
+    """Return the tool that reads offloaded content back, at most ``max_retrieval_tokens`` at a time.
 
-    What the model got wrong comes back as an answer that it can act on, marked as an error.
+    If the model makes a mistake, it gets an answer that it can act on, marked as an error.
 
     Args:
         storage: the ``Offloader`` that stored the results, or its storage.
-        scope: which content may be read: a scope, or a callable on the ``RunnableConfig``; the same as where results
-            are offloaded. Else the ambient scope, else the ``thread_id``, else ``"default"``. Never the model's choice.
-            If None, that of the ``OffloadMiddleware``, ``offload_tool_calls`` or ``offload_tool_node`` around it.
+        scope: which content may be read: a scope, or a callable that takes the ``RunnableConfig``. It must be the scope
+            under which results are offloaded; the model never chooses it. If None, that of the ``OffloadMiddleware``,
+            ``offload_tool_calls`` or ``offload_tool_node`` around the tool, else the ambient scope, else the
+            ``thread_id``, else ``"default"``.
         native_media: return an image or a file itself, as a standard content block, instead of a description.
-        name: what the model calls the tool.
+        name: the name under which the model calls the tool.
 
     Raises:
         InvalidRequest: an argument is wrong.
@@ -106,7 +107,7 @@ def retrieval_tool(
 
 
 def find_tool(offloader: Offloader, expected: str | None, *, own: bool = False) -> RetrievalName:
-    """Return what finds the name of the retrieval tool. ``own``: only a tool that reads from ``offloader`` will do.
+    """Return the finder of the retrieval tool's name. With ``own``, the tool must read from ``offloader``.
 
     Raises:
         InvalidRequest: ``expected`` is not a name.
@@ -123,7 +124,7 @@ def find_tool(offloader: Offloader, expected: str | None, *, own: bool = False) 
 
 
 def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments with those that the tool does not know set apart; a bare ``str`` is the reference."""
+    """Return the arguments, with unknown ones set apart. A bare ``str`` is the reference."""
     if isinstance(tool_input, str):
         return {"reference": tool_input}
     known = {name: value for name, value in tool_input.items() if name in _KNOWN}
@@ -132,7 +133,7 @@ def _with_unknown_apart(tool_input: str | dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_unknown(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments as the model sent them, so that the core can say which one it does not know."""
+    """Return the arguments as the model sent them, so that the core can name the unknown one."""
     unknown = arguments.pop(_UNKNOWN, {})
     return {**arguments, **unknown}
 

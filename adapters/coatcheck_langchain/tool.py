@@ -1,7 +1,7 @@
-"""One tool, copied so that what its function returns is offloaded. Needs langchain-core only.
+"""Copy one tool so that what its function returns is offloaded. Needs only langchain-core.
 
 Only the wrapping of functions belongs here. The function's signature stays visible, because LangChain finds injected
-arguments by it; the user's own tool is never touched.
+arguments by it. The user's own tool is never touched.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 __all__ = ("offload_tool",)
 
 AnyTool = TypeVar("AnyTool", bound=BaseTool)
-"""``@tool`` promises no narrower type for what it makes."""
+"""``@tool`` promises no narrower return type."""
 
 _CONFIG = "coatcheck_config"
-"""A parameter of our own, by which LangChain finds out that we want the configuration."""
+"""Our own parameter. Its annotation tells LangChain to pass the configuration."""
 
 _CALL = ""
-"""Stands for the id of a call, which a function is not told."""
+"""Stands in for the id of the call, which a function does not know."""
 
 
 def offload_tool(
@@ -58,25 +58,24 @@ def offload_tool(
     keep_artifact: bool = False,
     **options: Unpack[OffloaderOptions],
 ) -> AnyTool:
-    """Return a copy of ``tool`` that returns a preview and a reference where its result is too large.
+    """Return a copy of ``tool`` that returns a preview and a reference if its result is too large.
 
     Everything else is as before: name, description, schema, response format, artifact, metadata, sync and async.
     Exceptions pass. A ``return_direct`` tool, which gives a final answer, and a retrieval tool are returned as they
-    are. Code that calls the copy gets the placeholder too. So does code in a provider's container, because a tool is
-    not told who calls it, unless the tool's ``extras["allowed_callers"]`` names code only.
+    are. Code that calls the copy gets the placeholder too. So does code in a provider's container, because a tool does
+    not know who calls it, unless the tool's ``extras["allowed_callers"]`` names only code.
 
     Args:
-        tool: what ``@tool`` or ``StructuredTool`` makes.
-        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
-            ``thread_id``, else ``"default"``.
+        tool: a tool made by ``@tool`` or ``StructuredTool``.
+        storage: a ready ``Offloader``, or a storage. The retrieval tool must use the same one.
+        scope: who may read back: a scope, or a callable that takes the ``RunnableConfig``. If None, the ambient scope,
+            else the ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: the options of ``Offloader``, except ``max_step_tokens``; only if ``storage`` is not one.
 
     Raises:
-        InvalidRequest: ``tool`` runs no function of its own, or is named like the retrieval tool, or an argument is
-            wrong.
+        InvalidRequest: ``tool`` does not run a function, or has the retrieval tool's name, or an argument is wrong.
 
     """
     name = check_name("retrieval_tool", retrieval_tool)
@@ -106,7 +105,7 @@ def offload_tool(
 
 
 class _Results:
-    """Offloads what one tool's function returns: as the message that LangChain would make of it."""
+    """Offloads what one tool's function returns, in the form of the message that LangChain would make of it."""
 
     def __init__(self, tool: BaseTool, hook: Hook, retrieval_tool: str | None) -> None:
         self._tool = tool
@@ -116,7 +115,7 @@ class _Results:
         self._with_artifact = tool.response_format == "content_and_artifact"
 
     def around(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        if isinstance(func, partial):  # LangChain looks through a partial for its annotations
+        if isinstance(func, partial):  # LangChain looks through a partial to find annotations
             return partial(self.around(func.func), *func.args, **func.keywords)
 
         @wraps(func)
@@ -142,12 +141,12 @@ class _Results:
             new = await asettle(self._delivery(messages, args, kwargs, config), logger=logger)
             return value if new is messages else self._unpack(value, new)
 
-        if own is None:  # on Python 3.10, older LangChain has no other way to give a coroutine its configuration
+        if own is None:  # on Python 3.10, older LangChain cannot pass a coroutine its configuration otherwise
             offloading.__annotations__ = {**offloading.__annotations__, _CONFIG: RunnableConfig}
         return offloading
 
     def _messages_of(self, value: object) -> object:
-        """Return the messages that a function returned, or the one that LangChain would make of its value."""
+        """Return the messages that a function returned, or the message that LangChain would make of its value."""
         content = self._content_of(value)
         if _is_message_result(content):
             return content
@@ -180,7 +179,7 @@ class _Results:
 
     def _calls(self, args: Sequence[object], kwargs: dict[str, object], config: RunnableConfig | None) -> Calls:
         given = {**dict(zip(self._arguments, args, strict=False)), **kwargs}
-        arguments = {name: given[name] for name in self._arguments if name in given}  # without what LangChain injects
+        arguments = {name: given[name] for name in self._arguments if name in given}  # omits what LangChain injects
         config = ensure_config(config)
         return Calls(
             by_id={_CALL: {"name": self._tool.name, "args": arguments}},
@@ -192,13 +191,13 @@ class _Results:
 
 
 def _is_message_result(value: object) -> bool:
-    """Return whether LangChain takes ``value``, returned by a tool's function, as messages and commands."""
+    """Return whether LangChain treats ``value``, returned by a tool's function, as messages and commands."""
     values = value if isinstance(value, list) and value else [value]
     return all(isinstance(item, ToolOutputMixin) for item in values)
 
 
 def _functions_of(tool: object) -> tuple[Callable[..., Any] | None, Callable[..., Awaitable[Any]] | None] | None:
-    """Return ``func`` and ``coroutine`` of a tool that calls them and does nothing more; None for any other."""
+    """Return ``func`` and ``coroutine`` of a tool that does nothing but call them; None for any other tool."""
     for made in (StructuredTool, Tool):
         if isinstance(tool, made) and type(tool)._run is made._run and type(tool)._arun is made._arun:  # noqa: SLF001 - who overrides them?
             return tool.func, tool.coroutine
@@ -206,16 +205,16 @@ def _functions_of(tool: object) -> tuple[Callable[..., Any] | None, Callable[...
 
 
 def _config_parameter(function: Callable[..., Any]) -> str | None:
-    """Return the parameter that LangChain passes the ``RunnableConfig`` in, if the function has one."""
+    """Return the parameter in which LangChain passes the ``RunnableConfig``, if the function has one."""
     try:
         hints = get_type_hints(function)
-    except Exception:  # noqa: BLE001 - as LangChain does, which then passes none
+    except Exception:  # noqa: BLE001 - as LangChain does, which then passes no configuration
         return None
     return next((name for name, hint in hints.items() if hint in (RunnableConfig, RunnableConfig | None)), None)
 
 
 def _formatted(content: Any) -> Any:  # noqa: ANN401 - what a tool returned
-    """Return a result as LangChain puts it into a message: text and content blocks as they are, else JSON or text."""
+    """Return a result as LangChain puts it into a message: strings and content blocks unchanged, else JSON or text."""
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence) and not isinstance(content, bytes) and all(map(_is_content_block, content)):

@@ -1,6 +1,6 @@
-"""The functions that LangGraph's ``ToolNode`` takes to wrap the calls of its tools.
+"""The functions that LangGraph's ``ToolNode`` accepts to wrap the calls of its tools.
 
-Only making them belongs here; what happens around a call is in ``hook``.
+Only making them belongs here. ``hook`` does the work around a call.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def offload_tool_calls(
     keep_artifact: bool = False,
     **options: Unpack[OffloaderOptions],
 ) -> ToolCallWrappers:
-    """Return what makes a tool node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
+    """Return arguments that make a node offload: ``ToolNode([*tools, retrieval_tool(o)], **offload_tool_calls(o))``.
 
-    It serves sync and async runs. Each call is seen alone; ``offload_tool_node`` sees a whole step. What stays,
-    and what happens on failure, is as in ``OffloadMiddleware``.
+    They work for sync and async runs. Each call is seen alone; ``offload_tool_node`` sees a whole step. What stays, and
+    what happens on failure, is as in ``OffloadMiddleware``.
 
     Args:
-        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a scope, or a callable on the ``ToolRuntime``. Else the ambient scope, else the
-            ``thread_id``, else ``"default"``.
-        retrieval_tool: the name of the retrieval tool, or None if the model has none. Where the node lacks it, a
-            warning is logged and placeholders do not name it.
-        exempt: names of tools; their results stay, up to ``max_inline_tokens``.
-        messages_key: as for the ``ToolNode``: the key of the messages in a state update.
+        storage: a ready ``Offloader``, or a storage. The retrieval tool must use the same one.
+        scope: who may read back: a scope, or a callable that takes the ``ToolRuntime``. If None, the ambient scope,
+            else the ``thread_id``, else ``"default"``.
+        retrieval_tool: the name of the retrieval tool, or None if the model has none. If the node lacks it, a warning
+            is logged and placeholders do not name it.
+        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
+        messages_key: the key of the messages in a state update, as for the ``ToolNode``.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: the options of ``Offloader``, except ``max_step_tokens``; only if ``storage`` is not one.
 

@@ -1,6 +1,6 @@
-"""A runnable around a tool node, or around any runnable that returns tool messages. Needs langchain-core only.
+"""A runnable around a tool node, or around any runnable that returns tool messages. Needs only langchain-core.
 
-Only the runnable belongs here. It sees a whole step of parallel calls at once, so ``max_step_tokens`` holds.
+Only the runnable belongs here. It sees a whole step of parallel calls at once, so ``max_step_tokens`` applies.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class OffloadedNode(Runnable[Any, Any]):
         """Make our scope the ambient one, for a retrieval tool inside the node."""
         try:
             stack.enter_context(enter_scope(resolve_scope(self._hook.scope, ensure_config(config))))
-        except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent; what the node returns will stay
+        except Exception as error:  # noqa: BLE001 - the host's callable must not end the agent; the node's results will stay
             log_failure(logger, "coatcheck could not find the scope of a tool node", error=error)
 
     def _delivery(self, result: object, value: object, config: RunnableConfig | None) -> ToolMessages:
@@ -82,17 +82,17 @@ class OffloadedNode(Runnable[Any, Any]):
 def find_calls(
     value: object, *, key: str, tools: Mapping[str, BaseTool], config: RunnableConfig, retrieval_tool: str | None
 ) -> Calls:
-    """Return what the input of a tool node says about the calls that it is to answer, with what else is known."""
+    """Return what is known about the calls that a tool node is about to answer; ``value`` is its input."""
     state: object = value
     calls: list[Mapping[str, Any]] = []
-    if isinstance(value, Mapping) and "tool_call" in value:  # what create_agent sends to its tool node
+    if isinstance(value, Mapping) and "tool_call" in value:  # create_agent sends this to its tool node
         state, calls = value.get("state"), [value["tool_call"]]
     messages = messages_in(state, key=key)
     if not calls:
         last = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
         calls = list(last.tool_calls) if last is not None else [call for call in messages if isinstance(call, Mapping)]
-    ids = [call.get("id") or "" for call in calls]  # a message that answers a call without an id has an empty one
-    # An id that a model used twice in a step says nothing about a message; the message's own name does.
+    ids = [call.get("id") or "" for call in calls]  # the answer to a call without an id has an empty id
+    # If a model used an id twice in a step, only the message's own name tells which tool it comes from.
     by_id = {call_id: call if ids.count(call_id) == 1 else {} for call_id, call in zip(ids, calls, strict=True)}
     return Calls(
         by_id=by_id, messages=messages, tools=tools, context=config, config=config, retrieval_tool=retrieval_tool
@@ -113,16 +113,16 @@ def offload_tool_node(
     """Return a runnable that does what ``node`` does, and offloads what is too large in its results.
 
     It returns what ``node`` returns: a list, ``{"messages": [...]}``, a ``Command``, or a list of them, with every
-    other message in its place. A node that shows its tools (``tools_by_name``) gets the same care as in
-    ``OffloadMiddleware``. Other nodes do not tell which of their tools are ``return_direct``: exempt those.
+    other message in its place. If the node shows its tools (``tools_by_name``), the same results stay as in
+    ``OffloadMiddleware``. Other nodes do not tell which of their tools are ``return_direct``, so exempt those.
 
     Args:
-        node: the runnable; a ``ToolNode``, or any other that returns tool messages.
-        storage: a ready ``Offloader``, or a storage; the retrieval tool must be made of the same.
-        scope: who may read back: a scope, or a callable on the ``RunnableConfig``. Else the ambient scope, else the
-            ``thread_id``, else ``"default"``.
+        node: a ``ToolNode``, or any other runnable that returns tool messages.
+        storage: a ready ``Offloader``, or a storage. The retrieval tool must use the same one.
+        scope: who may read back: a scope, or a callable that takes the ``RunnableConfig``. If None, the ambient scope,
+            else the ``thread_id``, else ``"default"``.
         retrieval_tool: the name of the retrieval tool, or None if the model has none.
-        exempt: names of tools; their results stay, up to ``max_inline_tokens``.
+        exempt: names of tools whose results stay, up to ``max_inline_tokens``.
         messages_key: the key of the messages in the state and in its updates.
         keep_artifact: as for ``OffloadMiddleware``.
         **options: the options of ``Offloader``; only if ``storage`` is not an ``Offloader``.
