@@ -1,7 +1,7 @@
 """coatcheck for Strands Agents: oversized tool results stay out of the conversation, one tool reads them back.
 
-Only the front door belongs here: the public names, each loaded when it is first used. They are those of
-``strands.vended_plugins.context_offloader``, so that one changed import is enough, and ``offloaded_references``.
+Only the public names belong here, each loaded when it is first used. They include those of
+``strands.vended_plugins.context_offloader``, so changing one import is enough to switch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = (
     "offloaded_references",
 )
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that saw __getattr__ would accept a misspelled name
     __getattr__, __dir__ = front_door(
         __name__,
         {

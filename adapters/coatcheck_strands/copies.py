@@ -1,6 +1,6 @@
-"""What a tool result has next to its content, such as MCP's structured content: stored if large, and given back.
+"""Store large values that a tool result has next to its content, such as MCP's structured content, and restore them.
 
-Usually it is the same data once more. No model reads it, but it would stay in every session, as large as the result.
+Usually they repeat the content. No model reads them, but they would stay in every session, as large as the result.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 __all__ = ("Copies", "disown_marks", "put_back_copies")
 
 NEXT_TO_CONTENT = ("structuredContent", "metadata")
-"""What tools of MCP servers add next to the content."""
+"""The keys that tools of MCP servers add next to the content."""
 
 TAKEN_OUT = "taken_out"
-"""In our mark on a result: which of these we took out. A server sets their values, and could write marks of its own,
-but it cannot set ours."""
+"""Key in our mark on a result: which of these values we took out. A server sets the values, so it could write marks of
+its own there, but it cannot set ours."""
 
 SMALL_CHARACTERS = 1_000
-"""Of JSON. A shorter value is not worth an entry of its own."""
+"""Characters of JSON. A value of at most this length is not worth its own entry."""
 
 
 class Copies(Delivery[ToolResult]):
-    """The large values next to the content of one tool result; they stay where storing them fails."""
+    """The large values next to the content of one tool result. They stay if storing them fails."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Copies(Delivery[ToolResult]):
         *,
         is_stored: bool,
     ) -> None:
-        """Take the result of ``event``; ``is_stored`` says whether its content was stored: then these are too."""
+        """Take the result of ``event``. If ``is_stored``, its content was stored, and these values are too."""
         self.plugin: ContextOffloader = plugin
         self.event: AfterToolCallEvent = event
         self.scope: Callable[[], Scope | None] = scope
@@ -58,11 +58,11 @@ class Copies(Delivery[ToolResult]):
 
     @property
     def is_heavy(self) -> bool:
-        """Whether there is much to write as JSON."""
+        """Whether there is much to serialize as JSON."""
         return not is_light(_values_in(self.raw))
 
     def look(self) -> Sequence[Batch]:
-        """Return each as a result of its own, measured by the core: the model gets none of them."""
+        """Return each value as its own result. The core measures them, because the model sees none of them."""
         arrivals = [
             replace(
                 self.plugin.arrival_of(self.event, [{"json": value}], native=key, policy=self._policy),
@@ -74,11 +74,11 @@ class Copies(Delivery[ToolResult]):
         return (self.plugin.batch_of(self.event, arrivals, scope=self.scope),) if arrivals else ()
 
     def look_again(self) -> Sequence[Batch]:
-        """Return nothing: no model reads them, so they need no limit."""
+        """Return nothing. No model reads these values, so they need no limit."""
         return ()
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> ToolResult:
-        """Return another result, with marks in place of what was stored."""
+        """Return a new result, with marks in place of the stored values."""
         stored = {
             arrival.native: mark_reference(outcome.references[0].id, bytes=outcome.references[0].size)
             for arrival, outcome in changed
@@ -87,20 +87,20 @@ class Copies(Delivery[ToolResult]):
         if stored:
             self.plugin.note_scope(self.event)
         mark = mark_in(self.raw)
-        taken_out = {*mark.get(TAKEN_OUT, ()), *stored}  # another offloader may have taken out the other
+        taken_out = {*mark.get(TAKEN_OUT, ()), *stored}  # another offloader may have taken out the other value
         return cast("ToolResult", {**self.raw, **stored, MARK: {**mark, TAKEN_OUT: sorted(taken_out)}})
 
 
 def disown_marks(result: ToolResult) -> ToolResult:
-    """Return a tool's result with a note that nothing was taken out, where a value of its own looks like our mark."""
-    is_noted = MARK in result or not read_marks(_values_in(result))  # an offloaded result may be an earlier version's
+    """Return a result. If one of its own values looks like our mark, add a note that nothing was taken out."""
+    is_noted = MARK in result or not read_marks(_values_in(result))  # an earlier version may have offloaded it
     return result if is_noted else cast("ToolResult", {**result, MARK: {TAKEN_OUT: []}})
 
 
 def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolResult:
-    """Return a tool result with what ``Copies`` stored of it back in place.
+    """Return a tool result with the values that ``Copies`` stored back in place.
 
-    Where there is no note, every mark is ours: an earlier version wrote no notes, and this one notes foreign marks.
+    Without a note, every mark is ours: an earlier version wrote no notes, and this one notes foreign marks.
     """
     note, marks = mark_in(result), read_marks(_values_in(result))
     if TAKEN_OUT in note:
@@ -109,14 +109,14 @@ def put_back_copies(result: ToolResult, load: Callable[[str], Content]) -> ToolR
 
 
 def _values_in(result: ToolResult) -> dict[str, Any]:
-    """Return what a tool result has next to its content, by its keys."""
+    """Return the values that a tool result has next to its content, by key."""
     return {key: value for key, value in result.items() if key in NEXT_TO_CONTENT}
 
 
 def _is_stored(value: object) -> bool:
-    """Return whether a value is large and comes back from JSON unchanged, which int keys and tuples do not.
+    """Return whether a value is large and survives JSON unchanged, as int keys and tuples do not.
 
-    There is no upper limit: ``find_copy``, which has one, would leave the largest values in every session.
+    There is no upper limit. ``find_copy`` has one, so it would leave the largest values in every session.
     """
     try:
         text = json.dumps(value)
@@ -129,7 +129,7 @@ def _is_stored(value: object) -> bool:
 
 
 def _is_same(back: object, value: object) -> bool:
-    """Return whether what JSON gave back is what it was given, even where that holds NaN, which equals nothing."""
+    """Return whether JSON gave back what it was given, even if that holds NaN, which equals nothing."""
     if isinstance(back, dict) and isinstance(value, dict):
         return back.keys() == value.keys() and all(_is_same(each, value[key]) for key, each in back.items())
     if isinstance(back, list) and isinstance(value, list):

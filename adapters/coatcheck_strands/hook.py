@@ -1,7 +1,6 @@
-"""The plugin: it offloads every tool's result, adds the retrieval tool, and deletes what is no longer used.
+"""The plugin: it offloads large tool results, adds the retrieval tool, and deletes unused entries.
 
-Only what Strands asks of a plugin belongs here. The guard is in ``coatcheck.adapting``; nothing of Strands runs inside
-it.
+Only Strands' plugin interface belongs here. The guard is in ``coatcheck.adapting``; no Strands code runs inside it.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ logger: logging.Logger = logging.getLogger("coatcheck_strands")
 _REPLACED = "The agent's own tool %r is replaced by coatcheck's: rename it, or pass include_retrieval_tool=False"
 
 _direct_call: ContextVar[AfterToolCallEvent | None] = ContextVar("coatcheck_strands_direct_call", default=None)
-"""The last direct call made in this context. If Strands records one, it does so in the context in which that ran."""
+"""The last direct call made in this context. If Strands records a direct call, it does so in the call's context."""
 
 
 class _Recorded(AfterToolCallEvent):
-    """The result of a direct call that enters the conversation."""
+    """The result of a direct call, when it enters the conversation."""
 
 
 class ContextOffloader(StorageHooks):
@@ -57,8 +56,8 @@ class ContextOffloader(StorageHooks):
 
     Replaces ``strands.vended_plugins.context_offloader.ContextOffloader``. Results of cancelled calls, of delegating
     agents and of the retrieval tool itself stay, and so do all results while ``invocation_state["coatcheck"]`` is
-    ``"keep"``. A direct call (``agent.tool.search(...)``) returns the real result, and records the placeholder. A
-    tool's own result is never changed: a new one takes its place.
+    ``"keep"``. A direct call (``agent.tool.search(...)``) returns the real result, and the conversation records the
+    placeholder. A tool's own result is never changed; a new one takes its place.
     """
 
     def __init__(
@@ -76,32 +75,32 @@ class ContextOffloader(StorageHooks):
         keep_structured_content: bool = False,
         **options: Unpack[OtherOptions],
     ) -> None:
-        """Configure.
+        """Configure the plugin.
 
         Args:
             storage: where content goes: a storage of coatcheck, of ``strands.storage`` or of Strands' own offloader, or
-                a ready ``Offloader``; None means ``agent.storage``, else this process's memory.
-            max_result_tokens: the threshold; a result above it is offloaded, one at it stays.
-            preview_tokens: tokens that stay in view.
-            include_retrieval_tool: give the agent the tool to read back with. Without it, placeholders name the file
-                where the storage keeps files, and a tool of your own may ``await storage.retrieve(reference)``.
-            offer_tool: ``"when needed"`` leaves the retrieval tool out of the model's requests until something was
-                offloaded in the conversation, for models without a prompt cache; from then on it is always there. It
-                needs ``strands-agents>=1.62``.
+                a ready ``Offloader``. None means ``agent.storage``, else this process's memory.
+            max_result_tokens: the threshold. A larger result is offloaded; one of exactly this size stays.
+            preview_tokens: the size of the preview that stays in the conversation.
+            include_retrieval_tool: give the agent the tool to read back with. Without it, placeholders name the file if
+                the storage keeps files, and your own tool may ``await storage.retrieve(reference)``.
+            offer_tool: ``"when needed"`` hides the retrieval tool from the model until something was offloaded in the
+                conversation, and offers it from then on. Use it with models that have no prompt cache. It needs
+                ``strands-agents>=1.62``.
             should_offload: has the last word on a result above the threshold.
-            evict_after_cycles: in a storage of ``strands.storage``, what the agent has not used for this many of its
-                cycles is deleted; None for never. ``InMemoryStorage`` has a number of its own; other storages evict
-                nothing.
-            scope: who may read back: a scope, or a callable on the ``Call``, which has ``agent``, ``tool_use`` and
-                ``invocation_state``. Else the ambient scope, else the session manager's session id, else
+            evict_after_cycles: after how many cycles without use by the agent an entry in a storage of
+                ``strands.storage`` is deleted; None means never. ``InMemoryStorage`` has its own number; other storages
+                evict nothing.
+            scope: who may read back: a scope, or a callable that takes the ``Call``, which has ``agent``, ``tool_use``
+                and ``invocation_state``. If None, the ambient scope, else the session manager's session id, else
                 ``"default"``, which all agents without a session manager share.
             native_media: the retrieval tool returns images and documents themselves instead of a description.
-            keep_structured_content: do not touch the ``structuredContent`` and ``metadata`` of a tool of an MCP server.
-                Else they are stored too where they are large, and ``restore`` gives them back.
-            **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. A
-                ``token_counter`` measures results if there is one, else the agent's ``model.count_tokens``, unless that
-                passes over what they hold, as most models' counts do over media.
-                ``max_retrieval_tokens=None`` returns the whole content where the model selects nothing.
+            keep_structured_content: leave the ``structuredContent`` and ``metadata`` of an MCP server's result alone.
+                Else large ones are stored too, and ``restore`` restores them.
+            **options: those of ``Offloader``, except ``max_step_tokens``. ``offload_errors`` is True here. Results are
+                measured by the ``token_counter`` if there is one, else by the agent's ``model.count_tokens``, unless
+                that ignores part of the result, as most models' counts ignore media. ``max_retrieval_tokens=None``
+                returns the whole content if the model selects nothing.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``. It is a ``ValueError``.
@@ -109,7 +108,7 @@ class ContextOffloader(StorageHooks):
         """
         check_cycles("evict_after_cycles", evict_after_cycles)
         check_callable("should_offload", should_offload)
-        is_whole = options.get("max_retrieval_tokens", 0) is None  # searches keep the core's default
+        is_whole = options.get("max_retrieval_tokens", 0) is None  # searches still use the core's default
         completed = complete_options(
             storage,
             max_result_tokens=max_result_tokens,
@@ -137,29 +136,29 @@ class ContextOffloader(StorageHooks):
         return [self.retrieve_offloaded_content] if self._include_retrieval_tool else []
 
     def offloader_of(self, agent: Agent | None = None) -> Offloader:
-        """Return an agent's offloader, for the host: to ``load`` whole content, to ``delete_scope``, to ``sweep``."""
+        """Return an agent's offloader, so that the host can ``load`` whole content, ``delete_scope`` and ``sweep``."""
         return self.offloaders.of(agent).offloader
 
     def init_agent(self, agent: Agent) -> None:
-        """Find the agent's storage, and warn where a tool of its own has the retrieval tool's name."""
+        """Find the agent's storage, and warn if one of its own tools has the retrieval tool's name."""
         self.offloaders.of(agent)
         self.offering.begin(agent)
-        # Before a session manager, a context manager or anybody else sees the message.
+        # Runs before a session manager, a context manager or anyone else sees the message.
         agent.add_hook(self._offload_recorded, MessageAddedEvent, order=HookOrder.SDK_FIRST)
         if self._include_retrieval_tool and RETRIEVAL_TOOL in agent.tool_registry.registry:
-            logger.warning(_REPLACED, RETRIEVAL_TOOL)  # as Strands' own offloader replaces it, without a word
+            logger.warning(_REPLACED, RETRIEVAL_TOOL)  # Strands' own offloader replaces it too, silently
 
     def restore(self, result: ToolResult, agent: Agent | None = None, *, scope: Scope | None = None) -> ToolResult:
-        """Return a tool result with the ``structuredContent`` and ``metadata`` that it came with, for the host.
+        """Return a tool result with its original ``structuredContent`` and ``metadata``, for the host.
 
         Args:
-            result: as it is in a message of the conversation, or of a session. Its content stays as it is.
-            agent: gives the storage and the session; None for the plugin's own storage.
-            scope: as it was when the result was stored. Else the plugin's own, unless that is a callable; else the
-                ambient one, else the session's id.
+            result: the result in a message of the conversation or of a session. Its content stays as it is.
+            agent: determines the storage and the session; None means the plugin's own storage.
+            scope: the scope in which the result was stored. If None, the plugin's own scope unless that is a callable,
+                else the ambient scope, else the session's id.
 
         Raises:
-            ReferenceNotFound: the scope is another, or the content is gone.
+            ReferenceNotFound: the scope is wrong, or the content is gone.
             StorageError: the storage failed.
             InvalidRequest: ``scope`` is not a scope.
 
@@ -170,14 +169,14 @@ class ContextOffloader(StorageHooks):
 
     @hook
     async def offload_result(self, event: AfterToolCallEvent) -> None:
-        """Replace a result that is too large, before it enters the conversation."""
+        """Replace an oversized result before it enters the conversation."""
         end_calls(event.agent)
         if event.cancel_message is not None:
             return
         is_final = getattr(event.selected_tool, "delegate", None) is True
         if is_final or isinstance(event.selected_tool, RetrievalTool) or _is_stash_reader(event.selected_tool):
             return
-        # A direct call hands its result to Python code; only the event loop of an agent gives its calls a cycle.
+        # A direct call returns its result to Python code. Only calls from an agent's event loop have a cycle id.
         if "event_loop_cycle_id" not in event.invocation_state and not isinstance(event, _Recorded):
             _direct_call.set(event)
             return
@@ -189,7 +188,7 @@ class ContextOffloader(StorageHooks):
                 event.result = await asettle(copies, logger=logger)
 
     async def _offload_recorded(self, event: MessageAddedEvent) -> None:
-        """Replace the result of a direct call in the message that records it; the caller has the real one."""
+        """Replace the result of a direct call in the message that records it. The caller keeps the real one."""
         for position, block in enumerate(event.message["content"]):
             result, call = block.get("toolResult"), _direct_call.get()
             if result is None or call is None or result["toolUseId"] != call.tool_use["toolUseId"]:
@@ -208,7 +207,7 @@ class ContextOffloader(StorageHooks):
     def arrival_of(
         self, event: AfterToolCallEvent, content: object, *, native: str | None = None, policy: Policy | None = None
     ) -> Arrival:
-        """Return content of a tool's result, with all that the core asks about it."""
+        """Return content of a tool's result, with everything the core needs to know about it."""
         result, tool_use, agent = event.result, event.tool_use, event.agent
         name, arguments = str(tool_use["name"]), tool_use.get("input")
 
@@ -228,7 +227,7 @@ class ContextOffloader(StorageHooks):
     def batch_of(
         self, event: AfterToolCallEvent, arrivals: Sequence[Arrival], *, scope: Callable[[], Scope | None]
     ) -> Batch:
-        """Return results of one call with their scope, which is an error where no storage can be found."""
+        """Return the results of one call with their scope, which is an error if no storage can be found."""
         agent = event.agent
         try:
             offloader, error = self.offloader_of(agent), None
@@ -243,7 +242,7 @@ class ContextOffloader(StorageHooks):
         )
 
     def _is_ours(self, tool: object) -> bool:
-        # Anything that is not a tool is a mock in a host's test, which knows nothing of its tools.
+        # Anything that is not a tool is a mock in a host's test, and says nothing about the agent's tools.
         return tool is self.retrieve_offloaded_content or not isinstance(tool, AgentTool | None)
 
 
@@ -257,9 +256,9 @@ class Content(Delivery[ToolResult]):
         self.raw: ToolResult = event.result
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, unless it certainly stays."""
+        """Return the result, unless it is certain to stay."""
         content, name = self.raw["content"], self.event.tool_use["name"]
-        if not isinstance(content, list):  # a tool's own mistake, which the model's client will name
+        if not isinstance(content, list):  # the tool's own mistake, which the model's client will report
             return ()
         texts, is_error = texts_of(content), self.raw["status"] == "error"
         if texts is not None and self.plugin.offloader_of(self.event.agent).keep_if_small(
@@ -274,7 +273,7 @@ class Content(Delivery[ToolResult]):
         return (self.plugin.batch_of(self.event, [arrival], scope=self.scope),)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> ToolResult:
-        """Return another result, with what the model gets to see."""
+        """Return a new result, with what the model will see."""
         ((_, outcome),) = changed
         if isinstance(outcome, Offloaded):
             self.plugin.note_scope(self.event)
@@ -283,5 +282,5 @@ class Content(Delivery[ToolResult]):
 
 
 def _is_stash_reader(tool: AgentTool | None) -> bool:
-    """Return whether a tool reads back what Strands' context manager took out; its answers are bounded, and stay."""
+    """Return whether a tool reads back what Strands' context manager took out. Its results are bounded, and stay."""
     return isinstance(tool, PythonAgentTool) and tool.tool_name == "retrieve_context"

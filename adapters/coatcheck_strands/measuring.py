@@ -1,6 +1,6 @@
-"""How many tokens a tool result takes by the count of the agent's own model, and whether that has seen all of it.
+"""Count a tool result's tokens with the agent's own model, and check whether the count covers all of the result.
 
-What a count decides belongs to the core.
+The core decides what follows from a count.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ("measure",)
 
 _LARGE_BYTES = 10_000
-"""Of media. A result of smaller ones stays, as with Strands' own offloader."""
+"""Bytes of media. A result with less stays, as with Strands' own offloader."""
 
 
 async def measure(content: Any, result: ToolResult, model: Model, *, limit: int) -> int | None:  # noqa: ANN401 - what a tool returned
-    """Return the tokens of ``content`` in a result by the model's count; None if that passes over much of it.
+    """Return the tokens of ``content`` in a result by the model's count; None if the count ignores much of it.
 
-    Most models' counts pass over media, and over JSON that ``json.dumps`` refuses, at any size. A second count finds
-    that out. It is made only for a result that would stay, because it has at most ``limit`` tokens.
+    Most models' counts ignore media, and JSON that ``json.dumps`` refuses, at any size. A second count, without these
+    parts, detects that. It is made only for a result that would stay, because it has at most ``limit`` tokens.
     """
     tokens = await _count(content, result, model)
     if tokens > limit or not isinstance(content, list) or texts_of(content) is not None:
@@ -46,7 +46,7 @@ async def _count(content: Any, result: ToolResult, model: Model) -> int:  # noqa
 
 
 def _bytes_unsure(content: Sequence[Any]) -> list[int]:
-    """Return how many bytes of each part the count may have passed over; 0 where it surely has seen the part."""
+    """Return how many bytes of each part the count may have ignored; 0 for a part that it certainly counted."""
     return [_bytes_of(block) for block in blocks_of(content)]
 
 
@@ -57,5 +57,5 @@ def _bytes_of(block: Block) -> int:
         try:
             json.dumps(block.value)
         except (TypeError, ValueError):
-            return _LARGE_BYTES  # or more: nothing says how long it is
+            return _LARGE_BYTES  # a lower bound, because its length is unknown
     return 0

@@ -1,6 +1,6 @@
 """``offer_tool="when needed"``: the retrieval tool is in the model's requests from the first offloaded result on.
 
-Only hiding the tool belongs here, and the flag in the agent's state. The agent can always run the tool: a model that
+Only hiding the tool and the flag in the agent's state belong here. The agent can always run the tool, so a model that
 knows it from elsewhere may call it while it is hidden.
 """
 
@@ -23,17 +23,17 @@ __all__ = ("Offering",)
 logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 _MIDDLEWARE = "strands.middleware"
-"""What shows the tools of a request. In older versions it is private, and agents have no method to add to it."""
+"""The module whose middleware sees a request's tools. Older versions keep it private, and agents cannot add to it."""
 
 
 class Offering:
-    """When the agents of one plugin offer ``tool``, the retrieval tool."""
+    """Decides when the agents of one plugin offer ``tool``, the retrieval tool."""
 
     def __init__(self, offer_tool: OfferTool, tool: AgentTool) -> None:
-        """Configure.
+        """Set when to offer ``tool``.
 
         Raises:
-            InvalidRequest: there is no such choice, or this version of Strands lacks what it takes.
+            InvalidRequest: ``offer_tool`` has an unknown value, or this version of Strands cannot hide a tool.
 
         """
         self._is_late = is_offered_late(offer_tool)
@@ -53,7 +53,7 @@ class Offering:
             agent.add_middleware(InvokeModelStage.Input, self._hide)
 
     def note(self, agent: Agent) -> None:
-        """Offer the tool from now on. Sessions keep the flag."""
+        """Offer the tool from now on. The flag persists in sessions."""
         if self._is_late:
             agent.state.set(OFFERED, True)  # noqa: FBT003 - as Strands takes it
 
@@ -61,7 +61,7 @@ class Offering:
         agent, name = context.agent, self._tool.tool_name
         if agent.tool_registry.registry.get(name) is not self._tool or agent.state.get(OFFERED):
             return context
-        # An agent may have got its messages, but not its state, from another one.
+        # An agent may have taken over another agent's messages without its state.
         if needs_retrieval_tool(context.messages, logger=logger):
             agent.state.set(OFFERED, True)  # noqa: FBT003 - as Strands takes it
             return context

@@ -1,7 +1,7 @@
-"""Which offloader serves which agent: the ready one, or one around the storage that is given or that the agent has.
+"""Which offloader serves which agent: a ready one, or one around the given storage or the agent's own.
 
-Only finding it belongs here, and what shapes of storages there are. A storage that can be bound to a sandbox is bound
-to each agent's own.
+Only finding it and recognizing the kinds of storages belong here. A storage that can be bound to a sandbox is bound to
+each agent's own.
 """
 
 from __future__ import annotations
@@ -30,42 +30,42 @@ if TYPE_CHECKING:
 __all__ = ("Offloaders",)
 
 _NAMESPACE = "offloader/"
-"""The same as that of Strands' own offloader. It keeps our entries apart in a storage shared with sessions."""
+"""The same namespace as Strands' own offloader. It separates our entries in a storage shared with sessions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """What serves one agent."""
+    """The offloader that serves one agent, and what belongs to it."""
 
     offloader: Offloader
     """Saves and reads."""
 
     old: Offloader | None = None
-    """Reads what else is in the same place: what the host or Strands' own offloader stored, by the reference that it
-    gave, and what was saved before the host's class had its own ``store``."""
+    """Reads other content in the same place: what the host or Strands' own offloader stored, by the reference they got,
+    and what was saved before the host's class had its own ``store``."""
 
     known_scopes: KnownScopes | None = None
-    """Told under which scopes something was saved."""
+    """Is told under which scopes something was saved."""
 
     storage: EvictsFrom | None = None
-    """Deletes the entries that were not used for ``limit`` cycles; None: nothing is ever deleted."""
+    """Deletes entries that were not used for ``limit`` cycles. If None, nothing is ever deleted."""
 
     limit: int | None = None
 
     async def evict(self, agent: Agent) -> None:
-        """Delete what was not used for too long."""
+        """Delete entries that were not used for too long."""
         if self.storage is not None and self.limit is not None:
             await evict(self.storage, agent=agent, limit=self.limit)
 
 
 class Offloaders:
-    """Finds the offloader for an agent, and makes it the first time. Safe for many threads."""
+    """Finds the offloader for an agent, and makes it the first time. Thread-safe."""
 
     def __init__(self, storage: object, *, options: Mapping[str, Any], evict_after_cycles: int | None) -> None:
-        """Take a ready offloader, a storage of any shape, or None for the agent's own.
+        """Take a ready offloader, a storage of any kind, or None for the agent's own.
 
         Raises:
-            InvalidRequest: it is not one of these.
+            InvalidRequest: ``storage`` is none of these.
 
         """
         self._storage = storage
@@ -80,11 +80,11 @@ class Offloaders:
             self._shared[id(storage)] = self._serving(storage)
 
     def __deepcopy__(self, memo: object) -> Offloaders:
-        """Return the same: what was stored for an agent must be found by its copies too."""
+        """Return the same object, so that copies of an agent find what was stored for it."""
         return self
 
     def of(self, agent: Agent | None) -> Served:
-        """Return what serves ``agent``; with None, what serves callers without their own storage."""
+        """Return what serves ``agent``. None stands for callers without their own storage."""
         if agent is None:
             with self._lock:
                 return self._sharing(self._fallback if self._storage is None else self._storage)
@@ -106,7 +106,7 @@ class Offloaders:
         return self._sharing(bound) if bound is self._storage else self._serving(bound)
 
     def _sharing(self, storage: object) -> Served:
-        """Return what serves every user of ``storage``, which lives as long as we do."""
+        """Return what serves every user of ``storage``, which lives as long as this object."""
         if id(storage) not in self._shared:
             self._shared[id(storage)] = self._serving(storage)
         return self._shared[id(storage)]
@@ -114,7 +114,7 @@ class Offloaders:
     def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
         if isinstance(storage, Offloader):
             return Served(offloader=storage)
-        if isinstance(storage, type):  # a class has the methods too, and every call would fail
+        if isinstance(storage, type):  # a class has the methods too, but every call would fail
             msg = f"storage must be an object, not the class {storage.__name__}: pass {storage.__name__}(...)"
             raise InvalidRequest(msg)
         if isinstance(storage, StoresAndRetrieves):
@@ -122,7 +122,7 @@ class Offloaders:
             if isinstance(storage, InMemoryStorage):
                 served = replace(served, storage=storage, limit=storage.evict_after_turns)
             return served
-        # Asked before the methods of coatcheck, which mean something else in a class that was written for Strands.
+        # Checked before coatcheck's methods, which mean something else in a class written for Strands.
         if hasattr(storage, "store") and hasattr(storage, "retrieve"):
             return Served(offloader=self._naming(storage))
         if isinstance(storage, CoreStorage | NamesReferences):
@@ -138,11 +138,11 @@ class Offloaders:
         raise InvalidRequest(msg)
 
     def _serving_ours(self, storage: StoresAndRetrieves) -> Served:
-        """Return what serves a storage of this package: by the keys of the core, unless it has its own ``store``."""
+        """Return what serves a storage of this package: by the core's keys, unless the storage overrides ``store``."""
         keyed = Offloader(cast("CoreStorage", storage), **self._options)
         if storage.is_overridden():
             return Served(offloader=self._naming(storage), old=keyed, known_scopes=storage.known_scopes)
-        # Not its ``retrieve``, which without a scope finds what any scope saved.
+        # Not its ``retrieve``, which without a scope finds what was saved under any scope.
         named = self._naming(SimpleNamespace(store=storage.store, retrieve=storage.retrieve_named))
         return Served(offloader=keyed, old=named, known_scopes=storage.known_scopes)
 
@@ -153,8 +153,8 @@ class Offloaders:
 def _bound(storage: Any, agent: Agent) -> object:  # noqa: ANN401 - known by its methods
     """Return the storage for the agent's sandbox, with the methods that a subclass overrides.
 
-    ``LocalFileStorage.for_sandbox`` makes a plain ``LocalFileStorage``, even for agents without a sandbox. What a
-    subclass overrides, to encrypt for example, would be lost without a word.
+    ``LocalFileStorage.for_sandbox`` returns a plain ``LocalFileStorage``, even for agents without a sandbox. A
+    subclass's overrides, such as encryption, would be lost silently.
     """
     bound = storage.for_sandbox(agent.sandbox)
     is_cut_down = type(bound) is not type(storage) and isinstance(storage, type(bound))

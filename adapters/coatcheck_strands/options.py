@@ -1,4 +1,4 @@
-"""What users pass, checked and completed, and what a session says: Strands' part of it.
+"""Check and complete what users pass, and read the session's id: the part that is specific to Strands.
 
 Only checking and choosing belong here. A scope comes from the host or from the framework, never from a model.
 """
@@ -22,26 +22,26 @@ __all__ = ("DEFAULTS", "Call", "check_callable", "check_cycles", "complete_optio
 logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
-"""For the numbers that users may pass by position."""
+"""Defaults of the numbers that users may pass by position."""
 
 _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
-"""Keywords that Strands' own offloader is about to take. Here the kind of content chooses the preview."""
+"""Keywords that Strands' own offloader will accept soon. Here the kind of content determines the preview."""
 
 _NO_STEPS = "Strands shows one call at a time, so leave it out"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a ``scope`` callable gets: the same when a result is offloaded and when a reference is read."""
+    """The argument of a ``scope`` callable, both when a result is offloaded and when a reference is read."""
 
     agent: Agent | None
-    """The agent that made the call; None where the retrieval tool is called as a method without one."""
+    """The agent that made the call; None if the retrieval tool is called as a method without one."""
 
     tool_use: Mapping[str, Any] = field(default_factory=dict)
     """The call as the model made it."""
 
     invocation_state: Mapping[str, Any] = field(default_factory=dict)
-    """What the agent was invoked with: ``agent("...", invocation_state={"tenant": "t-7"})``."""
+    """The state that the agent was invoked with: ``agent("...", invocation_state={"tenant": "t-7"})``."""
 
 
 def complete_options(
@@ -53,7 +53,7 @@ def complete_options(
     more: Mapping[str, Any],
     owner: type,
 ) -> dict[str, Any]:
-    """Return the options for ``Offloader``; none with a ready one.
+    """Return the options for ``Offloader``; none if ``storage`` is a ready one.
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready offloader.
@@ -70,21 +70,21 @@ def complete_options(
         refuse_options([*options, *(name for name, number in numbers.items() if number != DEFAULTS[name])])
         make_offloader(storage, {}, no_steps=_NO_STEPS)  # for the warning
         return {}
-    # Without our tool the agent reads with one of its own, such as a shell, which needs a path.
+    # Without our tool, the agent reads with its own, such as a shell, and needs a path.
     options = {"offload_errors": True, "show_path": not has_tool, **options, **numbers}
     if isinstance(max_result_tokens, int):
-        # A higher threshold raises it, because Strands' own offloader knows no such limit.
+        # A higher threshold raises this limit, because Strands' own offloader has no such limit.
         options.setdefault("max_inline_tokens", max(Settings().max_inline_tokens, max_result_tokens))
-    # This checks them here and now, even where the storage is found only with the agent.
+    # Check the options now, even if the storage will be known only with the agent.
     make_offloader(InMemoryStorage(), options, owner=owner, no_steps=_NO_STEPS)
     return options
 
 
 def check_callable(name: str, given: object) -> None:
-    """Check what the user passed to be called.
+    """Check that an argument is a callable or None.
 
     Raises:
-        InvalidRequest: it is neither a callable nor None.
+        InvalidRequest: ``given`` is neither.
 
     """
     if not (given is None or callable(given)):
@@ -93,10 +93,10 @@ def check_callable(name: str, given: object) -> None:
 
 
 def check_cycles(name: str, cycles: int | None) -> int | None:
-    """Return ``cycles`` if it can be a number of cycles, or None.
+    """Return ``cycles`` if it is a valid number of cycles or None.
 
     Raises:
-        InvalidRequest: it is neither an int above 0 nor None.
+        InvalidRequest: ``cycles`` is neither an int above 0 nor None.
 
     """
     if cycles is None or (isinstance(cycles, int) and cycles is not True and cycles > 0):
@@ -108,7 +108,7 @@ def check_cycles(name: str, cycles: int | None) -> int | None:
 def identity_of(agent: object) -> str | None:
     """Return the id of an agent's session, if a session manager gives it one.
 
-    ``agent.session_id`` itself is of no use: without a session manager it is random, and different after a restart.
+    ``agent.session_id`` is no use: without a session manager it is random, so it changes with a restart.
     """
     session_id = getattr(getattr(agent, "_session_manager", None), "session_id", None)
     return session_id if isinstance(session_id, str) and session_id else None

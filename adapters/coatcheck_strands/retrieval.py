@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
 Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what Strands expects. The
-arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+arguments go to the core as the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SHOWN = {
     "image": {"gif", "jpeg", "jpg", "png", "webp"},
     "video": {"flv", "mkv", "mov", "mp4", "mpeg", "mpg", "three_gp", "webm", "wmv"},
 }
-"""Media that Bedrock takes in a tool's result. One that it refuses would stay, and end each later turn too."""
+"""Media formats that Bedrock accepts in a tool result. A refused one would stay, and fail every later turn too."""
 
 
 class Context(Protocol):
@@ -63,10 +63,10 @@ class Context(Protocol):
 
 
 class RetrievalTool(PythonAgentTool):
-    """The retrieval tool of one plugin: a tool for the model, and an async method for the host."""
+    """The retrieval tool of one plugin: a tool for the model, and an async callable for the host."""
 
     def __init__(self, offloaders: Offloaders, *, scope: ScopeOption, native_media: bool, whole: bool) -> None:
-        """Read from ``offloaders``; with ``whole``, return the whole content where nothing is selected."""
+        """Read from ``offloaders``. With ``whole``, return the whole content if the call selects nothing."""
         spec: ToolSpec = {
             "name": RETRIEVAL_TOOL,
             "description": RETRIEVAL_DESCRIPTION,
@@ -89,12 +89,12 @@ class RetrievalTool(PythonAgentTool):
         query: str | None = None,
         offset: int | None = None,
     ) -> str | dict[str, Any]:
-        """Answer a host as it would a model: a ``str``, or a tool result with a native block where it is not text.
+        """Answer the host like the model: with a ``str``, or with a tool result if the content is not text.
 
-        Without a context, the storage is the plugin's own, and no agent gives the scope.
+        Without a context, the storage is the plugin's own, and the scope does not come from an agent.
 
         Raises:
-            ValueError: there is no such content, or the selection is wrong or does not fit it.
+            ValueError: there is no such content, or the selection is wrong or does not fit the content.
 
         """
         given = {
@@ -119,18 +119,18 @@ class RetrievalTool(PythonAgentTool):
         call = Call(agent=state.get("agent"), tool_use=tool_use, invocation_state=state)
         content = await self._try(call, tool_use.get("input"))
         if isinstance(content, Failure):
-            said: list[ToolResultContent] = [{"text": f"Error: {content.text}"}]  # as Strands words it for any tool
+            said: list[ToolResultContent] = [{"text": f"Error: {content.text}"}]  # Strands' wording for every tool
             return {"toolUseId": tool_use["toolUseId"], "status": "error", "content": said}
         return {"toolUseId": tool_use["toolUseId"], "status": "success", "content": content}
 
     async def _try(self, call: Call, arguments: object) -> list[ToolResultContent] | Failure:
         try:
             return await self._read(call, arguments)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the model is told, and the agent goes on
+        except Exception as error:  # noqa: BLE001 - the model is told about any error, and the agent continues
             return Failure(text=failure_for_model(error), error=error)
 
     async def _read(self, call: Call, arguments: object) -> list[ToolResultContent]:
-        """Return what the arguments select, as content of a tool result."""
+        """Return what the arguments select, as the content of a tool result."""
         selected = retrieval_arguments(arguments)
         reference = selected.pop("reference")
         if selected.keys() == {"context_lines"}:  # Strands' way to ask for the first lines
@@ -168,16 +168,16 @@ class RetrievalTool(PythonAgentTool):
             found = await offloader.aretrieve(reference, **owner)
         if is_list or selected or found.next_call is not None or isinstance(found.blocks[0], MediaBlock):
             return found.blocks
-        block = _block_of(await offloader.aload(reference, **owner))  # small: all of it is in the answer
+        block = _block_of(await offloader.aload(reference, **owner))  # small enough that the answer holds all of it
         return (block,) if isinstance(block, JsonBlock) else found.blocks
 
 
 def _block_of(content: Content) -> Block:
-    """Return whole content as a block of the kind that it came from."""
+    """Return whole content as a block of its original kind."""
     if content.content_type == "application/json":
         with suppress(ValueError):  # the host may have stored anything under this type
             value = json.loads(content.data)
-            if isinstance(value, dict):  # Bedrock refuses any other
+            if isinstance(value, dict):  # Bedrock refuses any other JSON value
                 return JsonBlock(value)
         return TextBlock(content.text)
     if content.content_type.startswith("text/"):
@@ -186,7 +186,7 @@ def _block_of(content: Content) -> Block:
 
 
 def _can_be_shown(block: Block) -> bool:
-    """Return whether a block may be in a tool's result."""
+    """Return whether a block may be part of a tool result."""
     if not isinstance(block, MediaBlock):
         return True
     kind, _, form = block.media_type.partition("/")
@@ -194,7 +194,7 @@ def _can_be_shown(block: Block) -> bool:
 
 
 def _document_name(reference: str, tool_use: Mapping[str, Any]) -> str:
-    """Return a name for a document: Bedrock refuses one that comes twice in a conversation, and most punctuation."""
+    """Return a name for a document. Bedrock refuses most punctuation, and a name used twice in a conversation."""
     name = re.sub(r"[^a-zA-Z0-9]+", "-", reference)[:100].strip("-") or "document"
     call_id = tool_use.get("toolUseId")
     if not isinstance(call_id, str):  # a host's own call

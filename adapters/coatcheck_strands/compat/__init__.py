@@ -1,6 +1,6 @@
-"""Everything needed so that changing one import is enough: Strands' own storages, sandboxes, old sessions and eviction.
+"""What makes this package a drop-in replacement: Strands' own storages, sandboxes, old sessions and eviction.
 
-``coatcheck_strands`` offers what users need of it.
+``coatcheck_strands`` exports what users need from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept for each agent while it lives. Agents go by identity, since those of a subclass may compare equal."""
+"""Values kept for each agent while it lives. Agents are keyed by identity, because a subclass may define equality."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kept = TypeVar("Kept")
 
 
 class ByAgent(Generic[Kept]):
-    """Values by agent, forgotten with it."""
+    """Values by agent. A value is dropped when its agent is garbage-collected."""
 
     def __init__(self) -> None:
         self._kept: dict[int, tuple[ReferenceType[Agent], Kept]] = {}
@@ -23,7 +23,7 @@ class ByAgent(Generic[Kept]):
         return len(self._kept)
 
     def get(self, agent: Agent) -> Kept | None:
-        """Return what is kept for ``agent``."""
+        """Return the value kept for ``agent``, or None."""
         found = self._kept.get(id(agent))
         return found[1] if found is not None and found[0]() is agent else None
 
@@ -34,10 +34,10 @@ class ByAgent(Generic[Kept]):
         return kept
 
     def others(self, agent: Agent) -> list[Kept]:
-        """Return what is kept for other agents that live."""
+        """Return the values kept for all other living agents."""
         return [kept for other, kept in list(self._kept.values()) if other() is not None and other() is not agent]
 
     def _forget(self, key: int, gone: ReferenceType[Agent]) -> None:
-        # Another agent may be at the same address by now.
+        # By now, another agent may have the same id.
         if key in self._kept and self._kept[key][0] is gone:
             del self._kept[key]

@@ -1,8 +1,8 @@
-"""Which scope the current tool call belongs to, so that a storage can read for a tool what its agent may read.
+"""The scope of the current tool call, so that a storage lets a tool read exactly what its agent may read.
 
-Only noting and asking belong here. The hooks before and after a tool call are two functions, so a ``with`` block cannot
-hold both. Strands calls no hook after a call that was interrupted, or that went to the background. Such a call is
-forgotten before the agent's next call of a tool or of the model, and at the end of its run.
+Only recording and looking up the scope belong here. The hooks before and after a tool call are separate functions, so a
+``with`` block cannot span both. Strands calls no hook after a call that was interrupted or moved to the background.
+Such a call is forgotten before the agent's next tool or model call, and at the end of its run.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", 
 
 
 def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
-    """Note that ``agent`` is about to run a tool; ``choose`` gives the scope, and is asked only where it is needed."""
-    end_calls(agent)  # an agent runs one tool in one context
+    """Record that ``agent`` is about to run a tool. ``choose`` returns the scope; it is called only when needed."""
+    end_calls(agent)  # in one context, an agent runs one tool at a time
     _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
 
 
 def end_calls(agent: object) -> None:
-    """Note that ``agent`` runs no tool here any more; the call of an agent around it goes on."""
+    """Record that ``agent`` no longer runs a tool in this context. The call of an agent around it continues."""
     running = _running.get()
     while running is not None and running.agent is agent:
         running = running.outer
@@ -49,7 +49,7 @@ def end_calls(agent: object) -> None:
 
 @contextmanager
 def calling(agent: object, choose: Callable[[], Scope]) -> Iterator[None]:
-    """Make the scope that ``choose`` returns the current one inside the block."""
+    """Make the scope returned by ``choose`` the current one inside the block."""
     token = _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
     try:
         yield

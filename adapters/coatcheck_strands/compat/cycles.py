@@ -1,7 +1,7 @@
-"""Which agent last used which entry, in which of its cycles.
+"""Which agent last used which entry, and in which of its cycles.
 
-Only noting and asking belong here; ``eviction`` decides what to delete. Where no agent is known to use a storage, only
-the host's own content is noted: for the agent that last called its model, or for the first one that does.
+Only recording and looking up uses belong here; ``eviction`` decides what to delete. If no agent is known to be using
+the storage, only the host's own content is recorded: for the agent that last called its model, or the first that does.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__ = ("FOLDER", "INDEX", "Cycles", "used_by")
 
 FOLDER = "0" * 16
-"""What the host stores itself has this in place of a scope: keys of the core are two times 16 hex digits."""
+"""In keys of content that the host stored itself, this replaces the scope. A core key is 16 hex digits, twice."""
 
 INDEX = "-lines"
-"""The end of the key of an entry's line index, which is saved and deleted with the entry."""
+"""Suffix of the key of an entry's line index, which is saved and deleted with the entry."""
 
 _user: ContextVar[Agent | None] = ContextVar("coatcheck_strands_user", default=None)
 
 
 @contextmanager
 def used_by(agent: Agent | None) -> Iterator[None]:
-    """Note every entry that is saved or loaded inside the block as used by ``agent``."""
+    """Record every entry that is saved or loaded inside the block as used by ``agent``."""
     token = _user.set(agent)
     try:
         yield
@@ -42,7 +42,7 @@ def used_by(agent: Agent | None) -> Iterator[None]:
 
 
 class Cycles:
-    """The last cycle in which each agent used each key. Safe for many threads."""
+    """The last cycle in which each agent used each key. Thread-safe."""
 
     def __init__(self) -> None:
         self.owner: str = secrets.token_hex(8)
@@ -52,7 +52,7 @@ class Cycles:
         self._lock = threading.Lock()
 
     def note(self, key: str) -> None:
-        """Note that a key is used now."""
+        """Record that a key is used now."""
         agent = _user.get()
         with self._lock:
             if agent is None and key.startswith(FOLDER):
@@ -63,7 +63,7 @@ class Cycles:
                 self._of(agent)[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
 
     def begin(self, agent: Agent) -> None:
-        """Note that ``agent`` begins a cycle. What the host stored before the first agent came counts from cycle 0."""
+        """Record that ``agent`` begins a cycle. What the host stored before any agent began counts from cycle 0."""
         with self._lock:
             self._latest = ref(agent)
             if self._unowned:
@@ -82,7 +82,7 @@ class Cycles:
             self._of(agent).pop(key, None)
 
     def is_used_by_another(self, agent: Agent, key: str) -> bool:
-        """Return whether another agent uses a key too."""
+        """Return whether another agent uses a key."""
         with self._lock:
             return any(key in used for used in self._last.others(agent))
 

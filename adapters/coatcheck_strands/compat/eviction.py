@@ -1,7 +1,7 @@
-"""Deletes what no agent has used for too long.
+"""Delete entries that no agent has used for too long.
 
-An entry that several agents use is deleted when the last of them has stopped using it. One that another plugin or
-process has saved too is never deleted, since keys name the content and nobody knows who else still shows it.
+An entry that several agents use is deleted once the last of them has stopped using it. An entry that another plugin or
+process saved too is never deleted: keys are derived from the content, and nobody knows who else still refers to it.
 """
 
 from __future__ import annotations
@@ -26,56 +26,56 @@ __all__ = ("EvictingBridge", "EvictsFrom", "evict")
 logger: logging.Logger = logging.getLogger("coatcheck_strands")
 
 LIMIT_SECONDS = 30.0
-"""How long deleting one entry may take; the core's limit for one call to a storage."""
+"""Longest time for deleting one entry. It is the core's limit for one call to a storage."""
 
 Result = TypeVar("Result")
 
 _OWNER = "owner"
-"""In the metadata of an entry: the one plugin that saved it. Entries in memory have none: plugins share ``Cycles``."""
+"""Metadata key for the one plugin that saved the entry. In-memory entries lack it: plugins share ``Cycles``."""
 
 
 class EvictingBridge(StrandsStorageBridge):
-    """A unified storage that notes each use of an entry."""
+    """A bridge to a storage of ``strands.storage`` that records each use of an entry."""
 
     def __init__(self, storage: Any, *, prefix: str, cycles: Cycles) -> None:  # noqa: ANN401 - known by its methods
         super().__init__(storage, prefix=prefix)
         self.cycles = cycles
 
     def metadata_to_save(self, metadata: Mapping[str, str], existing: Mapping[str, str] | None) -> Mapping[str, str]:
-        """Return the metadata with the one plugin that saved the entry, or with none once a second one has saved it."""
+        """Return the metadata, with the saving plugin as owner, or with no owner once a second one saved the entry."""
         is_own = existing is None or existing.get(_OWNER) == self.cycles.owner
         return {**metadata, _OWNER: self.cycles.owner if is_own else ""}
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Any:  # noqa: ANN401
-        """Save an entry, and note it."""
+        """Save an entry, and record the use."""
         self.cycles.note(key)
         return super().save(key, content, content_type=content_type, metadata=metadata)
 
     def load(self, key: str) -> Any:  # noqa: ANN401
-        """Load an entry, and note it."""
+        """Load an entry, and record the use."""
         self.cycles.note(key)
         return super().load(key)
 
 
 class EvictsFrom(Storage, Deletes, Protocol):
-    """A storage that notes each use of an entry in its ``cycles``, and can delete entries."""
+    """A storage that records each use of an entry in its ``cycles``, and can delete entries."""
 
     cycles: Cycles
 
 
 async def evict(storage: EvictsFrom, *, agent: Agent, limit: int) -> None:
-    """Delete what ``agent`` has not used for more than ``limit`` cycles and no other agent uses.
+    """Delete entries that ``agent`` has not used for more than ``limit`` cycles and that no other agent uses.
 
-    An entry that cannot be deleted within 30 seconds is logged and forgotten: it stays.
+    If an entry cannot be deleted within 30 seconds, that is logged. The entry stays, and is no longer tracked.
     """
     cycles = storage.cycles
     cycles.begin(agent)
     for key in cycles.stale(agent, limit):
         try:
             if not cycles.is_used_by_another(agent, key):
-                with used_by(agent):  # looking at an entry does not count as use by another agent
+                with used_by(agent):  # so that loading the entry does not count as use by another agent
                     await asyncio.wait_for(_let_go(storage, agent, key=key), LIMIT_SECONDS)
-        except Exception as error:  # noqa: BLE001 - one failure must not keep the others
+        except Exception as error:  # noqa: BLE001 - one failure must not stop the others
             log_failure(logger, f"coatcheck failed to evict {key}, which stays", error=error)
         cycles.forget(agent, key)
 

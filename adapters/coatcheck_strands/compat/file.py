@@ -1,7 +1,7 @@
-"""File storage: the core's, with the constructor and the shape that Strands' own offloader has, and its old files.
+"""File storage: the core's, with the constructor and methods of Strands' own offloader storage, and its old files.
 
-Only what differs from ``coatcheck.FileStorage`` belongs here: ``store`` and ``retrieve``, the way into a sandbox, and
-reading what Strands' own offloader wrote into the same folder. New content goes to the folder ``v1`` in it.
+Only what differs from ``coatcheck.FileStorage`` belongs here: ``store`` and ``retrieve``, access to a sandbox, and
+reading what Strands' own offloader wrote into the same folder. New content goes to the subfolder ``v1``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
     """Keeps content as raw files on this machine or in the sandbox it is bound to. Reads references of old sessions."""
 
     def __new__(cls, artifact_dir: str = "./artifacts", *_: Any, sandbox: Sandbox | None = None, **__: Any) -> Any:  # noqa: ANN401
-        """Return a storage of this machine, or one of ``sandbox``: what the two can do differs, so the class does.
+        """Return a storage for this machine, or a ``SandboxFileStorage``, because the two have different methods.
 
-        A subclass with its own ``store`` or ``retrieve`` keeps its class: those two are all that is asked of it.
+        A subclass with its own ``store`` or ``retrieve`` keeps its class, because only these two are called on it.
         """
         made = super().__new__(cls)
         if not _is_sandbox(sandbox) or made.is_overridden():
@@ -39,20 +39,20 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         return SandboxFileStorage(artifact_dir, sandbox=sandbox)
 
     def __init__(self, artifact_dir: str = "./artifacts", *, sandbox: Sandbox | None = None) -> None:
-        """Choose the folder; it is made at the first save.
+        """Set the folder. It is created at the first save.
 
         Raises:
             InvalidRequest: ``artifact_dir`` is not a path.
 
         """
         super().__init__(artifact_dir)
-        self._artifact_dir = self.root  # by the name that Strands' own class has for it, which a subclass may use
+        self._artifact_dir = self.root  # the name in Strands' own class, which a subclass may use
         self._is_bound = sandbox is not None
         self._inside = SandboxFileStorage(artifact_dir, sandbox=sandbox) if _is_sandbox(sandbox) else None
         self.known_scopes: KnownScopes = KnownScopes()
 
     def for_sandbox(self, sandbox: Sandbox) -> FileStorage | SandboxFileStorage:
-        """Return the storage for an agent with this sandbox: itself where it is this machine, or was bound before."""
+        """Return the storage for an agent with this sandbox: itself if that is this machine, or if already bound."""
         if self._is_bound or not _is_sandbox(sandbox):
             return self
         inside = SandboxFileStorage(self.given_root, sandbox=sandbox)
@@ -64,10 +64,10 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
 
     @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
-        """Store content; return its reference, the same for the same arguments.
+        """Store content, and return its reference. The same arguments give the same reference.
 
         Raises:
-            OSError: the disk refused.
+            OSError: writing failed.
 
         """
         if self._inside is not None:
@@ -75,11 +75,11 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
         return await super().store(key, content, content_type)
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, here or in Strands' own offloader.
+        """Return the content that ``store`` named, here or in Strands' own offloader.
 
         Raises:
             KeyError: there is no such content.
-            OSError: the disk refused.
+            OSError: reading failed.
 
         """
         if self._inside is not None:
@@ -106,5 +106,5 @@ class FileStorage(StoresAndRetrieves, CoreStorage):
 
 
 def _is_sandbox(sandbox: Sandbox | None) -> TypeGuard[Sandbox]:
-    """Return whether files go elsewhere than to this machine."""
+    """Return whether ``sandbox`` keeps files somewhere other than this machine."""
     return sandbox is not None and not isinstance(sandbox, NotASandboxLocalEnvironment)

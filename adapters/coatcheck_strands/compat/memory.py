@@ -1,7 +1,7 @@
-"""The in-memory storage: the core's, with the constructor and the shape that Strands' own offloader has.
+"""In-memory storage: the core's, with the constructor and methods of Strands' own offloader storage.
 
-Only what differs from ``coatcheck.InMemoryStorage`` belongs here: when entries are deleted, and ``store``
-and ``retrieve``. Several agents may share one; their scopes decide what each may read.
+Only what differs from ``coatcheck.InMemoryStorage`` belongs here: ``store`` and ``retrieve``, and when entries are
+deleted. Several agents may share one storage; their scopes decide what each may read.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ __all__ = ("InMemoryStorage",)
 
 
 class InMemoryStorage(StoresAndRetrieves, CoreStorage):
-    """Keeps content in this process: at most 256 MB; the least recently used entries are deleted first.
+    """Keeps at most 256 MB of content in this process. The least recently used entries are deleted first.
 
-    What an agent has not used for ``evict_after_turns`` of its cycles is deleted too, unless another agent uses it.
+    Entries that an agent has not used for ``evict_after_turns`` of its cycles are deleted too, unless another agent
+    uses them.
     """
 
     def __init__(self, evict_after_turns: int | None = 20) -> None:
-        """Set after how many cycles an unused entry is deleted; None for never.
+        """Set after how many cycles an unused entry is deleted; None means never.
 
         Raises:
-            InvalidRequest: it is neither an int above 0 nor None.
+            InvalidRequest: ``evict_after_turns`` is neither an int above 0 nor None.
 
         """
         super().__init__()
@@ -43,17 +44,17 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         return f"InMemoryStorage(evict_after_turns={self.evict_after_turns})"
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-        """Save an entry, and note the agent that uses it.
+        """Save an entry, and record which agent uses it.
 
         Raises:
-            StorageError: it is larger than the storage, or another content has this key.
+            StorageError: the entry is larger than the storage, or other content has this key.
 
         """
         super().save(key, content, content_type=content_type, metadata=metadata)
         self.cycles.note(key)
 
     def load(self, key: str) -> Stored | None:
-        """Return the entry, or None, and note the agent that uses it."""
+        """Return the entry or None, and record which agent uses it."""
         found: Stored | None = super().load(key)
         if found is not None:
             self.cycles.note(key)
@@ -62,6 +63,6 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
     def entries(self, prefix: str) -> list[Listed]:
         """Return the entries below ``prefix``, except what the host stored itself, which has no scope.
 
-        So no clean-up of coatcheck deletes it: only eviction does, by cycles or as the least recently used.
+        No clean-up by coatcheck deletes the host's content. Only eviction does, by cycles or by least recent use.
         """
         return [entry for entry in super().entries(prefix) if not entry.key.startswith(FOLDER)]

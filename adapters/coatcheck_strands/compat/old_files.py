@@ -1,8 +1,8 @@
-"""References to files: those that ``store`` gives, and those of sessions that Strands' own offloader stored.
+"""References to files: those that ``store`` returns, and those in old sessions of Strands' own offloader.
 
-Only reading such references belongs here: values in, a file's name out. That offloader names a file by time, counter
-and call, and keeps the types of all files in one file next to them. Its references were full paths once, bare names
-later; a name without its extension is accepted too. No other file in the folder can be named.
+Only parsing such references belongs here: a reference in, a file name out. Strands' own offloader names a file by time,
+counter and call, and keeps the types of all files in a sidecar file. Its references were full paths once, and bare
+names later. A name without its extension is accepted too. No other file in the folder can be named.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 __all__ = ("OLD_NAME", "SIDECAR", "UNTYPED", "bare_name", "old_name", "types_in", "within")
 
 SIDECAR = ".metadata.json"
-"""The file that holds the types of all files of Strands' own offloader, by name."""
+"""The file in which Strands' own offloader keeps the type of each of its files, by name."""
 
 UNTYPED = "application/octet-stream"
-"""The type of a file that the sidecar does not know, because it was lost."""
+"""The type of a file that the sidecar does not list, because the sidecar was lost."""
 
 OLD_NAME = re.compile(r"\d{10,}_\d+_[\w.-]+")
-"""How that offloader names a file, or an object: by time, counter and call. Nothing else can be named."""
+"""A file or object name of Strands' own offloader: time, counter and call. Nothing else can be named."""
 
 
 def within(folder: PurePath) -> tuple[PurePath, PurePath]:
-    """Return the folders of the files that a reference may name: the folder itself for old ones, one below for ours."""
+    """Return the folders in which a reference may name a file: the folder itself for old ones, one below for ours."""
     return folder, folder / "v1" / FOLDER
 
 
 def bare_name(reference: str, folders: Collection[PurePath]) -> str:
-    """Return the name of the file that a bare name or a path names; an empty one if that lies elsewhere."""
+    """Return the file name in a bare name or a path; an empty one if the path is outside ``folders``."""
     path = PurePath(reference)
     return path.name if len(path.parts) == 1 or path.parent in folders else ""
 
 
 def old_name(name: str, types: Mapping[str, str]) -> str | None:
-    """Return the name of the old file that ``name`` means, with or without its extension."""
+    """Return the full name of the old file ``name``, which may lack its extension; None if it is not one."""
     found = [name] if name in types else [known for known in types if PurePath(known).stem == name]
     if not found and OLD_NAME.fullmatch(name):
         found = [name]
@@ -49,7 +49,7 @@ def old_name(name: str, types: Mapping[str, str]) -> str | None:
 
 
 def types_in(sidecar: bytes) -> dict[str, str]:
-    """Return the types in a sidecar; none where it is damaged."""
+    """Return the types in a sidecar by file name; none if it is damaged."""
     try:
         found = json.loads(sidecar)
     except ValueError:

@@ -1,6 +1,6 @@
-"""What users write for Strands' own offloader and for this one alike: the shapes of a storage and of a callback.
+"""The protocols of a storage and of a callback that users write for Strands' own offloader and for this one.
 
-Only these shapes belong here. Both are known by their methods; nobody needs to inherit.
+Only these protocols belong here. Both are recognized by their methods; nobody needs to inherit.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ __all__ = ("ShouldOffload", "Storage")
 
 @runtime_checkable
 class Storage(Protocol):
-    """Keeps content and names its reference itself. ``store`` and ``retrieve`` may be plain or ``async``."""
+    """Keeps content and makes its own references. ``store`` and ``retrieve`` may be plain or ``async``."""
 
     def store(self, key: str, content: bytes, content_type: str = "text/plain") -> Awaitable[str] | str:
-        """Store content of a MIME type; return the reference that the model will see."""
+        """Store content of a MIME type, and return the reference that the model will see."""
         ...
 
     def retrieve(self, reference: str) -> Awaitable[tuple[bytes, str]] | tuple[bytes, str]:
-        """Return content and MIME type, or raise ``KeyError``."""
+        """Return the content and its MIME type, or raise ``KeyError``."""
         ...
 
 
@@ -30,5 +30,5 @@ class ShouldOffload(Protocol):
     """Has the last word on a result that is about to be offloaded."""
 
     def __call__(self, tool_name: str, token_count: int, **kwargs: Any) -> bool | Awaitable[bool]:  # noqa: ANN401
-        """Return whether to offload the result; may be ``async``. More keywords may come."""
+        """Return whether to offload the result. May be ``async``. Later versions may pass more keywords."""
         ...

@@ -1,7 +1,7 @@
-"""S3 storage: the core's, with the constructor and the shape that Strands' own offloader has, and its old objects.
+"""S3 storage: the core's, with the constructor and methods of Strands' own offloader storage, and its old objects.
 
 Only what differs from ``coatcheck.S3Storage`` belongs here: ``store`` and ``retrieve``, and reading what Strands' own
-offloader wrote under the same prefix. New content goes to ``v1`` below it. boto3 comes with Strands.
+offloader wrote under the same prefix. New content goes to ``v1`` below the prefix. boto3 comes with Strands.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ("S3Storage",)
 class S3Storage(StoresAndRetrieves, CoreStorage):
     """Keeps content as objects of one bucket, with references such as ``s3://bucket/...``. Reads old ones too.
 
-    A refusal by S3 raises ``botocore.exceptions.ClientError``, and any other failure boto3's own error.
+    Raises ``botocore.exceptions.ClientError`` if S3 refuses a request, and boto3's own error for any other failure.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
         boto_client_config: Config | None = None,
         region_name: str | None = None,
     ) -> None:
-        """Choose the bucket. It must exist; nothing is sent before the first save or load.
+        """Set the bucket. It must exist; nothing is sent before the first save or load.
 
         Raises:
             InvalidRequest: ``bucket`` or ``prefix`` is not a ``str``, or ``bucket`` is empty.
@@ -48,7 +48,7 @@ class S3Storage(StoresAndRetrieves, CoreStorage):
 
     def _shown(self, name: str, *, content_type: str) -> str:
         del content_type
-        # The object's address, or the whole name if the core made it, because that has the scope in it.
+        # The object's address or, if the core made the name, the whole name, because it contains the scope.
         shown = name if "_scope_" in name else name.rpartition("_")[2]
         return f"s3://{self._bucket}/{self._folder}{FOLDER}/{shown}"
 

@@ -1,8 +1,9 @@
-"""File storage inside a sandbox of Strands, through its file operations.
+"""File storage inside a Strands sandbox, through the sandbox's file operations.
 
 Only what goes through a sandbox belongs here. The files are those that ``coatcheck.FileStorage`` writes, so a folder
-that a sandbox shares with its host reads the same on both sides. A sandbox cannot rename: an entry counts only once its
-description, which is written last, is there and tells its size. Within this process, saves of one entry take turns.
+shared by a sandbox and its host reads the same on both sides. A sandbox cannot rename files, so an entry's description
+is written last: the entry exists only once that is there and its size matches. In this process, saves of one entry take
+turns.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ __all__ = ("SandboxFileStorage",)
 
 _ANYWHERE = Path("/").absolute()
 _LAYOUT = FileStorage(_ANYWHERE)
-"""Only names files; it stores nothing."""
+"""Used only to name files; it stores nothing."""
 
 
 class SandboxFileStorage(StoresAndRetrieves):
     """Keeps content as raw files in a sandbox. Reads references of old sessions."""
 
     def __init__(self, artifact_dir: str, *, sandbox: Sandbox) -> None:
-        """Choose the folder in the sandbox; it is made at the first save."""
+        """Set the folder in the sandbox. It is created at the first save."""
         self._folder = PurePosixPath(artifact_dir)
         self._sandbox = sandbox
         self.known_scopes: KnownScopes = KnownScopes()
-        # Futures of threads, not of a loop: agents run on a new loop each time.
+        # Thread futures, not asyncio ones, because agents run on a new loop each time.
         self._saving: dict[str, Future[None]] = {}
 
     def __repr__(self) -> str:
         return f"SandboxFileStorage({str(self._folder)!r})"
 
     def for_sandbox(self, sandbox: Sandbox) -> SandboxFileStorage:
-        """Return itself: it is bound already."""
+        """Return this storage, which is already bound."""
         del sandbox
         return self
 
@@ -53,12 +54,12 @@ class SandboxFileStorage(StoresAndRetrieves):
         """Save an entry.
 
         Raises:
-            StorageError: the key is malformed, or another content has it.
+            StorageError: the key is malformed, or other content has it.
 
         """
         content, metadata = bytes(content), dict(metadata)
         while (running := self._running(key)) is not None:
-            await asyncio.shield(asyncio.wrap_future(running))  # another's: if we are cancelled, it goes on
+            await asyncio.shield(asyncio.wrap_future(running))  # another save: it continues if we are cancelled
         try:
             existing = await self.load(key)
             if existing is not None and existing.metadata.get("sha256") != metadata.get("sha256"):
@@ -94,7 +95,7 @@ class SandboxFileStorage(StoresAndRetrieves):
         return content, types.get(name, UNTYPED)
 
     def _running(self, key: str) -> Future[None] | None:
-        """Return the save of this key that is running, or None and begin one."""
+        """Return the running save of this key. If there is none, begin one and return None."""
         mine: Future[None] = Future()
         first = self._saving.setdefault(key, mine)  # atomic
         return None if first is mine else first

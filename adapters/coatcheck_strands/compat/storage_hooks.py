@@ -1,6 +1,6 @@
-"""What a plugin does for the storages of this package while an agent runs: it tells them who reads, and it evicts.
+"""What the plugin does for the storages of this package while an agent runs: tell them who is reading, and evict.
 
-Storages of ``coatcheck`` itself need none of it.
+Storages of ``coatcheck`` itself need neither.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from strands.hooks import (  # Strands finds the event of a hook by its annotation
+from strands.hooks import (  # Strands finds a hook's event by the annotation
     AfterInvocationEvent,  # noqa: TC002
     AfterToolCallEvent,  # noqa: TC002
     BeforeModelCallEvent,  # noqa: TC002
@@ -39,13 +39,13 @@ MethodT = TypeVar("MethodT", bound="Callable[..., Any]")
 
 
 def hook(method: MethodT) -> MethodT:
-    """Mark a method of a plugin as a hook, as Strands' own decorator does, which has types for functions only."""
+    """Mark a plugin method as a hook. Strands' own decorator does this, but its types allow only functions."""
     marked: Any = strands_hook(cast("Any", method))
     return cast("MethodT", marked)
 
 
 class StorageHooks(Plugin):
-    """The part of the plugin that is for its storages."""
+    """The part of the plugin that serves its storages."""
 
     name = "context_offloader"
 
@@ -53,7 +53,7 @@ class StorageHooks(Plugin):
         """Serve ``offloaders``.
 
         Raises:
-            InvalidRequest: ``scope`` cannot be one.
+            InvalidRequest: ``scope`` is not a valid scope.
 
         """
         super().__init__()
@@ -62,7 +62,7 @@ class StorageHooks(Plugin):
 
     @hook
     def begin_call(self, event: BeforeToolCallEvent) -> None:
-        """Let the storages know for whom the tool that is about to run reads."""
+        """Tell the storages on whose behalf the tool that is about to run will read."""
         begin_call(event.agent, partial(self._choose_scope, call_of(event)))
 
     @hook
@@ -72,22 +72,22 @@ class StorageHooks(Plugin):
 
     @hook
     async def evict_unused(self, event: BeforeModelCallEvent) -> None:
-        """Delete what the agent has not used for too long."""
+        """Delete entries that the agent has not used for too long."""
         end_calls(event.agent)
         try:
             await self.offloaders.of(event.agent).evict(event.agent)
-        except Exception as error:  # noqa: BLE001 - it stays a little longer
+        except Exception as error:  # noqa: BLE001 - the entries stay a little longer
             log_failure(logger, "coatcheck failed to evict what is no longer used", error=error)
 
     def note_scope(self, event: AfterToolCallEvent) -> None:
-        """Let the storage know under which scope something was stored; call it while ``storing``."""
+        """Tell the storage under which scope something was stored. Call this inside ``storing``."""
         known_scopes = self.offloaders.of(event.agent).known_scopes
         if known_scopes is not None and (scope := scope_at_hand()) is not None:
             known_scopes.note(scope)
 
     @contextmanager
     def storing(self, event: AfterToolCallEvent) -> Iterator[Callable[[], Scope | None]]:
-        """Let the storages know for whom we store inside the block; yield what finds the scope, at most once."""
+        """Tell the storages for whom the block stores. Yield a function that resolves the scope, at most once."""
         scope = cache(partial(resolve_scope, self.scope, call_of(event)))
 
         def choose() -> Scope:
@@ -100,6 +100,6 @@ class StorageHooks(Plugin):
         return choose_scope(resolve_scope(self.scope, call), identity_of(call.agent), required=False)
 
 
-def call_of(event: Any) -> Call:  # noqa: ANN401 - of a tool, before or after its call
-    """Return what a ``scope`` callable gets."""
+def call_of(event: Any) -> Call:  # noqa: ANN401 - a tool event, before or after the call
+    """Return the argument of a ``scope`` callable."""
     return Call(agent=event.agent, tool_use=event.tool_use, invocation_state=event.invocation_state)

@@ -1,8 +1,8 @@
-"""The shape of Strands' own offloader storages, over a storage with keys: ``store`` and ``retrieve``.
+"""``store`` and ``retrieve``, the interface of Strands' own offloader storages, on top of a storage with keys.
 
-Only this shape belongs here. It is for direct calls, for Strands' own offloader, and for subclasses that override it;
-otherwise ``ContextOffloader`` uses the keys of the core. What the host stores has no scope: whoever has its reference
-may read it.
+Only this interface belongs here. It is for direct calls, for Strands' own offloader, and for subclasses that override
+it; otherwise ``ContextOffloader`` uses the keys of the core. What the host stores has no scope: whoever has its
+reference may read it.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 __all__ = ("KnownScopes", "StoresAndRetrieves", "missing", "shipped")
 
 MAX_SCOPES = 256
-"""Scopes that one storage object remembers. Each costs one check of a reference, and no access to the storage."""
+"""Scopes that one storage object remembers. Each costs one check of the reference, and no storage access."""
 
 _REFERENCE = re.compile(r"(?:.*_)?([0-9a-f]{16})(?:\.\w+)?")
 
 _LONGEST_NAME = 128
-"""Characters. A name from the core, which ends with that of a scope, has at most 73 and must stay whole."""
+"""Characters. A name from the core ends with the scope's name, has at most 73, and must stay whole."""
 
 Method = TypeVar("Method", bound="Callable[..., Any]")
 
@@ -47,13 +47,13 @@ _shipped: set[object] = set()
 
 
 def shipped(method: Method) -> Method:
-    """Mark a ``store`` or ``retrieve`` of this package, so that one that somebody else wrote can be told from it."""
+    """Mark a ``store`` or ``retrieve`` as this package's, to tell it from an override."""
     _shipped.add(method)
     return method
 
 
 class KnownScopes:
-    """The scopes that one storage object saved under in this process, the latest 256. Safe for many threads."""
+    """The latest 256 scopes under which one storage object saved in this process. Thread-safe."""
 
     def __init__(self) -> None:
         self._names: OrderedDict[Scope, None] = OrderedDict()
@@ -76,7 +76,7 @@ class KnownScopes:
 class StoresAndRetrieves:
     """``store`` and ``retrieve`` on top of the other base class's ``save`` and ``load``, sync or async.
 
-    Both raise the errors of the backend too, as Strands' own storages do.
+    Both also raise the backend's errors, as Strands' own storages do.
     """
 
     save: Callable[..., Any]
@@ -85,11 +85,11 @@ class StoresAndRetrieves:
 
     @shipped
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
-        """Store content; return its reference, the same for the same arguments.
+        """Store content, and return its reference. The same arguments give the same reference.
 
         Raises:
             TypeError: ``content`` is not bytes.
-            StorageError: the storage refused it: it is too large, or another content has this key.
+            StorageError: the storage refused the content, because it is too large or other content has this key.
 
         """
         if not isinstance(content, bytes | bytearray | memoryview):
@@ -110,15 +110,15 @@ class StoresAndRetrieves:
 
     @shipped
     async def retrieve(self, reference: str) -> tuple[bytes, str]:
-        """Return content and MIME type of what ``store`` named, or of what a placeholder in a conversation names.
+        """Return the content and MIME type of a reference, made by ``store`` or found in a placeholder.
 
-        A reference of a conversation is looked for in the scope of the current tool call, or in the ambient one. If
-        there is neither, it is looked for in the scopes that a plugin saved under with this object.
+        A reference from a placeholder is looked up in the scope of the current tool call, else in the ambient scope. If
+        there is neither, it is looked up in the scopes under which a plugin saved with this object.
 
         Raises:
             KeyError: there is no such content.
-            CorruptContent: what a placeholder names is not what was saved, by its digest; or what ``store`` named is
-                damaged, as far as ``retrieve_named`` sees it.
+            CorruptContent: the content of a placeholder's reference does not match its digest, or ``retrieve_named``
+                finds the content that ``store`` named damaged.
 
         """
         scope = scope_at_hand()
@@ -131,7 +131,7 @@ class StoresAndRetrieves:
             scopes = [scope]
         named = SimpleNamespace(store=self.store, retrieve=self.retrieve_named)
         readers = [Offloader(StrandsOffloaderStorageBridge(cast("Any", named)))]
-        if not self.is_overridden():  # an override must not be given what was saved past it
+        if not self.is_overridden():  # an override must not return what was saved without it
             readers.append(Offloader(cast("Storage", self)))
         for name in scopes:
             for reader in readers:
@@ -146,12 +146,12 @@ class StoresAndRetrieves:
         raise missing(reference)
 
     async def retrieve_named(self, reference: str) -> tuple[bytes, str]:
-        """Return what ``store`` named, here or in Strands' own offloader, whatever its scope; and nothing else.
+        """Return only what ``store`` named, here or in Strands' own offloader, whatever its scope.
 
         Raises:
             KeyError: there is no such content.
-            CorruptContent: the storage itself sees that it is damaged, such as by its size. No digest is compared:
-                other bytes of the same size are returned as they are.
+            CorruptContent: the storage itself detects damage, such as a wrong size. No digest is compared, so other
+                bytes of the same size are returned as they are.
 
         """
         found: Stored | None = None
@@ -162,28 +162,28 @@ class StoresAndRetrieves:
         return await self._old(reference) if found is None else (found.content, found.content_type)
 
     def is_overridden(self) -> bool:
-        """Return whether a subclass, or the host on this object, put its own ``store`` or ``retrieve`` in place."""
+        """Return whether a subclass, or the host on this object, replaced ``store`` or ``retrieve``."""
         return any(getattr(method, "__func__", None) not in _shipped for method in (self.store, self.retrieve))
 
     async def _old(self, reference: str) -> tuple[bytes, str]:
-        """Return what Strands' own offloader stored in the same place, where that lasts; raise ``KeyError`` else."""
+        """Return what Strands' own offloader stored in the same place, if that persists. Else raise ``KeyError``."""
         raise missing(reference)
 
     def _shown(self, name: str, *, content_type: str) -> str:
-        """Return the reference for a name: the name itself, unless a class shows more."""
+        """Return the reference for a name: the name itself, unless a subclass adds to it."""
         del content_type
         return name
 
     def _file_in(self, reference: str) -> str:
-        """Return the name in a reference; an empty one where it cannot be ours."""
+        """Return the name in a reference; an empty one if the reference cannot be ours."""
         return reference
 
 
 def _own_error(error: StorageError) -> BaseException:
-    """Return what the storage raised, if an ``Offloader`` made a ``StorageError`` of it; else the error itself.
+    """Return the storage's own exception if an ``Offloader`` wrapped it in a ``StorageError``; else the error itself.
 
-    An ``Offloader`` never makes a subclass of ``StorageError``: the storage itself raised that. A ``LookupError`` would
-    mean here that there is no such content.
+    An ``Offloader`` never makes a subclass of ``StorageError``, so the storage itself raised that. A ``LookupError``
+    stays wrapped, because here it would mean that there is no such content.
     """
     cause = error.__cause__
     if cause is None or type(error) is not StorageError or isinstance(cause, LookupError):
@@ -192,5 +192,5 @@ def _own_error(error: StorageError) -> BaseException:
 
 
 def missing(reference: str) -> KeyError:
-    """Return what is raised for a reference that leads nowhere."""
+    """Return the error for a reference without content."""
     return KeyError(f"Reference not found: {reference}")
