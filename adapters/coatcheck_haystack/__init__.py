@@ -1,7 +1,7 @@
 """coatcheck for Haystack: oversized tool results stay out of an agent's conversation, and one tool reads them back.
 
-Only the front door belongs here: the public names, each loaded when it is first used. Names that Haystack has too
-(protocols, three policies, one key) are Haystack's own objects.
+Only the public names belong here, each loaded when it is first used. Names that Haystack has too (protocols, three
+policies, one key) are Haystack's own objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = (
     "restore_meta",
 )
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that saw __getattr__ would accept a misspelled name
     __getattr__, __dir__ = front_door(
         __name__,
         {

@@ -1,4 +1,4 @@
-"""What the run around a hook says: which tools the model has, and which of them give its final answer.
+"""What a hook can learn about its run: which tools the model has, and which of them give the final answer.
 
 Only looking belongs here.
 """
@@ -30,7 +30,7 @@ def tools_of(state: State) -> Collection[Tool]:
 
 
 def retrieval_tools(tools: Collection[Tool], source: Source) -> list[str]:
-    """Return the names of all retrieval tools, the one that reads from ``source`` itself first."""
+    """Return the names of all retrieval tools, with the one that reads from ``source`` first."""
     found = [tool for tool in tools if isinstance(tool, RetrievalTool)]
     return [tool.name for tool in sorted(found, key=lambda tool: tool.source is not source)]
 
@@ -41,15 +41,14 @@ def is_name_taken(tools: Collection[Tool]) -> bool:
 
 
 def final_tools() -> Collection[str]:
-    """Return the exit conditions of the agent that is calling: tools that end its run. Empty if no agent is.
+    """Return the exit conditions of the calling agent, which are tools that end its run. Empty if no agent is calling.
 
-    The agent is looked up among the callers, because as of haystack-ai 3.4 nothing else knows its exit conditions: a
-    hook gets the ``State`` alone, which has tools and ``hook_context`` but no exit conditions; ``warm_up`` gets no
-    argument; and the span that has them exists only where tracing is on. Rejected: an argument for the same names once
-    more, which users would forget; and putting results back in an ``on_exit`` hook, which they would have to register
-    too.
+    The agent is looked up among the callers, because as of haystack-ai 3.4 nothing else knows its exit conditions. A
+    hook gets only the ``State``, which has tools and ``hook_context`` but no exit conditions. ``warm_up`` gets no
+    argument. The span that has them exists only if tracing is on. Rejected: an argument that repeats the names, which
+    users would forget; and putting results back in an ``on_exit`` hook, which users would have to register too.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 - the documented way to one's callers
+    frame = sys._getframe(1)  # noqa: SLF001 - the documented way to find the callers
     while frame is not None:
         caller = frame.f_locals.get("self")
         if isinstance(caller, Agent):

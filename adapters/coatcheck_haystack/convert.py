@@ -1,7 +1,8 @@
-"""The two conversions: the content of a tool result into content blocks, and an outcome into a new message.
+"""Convert the content of a tool result into content blocks, and an outcome into a new message.
 
-Only these belong here, and the mark on a rewritten message. Media are converted if the part holds their bytes; what
-cannot be decoded passes through, the same object. No message, and nothing in one, is ever changed in place.
+Only these two conversions and the mark on a rewritten message belong here. Media are converted if the part holds their
+bytes. What cannot be decoded passes through as the same object. No message is ever changed in place, nor anything in
+it.
 """
 
 from __future__ import annotations
@@ -22,27 +23,27 @@ if TYPE_CHECKING:
 __all__ = ("MARK", "blocks_of", "content_of", "offloaded_references", "plain_blocks_of", "rewrite")
 
 MARK = "tool_result_offloaded"
-"""Haystack's own key in ``meta``: its hook and its compactors of tool results skip a message that has it."""
+"""Haystack's own key in ``meta``. Its hook and its compactors of tool results skip a message that has it."""
 
 Content = str | Sequence[TextContent | ImageContent | FileContent]
 
 
 def blocks_of(content: object) -> tuple[Block, ...]:
-    """Convert the content of a tool result, in order."""
+    """Convert the content of a tool result into blocks, in order."""
     if isinstance(content, str):
         return (TextBlock(content),)
     return tuple(map(_block_of, content if isinstance(content, Sequence) else [content]))
 
 
 def plain_blocks_of(content: object) -> tuple[Block, ...]:
-    """Convert nothing but the texts of a tool result."""
+    """Convert only the text of a tool result; every other part stays opaque."""
     return plain_blocks(content, lambda part: part.text if isinstance(part, TextContent) else None)
 
 
 def content_of(blocks: Sequence[Block]) -> Content:
     """Convert blocks into the content of a tool result: one ``str`` if they are all text, else a list.
 
-    Several generators take a ``str`` only: those of Ollama, Cohere and Hugging Face serialize the content as it is.
+    Several generators accept only a ``str``: those of Ollama, Cohere and Hugging Face serialize the content as it is.
     """
     parts = [_part_of(block) for block in blocks]
     texts = [part.text for part in parts if isinstance(part, TextContent)]
@@ -50,7 +51,7 @@ def content_of(blocks: Sequence[Block]) -> Content:
 
 
 def rewrite(message: ChatMessage, outcome: Offloaded | Truncated, *, keep_meta: bool) -> ChatMessage:
-    """Return a copy of a message with new content, a mark and, unless ``keep_meta``, no copy of the old content."""
+    """Return a copy of a message with new content and a mark. Unless ``keep_meta``, drop copies of the old content."""
     result = message.tool_call_results[0]
     blocks = () if keep_meta else plain_blocks_of(result.result)
     meta = take_out_copies(message.meta, blocks, outcome.references)
@@ -63,11 +64,11 @@ def rewrite(message: ChatMessage, outcome: Offloaded | Truncated, *, keep_meta: 
 
 
 def offloaded_references(message: ChatMessage) -> tuple[str, ...]:
-    """Return the references in the message of an offloaded result, for user interfaces; else an empty tuple.
+    """Return the references of an offloaded result for user interfaces; an empty tuple for any other message.
 
-    Pass one to ``Offloader.load`` for the whole content, or, where results go to a ``ToolResultStore``, to its
-    ``read``. More than eight texts are one content, with ``items``; more than eight contents have one reference, to a
-    text that lists theirs, one per line.
+    Pass one to ``Offloader.load`` for the whole content or, if results go to a ``ToolResultStore``, to its ``read``.
+    More than eight text blocks are stored as one content, with ``items``. More than eight contents share one reference,
+    to text that lists theirs, one per line.
     """
     return references_in(message.meta.get(MARK))
 
@@ -88,10 +89,10 @@ def _part_of(block: Block) -> TextContent | ImageContent | FileContent:
     match block:
         case TextBlock():
             return TextContent(block.text)
-        case JsonBlock():  # Haystack has none: its tools return JSON as text
+        case JsonBlock():  # Haystack has no JSON part: its tools return JSON as text
             return TextContent(json.dumps(block.value, ensure_ascii=False))
         case MediaBlock():
-            # Checking base64 that we just made would decode it again.
+            # Validating base64 that we just encoded would decode it again.
             encoded = encode_base64(block.data)
             if block.media_type.startswith("image/"):
                 return ImageContent(encoded, mime_type=block.media_type, validation=False)

@@ -1,6 +1,6 @@
 """The ``after_tool`` hook: it offloads what is too large in a step's results, taken together.
 
-Only what Haystack asks of a hook belongs here. The guard is in ``coatcheck.adapting``; neither tools nor Haystack's
+Only Haystack's hook interface belongs here. The guard is in ``coatcheck.adapting``; neither tools nor Haystack's
 control flow run inside it.
 """
 
@@ -54,22 +54,22 @@ ABSENT = (
 _THEIRS = f"{upstream.ToolResultOffloadHook.__module__}.ToolResultOffloadHook"
 
 SETTLING = ("max_inline_tokens", "max_step_tokens", "offload_errors", "on_event", "token_counter")
-"""Options that make the core look even at what a strategy keeps."""
+"""Options that require the core to look even at results that a strategy keeps."""
 
 
 class ToolResultOffloadHook:
     """Takes oversized tool results out of an agent's conversation: ``Agent(..., hooks={"after_tool": [hook]})``.
 
     Give the agent ``RetrievalTool(hook)`` too, so that the model can read them back. Results of tools in the agent's
-    ``exit_conditions``, of the retrieval tool and of calls that code made (``ToolCall.extra["caller"]``) stay, as do
+    ``exit_conditions``, of the retrieval tool and of calls made by code (``ToolCall.extra["caller"]``) stay, as do
     errors and empty results. ``"coatcheck": "keep"`` keeps a result up to ``max_inline_tokens``: in ``ToolCall.extra``
-    for one call, in ``hook_context`` for a run. Streaming callbacks and tracers
-    see the raw result before any hook does. One hook serves any number of runs at once.
+    for one call, in ``hook_context`` for a run. Streaming callbacks and tracers see the raw result before any hook
+    does. One hook serves any number of runs at once.
 
-    A hook of yours that calls this one on another thread hides ``exit_conditions`` from it.
+    If your own hook calls this one on another thread, ``exit_conditions`` are hidden from it.
     """
 
-    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+    __module__ = "haystack_integrations.hooks.coatcheck"  # Haystack loads it from there without an allowlist
 
     allowed_hook_points: ClassVar[tuple[str, ...]] = ("after_tool",)
 
@@ -84,29 +84,29 @@ class ToolResultOffloadHook:
         keep_meta: bool = False,
         **options: Unpack[HookOptions],
     ) -> None:
-        """Configure.
+        """Configure the hook.
 
         Args:
             store: where results go: a ``ToolResultStore`` with Haystack's interface, whose own references the model
-                sees; a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may bring another one in
+                sees; a storage, such as ``FileStorage``; or a ready ``Offloader``. A run may override it with
                 ``hook_context["tool_result_store"]``.
-            offload_strategies: by tool name, by a tuple of names, or ``"*"``, the most specific first: an
-                ``OffloadPolicy``, or one of the core's policies. A tool that none matches is not offloaded. Whatever
-                they say, a result above ``max_inline_tokens`` (50,000 unless you set it) is offloaded. None: every
-                result above ``max_result_tokens`` is offloaded, or a ready ``Offloader`` decides.
-            preview_chars: size of the preview in characters, four to a token; None means 200 with strategies, else the
-                size that ``Offloader`` has.
+            offload_strategies: an ``OffloadPolicy`` or a policy of the core by tool name, tuple of names, or ``"*"``.
+                The most specific one applies. Results of a tool that none matches stay. A result above
+                ``max_inline_tokens`` (50,000 unless you set it) is offloaded whatever they say. If None, every result
+                above ``max_result_tokens`` is offloaded, or a ready ``Offloader`` decides.
+            preview_chars: size of the preview in characters, four to a token. None means 200 with strategies, else the
+                size set in ``Offloader``.
             preview_tokens: the same, in exact tokens.
-            scope: who may read back: a scope, or a callable on the ``State``. Else the ambient scope, else
+            scope: who may read back: a scope, or a callable that takes the ``State``. If None, the ambient scope, else
                 ``hook_context["coatcheck_scope"]``, else ``"default"``.
-            keep_meta: do not touch a message's ``meta`` even where a value in it is the very text that was stored;
-                else a small mark takes its place, and ``restore_meta`` gives it back.
-            **options: the options of ``Offloader``, ``policies`` only without strategies; only if ``store`` is not an
-                ``Offloader``.
+            keep_meta: leave a message's ``meta`` alone even if a value in it equals the stored text. Else a small mark
+                replaces that value, and ``restore_meta`` restores it.
+            **options: the options of ``Offloader``. ``policies`` only without strategies; all only if ``store`` is not
+                an ``Offloader``.
 
         Raises:
-            InvalidRequest: an argument is wrong, both previews, or strategies and policies, were given, or options
-                came with a ready ``Offloader``.
+            InvalidRequest: an argument is wrong, or both preview sizes, or both strategies and policies, were given, or
+                options came with a ready ``Offloader``.
 
         """
         if offload_strategies is not None:
@@ -122,29 +122,29 @@ class ToolResultOffloadHook:
         if not isinstance(store, Offloader):
             completed = add_preview(options, chars=self._preview_chars, tokens=preview_tokens)
         self.source: Source = source_of(store, completed, scope=scope, owner=ToolResultOffloadHook)
-        # The core need not be asked about what a strategy keeps, if neither an option nor its size could offload it.
+        # The core need not look at what a strategy keeps, if neither an option nor the result's size could offload it.
         self._is_settled = not isinstance(store, Offloader) and self._options.keys().isdisjoint(SETTLING)
         self.warn: WarnOnce = WarnOnce(logger)
-        """Says once what keeps the model from reading back."""
+        """Warns once about what keeps the model from reading back."""
 
     @property
     def store(self) -> StoreOrOffloader:
-        """Where results go, as given. Read-only, as the previews are: make another hook to change it."""
+        """Where results go, as given. Read-only, like the preview sizes: create another hook to change it."""
         return self._store
 
     @property
     def preview_chars(self) -> int | None:
-        """Size of the preview in characters; None if it is given in tokens, or is that of the ``Offloader``."""
+        """Size of the preview in characters; None if it was given in tokens, or is set in the ``Offloader``."""
         return self._preview_chars
 
     @property
     def preview_tokens(self) -> int | None:
-        """Size of the preview in tokens; None if it is given in characters, or is that of the ``Offloader``."""
+        """Size of the preview in tokens; None if it was given in characters, or is set in the ``Offloader``."""
         return self._preview_tokens
 
     @property
     def offloader(self) -> Offloader:
-        """The one that serves every run without a store of its own, for the host: to ``load`` and to clean up."""
+        """The offloader of every run without its own store. The host uses it to ``load`` and to clean up."""
         return self.source.offloader
 
     def run(self, state: State) -> None:
@@ -156,10 +156,10 @@ class ToolResultOffloadHook:
         await asettle(StepResults(hook=self, state=state), logger=logger)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what ``from_dict`` needs; what was given stays as it was given.
+        """Return what ``from_dict`` needs: the arguments as they were given.
 
         Raises:
-            SerializationError: the store, a strategy, the scope or an option cannot be written down.
+            SerializationError: the store, a strategy, the scope or an option cannot be serialized.
 
         """
         name, strategies = type(self).__name__, self.offload_strategies
@@ -173,7 +173,7 @@ class ToolResultOffloadHook:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> ToolResultOffloadHook:
-        """Make the hook that ``to_dict``, or that of Haystack's own hook, described."""
+        """Return the hook that this ``to_dict``, or that of Haystack's own hook, serialized."""
         if data.get("type") == _THEIRS:
             data = {**data, "type": f"{cls.__module__}.{cls.__name__}"}
         arguments = source_from_dict(data.get("init_parameters", {}))
@@ -182,19 +182,19 @@ class ToolResultOffloadHook:
         return default_from_dict(cls, {**data, "init_parameters": arguments})
 
     def policy_of(self, result: ToolCallResult, state: State) -> tuple[Policy | None, bool]:
-        """Return what governs a result, None for the offloader's own policies; and whether it certainly stays."""
+        """Return the policy for a result, or None for the offloader's own, and whether the result certainly stays."""
         if asks_to_keep(context_of(state)) or asks_to_keep(result.origin.extra):
             return NEVER, False
         strategies = self.offload_strategies
         policy = None if strategies is None else policy_for(result, strategies, state=state)
-        # A text has no more tokens than bytes, and a character has at most 4 bytes.
+        # A string has no more tokens than bytes, and a character has at most 4 bytes.
         is_short = isinstance(result.result, str) and len(result.result) <= MAX_INLINE_TOKENS // 4
         return policy, self._is_settled and is_short and (policy is NEVER or result.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepResults(Delivery[None]):
-    """The tool results at the end of the conversation that nobody has decided about."""
+    """The tool results at the end of the conversation, which are not decided yet."""
 
     raw: None = None
     hook: ToolResultOffloadHook
@@ -210,7 +210,7 @@ class StepResults(Delivery[None]):
         return self._batch(arrivals) if arrivals else ()
 
     def look_again(self) -> Sequence[Batch]:
-        """Return all new results; where no storage can be found, nothing is stored."""
+        """Return all new results. If no storage can be found, nothing is stored."""
         arrivals = [_arrival(*new, policy=None) for new in self._new_results()]
         try:
             return self._batch(arrivals)
@@ -218,19 +218,19 @@ class StepResults(Delivery[None]):
             return self._batch(arrivals, error)
 
     def put_back(self, changed: Sequence[tuple[Arrival, Offloaded | Truncated]]) -> None:
-        """Write the conversation back, with copies of the messages that changed."""
+        """Write the conversation back, with the changed messages replaced by copies."""
         messages = list(self.state.data["messages"])
         for arrival, outcome in changed:
             position, message = arrival.native
             messages[position] = rewrite(message, outcome, keep_meta=self.hook.keep_meta)
-        # The handler of the schema would append.
+        # The schema's own handler would append.
         self.state.set("messages", messages, handler_override=replace_values)
         tools = tools_of(self.state)
         if tools and not retrieval_tools(tools, self.hook.source):
             self.hook.warn(ABSENT)
 
     def _new_results(self) -> Iterator[tuple[int, ChatMessage, ToolCallResult]]:
-        """Yield the new results with their positions in the conversation, except those of calls that code made."""
+        """Yield the new results with their positions in the conversation, except those of calls made by code."""
         messages = self.state.data.get("messages") or ()
         first = len(messages)
         while first and messages[first - 1].tool_call_result is not None:
@@ -242,7 +242,7 @@ class StepResults(Delivery[None]):
                 yield position, message, result
 
     def _batch(self, arrivals: Sequence[Arrival], error: Exception | None = None) -> Sequence[Batch]:
-        """Return the results with their storage and scope, or, if ``error`` kept these from being found, without."""
+        """Return the results with their storage and scope. If finding these failed, ``error`` is the scope."""
         source, tools = self.hook.source, tools_of(self.state)
         offloader = source.offloader_of(self.state) if error is None else source.offloader
         readers = retrieval_tools(tools, source)

@@ -1,8 +1,8 @@
-"""The copy of a result that a component or a hook put into a message's ``meta``: taken out, and given back.
+"""Remove the copy of a result that a component or a hook put into a message's ``meta``, and restore it.
 
-``meta`` is the host's and stays, except a value that is the very text that was stored: it would stay in every saved
-conversation, as large as the result. Only such exact copies are handled here; none of Haystack's own components makes
-one, and neither does its integration of MCP.
+``meta`` is the host's and stays, except for a value equal to the stored text. It is as large as the result, and would
+stay in every saved conversation. Only such exact copies are handled here. None of Haystack's own components makes one,
+and neither does its MCP integration.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ("arestore_meta", "restore_meta", "take_out_copies")
 def take_out_copies(
     meta: Mapping[str, Any], blocks: Sequence[Block], references: Sequence[Reference]
 ) -> dict[str, Any]:
-    """Return ``meta`` with a small mark in place of each value that is the one text that was stored."""
+    """Return ``meta`` with a small mark in place of each value that equals the only stored text."""
     if len(blocks) != 1 or len(references) != 1 or not isinstance(blocks[0], TextBlock):
         return dict(meta)
     text, mark = blocks[0].text, mark_reference(references[0].id)
@@ -36,12 +36,12 @@ def restore_meta(message: ChatMessage, offloader: Offloader, *, scope: Scope | N
     """Return the ``meta`` of a message with every copy of its result back in place.
 
     Args:
-        message: a tool result's message, as it is in the conversation.
-        offloader: what stored the result: ``hook.offloader``.
-        scope: the scope that the content was stored in; else the ambient scope, else ``"default"``.
+        message: the message of a tool result, from the conversation.
+        offloader: the ``hook.offloader`` that stored the result.
+        scope: the scope in which the content was stored. If None, the ambient scope, else ``"default"``.
 
     Raises:
-        ReferenceNotFound: the stored result is not known in this scope, or, as ``ReferenceExpired``, no longer there.
+        ReferenceNotFound: this scope never had the result or, as the subclass ``ReferenceExpired``, has it no longer.
         StorageError: the storage failed.
         InvalidRequest: ``scope`` is wrong.
 

@@ -1,7 +1,7 @@
-"""What users pass to the hook and to the retrieval tool, checked; and what a run's ``State`` makes of it.
+"""Check what users pass to the hook and to the retrieval tool, and apply the ``State`` of a run to it.
 
-Only checking and choosing belong here. Scope and store come from the host: an argument, or the ``hook_context`` of the
-run, which no model can write to. State is read through ``data``, because ``State.get`` copies deeply.
+Only checking and choosing belong here. Scope and store come from the host: from an argument, or from the run's
+``hook_context``, to which no model can write. State is read through ``data``, because ``State.get`` makes deep copies.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = (
 )
 
 SCOPE_CONTEXT_KEY = "coatcheck_scope"
-"""Where ``hook_context`` may carry the scope of a run, such as a conversation's or a tenant's id."""
+"""The key in ``hook_context`` for the scope of a run, such as a conversation's or a tenant's id."""
 
 
 class HookOptions(OtherOptions, total=False):
-    """The options of ``Offloader`` without ``preview_tokens``, which the hook has as a parameter of its own."""
+    """The options of ``Offloader`` without ``preview_tokens``, which is a parameter of the hook."""
 
     max_result_tokens: int
 
@@ -45,31 +45,31 @@ StoreOrOffloader: TypeAlias = "ToolResultStore | Storage | NamesReferences | Off
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where content goes and comes back from, and in which scope. A hook and its retrieval tool may share one."""
+    """Where content is stored and read, and in which scope. A hook and its retrieval tool may share one."""
 
     given: StoreOrOffloader
-    """What the user passed."""
+    """The store that the user passed."""
 
     options: Mapping[str, Any]
-    """What else the ``Offloader`` was made with; empty where a ready one was passed."""
+    """The other arguments of the ``Offloader``; empty if a ready one was passed."""
 
     scope: ScopeOption
     """The scope argument; a callable gets the run's ``State``."""
 
     offloader: Offloader
-    """Serves every run that does not bring a store of its own."""
+    """Serves every run that does not bring its own store."""
 
     def offloader_of(self, state: State | None) -> Offloader:
         """Return the offloader of a run.
 
         Raises:
-            InvalidRequest: the run brings something that is not a store, or no options to use with it are known.
+            InvalidRequest: the run brings something that is not a store, or a store without known options for it.
 
         """
         context = context_of(state)
         if RESULT_STORE_CONTEXT_KEY not in context:
             return self.offloader
-        store = context[RESULT_STORE_CONTEXT_KEY]  # refused if it is None: this run was to have a store of its own
+        store = context[RESULT_STORE_CONTEXT_KEY]  # None is refused: this run was meant to have its own store
         if isinstance(store, Offloader):
             return store
         if isinstance(self.given, Offloader):
@@ -80,7 +80,7 @@ class Source:
         return Offloader(_storage_of(store), **self.options)
 
     def scope_of(self, state: State | None) -> Scope | None:
-        """Return the scope that the user's argument gives a run; None if it does not say.
+        """Return the scope that the user's argument gives a run; None if it gives none.
 
         Raises:
             InvalidRequest: the argument is a callable, and there is no run.
@@ -92,7 +92,7 @@ class Source:
         return resolve_scope(self.scope, state)
 
     def identity_of(self, state: State | None) -> Scope | None:
-        """Return the scope that the context of a run names, unchecked: the core refuses what is not a scope."""
+        """Return the scope that a run's context names. It is not checked, because the core refuses an invalid one."""
         identity = context_of(state).get(SCOPE_CONTEXT_KEY)
         return tuple(identity) if isinstance(identity, list) else identity  # JSON has no tuples
 
@@ -102,7 +102,7 @@ def source_of(store: StoreOrOffloader, options: Mapping[str, Any], *, scope: Sco
 
     Raises:
         InvalidRequest: an argument is wrong, or options came with a ready offloader.
-        TypeError: ``Offloader`` has no such option. ``owner`` is what the user called.
+        TypeError: ``Offloader`` has no such option. The message names ``owner``, which the user called.
 
     """
     storage = store if isinstance(store, Offloader) else _storage_of(store)
@@ -116,11 +116,11 @@ def context_of(state: State | None) -> Mapping[str, Any]:
     return context if isinstance(context, Mapping) else {}
 
 
-def _storage_of(store: Any) -> Any:  # noqa: ANN401 - whatever it is, the bridge or the Offloader says what is missing
-    """Return what the core can use: Haystack's stores behind a bridge, a storage as it is.
+def _storage_of(store: Any) -> Any:  # noqa: ANN401 - the bridge or the Offloader says what is missing
+    """Return a storage for the core: one of Haystack's stores behind a bridge, or a storage as it is.
 
     Raises:
-        InvalidRequest: it is neither.
+        InvalidRequest: ``store`` is neither.
 
     """
     if hasattr(store, "load"):

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
-Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what Haystack
-expects. The arguments go to the core as the model sent them, because the core validates them and words what was wrong.
+Only the tool belongs here: its schema, its scope, and how an answer or an error becomes what Haystack expects. The
+arguments go to the core as the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ __all__ = ("RetrievalTool",)
 
 
 class RetrievalTool(Tool):
-    """Reads offloaded content back, bounded by ``max_retrieval_tokens``; the same tool in every framework.
+    """Reads offloaded content back, at most ``max_retrieval_tokens`` at a time. The same tool in every framework.
 
-    What the model got wrong comes back as an answer that it can act on, never as an exception, so that
-    ``raise_on_tool_invocation_failure`` does not end a run for it. Which content may be read is decided by the run's
-    ``State``, which Haystack injects over whatever the model sent, or by the host; never by the model.
+    If the model makes a mistake, it gets an answer that it can act on, never an exception, so
+    ``raise_on_tool_invocation_failure`` does not end the run. The run's ``State``, which Haystack injects over whatever
+    the model sent, or the host decides which content may be read; the model never does.
     """
 
-    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+    __module__ = "haystack_integrations.hooks.coatcheck"  # Haystack loads it from there without an allowlist
 
     def __init__(
         self,
@@ -57,13 +57,13 @@ class RetrievalTool(Tool):
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],
     ) -> None:
-        """Configure.
+        """Configure the tool.
 
         Args:
-            store: the hook, for its results, with its scope and its options; or what the hook was made with: its store,
-                its storage, its ``Offloader``.
-            scope: as for the hook; not together with a hook.
-            name: what the model calls the tool.
+            store: the hook whose results to read, with its scope and its options; or the store, storage or
+                ``Offloader`` that the hook was made with.
+            scope: as for the hook. Do not pass it together with a hook.
+            name: the name under which the model calls the tool.
             native_media: return an image or a file itself instead of a description. Not every chat generator can send
                 it: ``OpenAIChatGenerator`` raises on an image in a tool result.
             **options: those of ``Offloader`` that concern reading, such as ``max_retrieval_tokens``; only with a store.
@@ -96,7 +96,7 @@ class RetrievalTool(Tool):
         )
 
     def invoke(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
-        """Answer a call, even if the model sends an argument called ``self``, on which other tools fail."""
+        """Answer a call, even if the model sends an argument called ``self``, which makes other tools fail."""
         return self._retrieve(**arguments)
 
     async def invoke_async(self, /, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
@@ -107,7 +107,7 @@ class RetrievalTool(Tool):
         """Return what ``from_dict`` needs.
 
         Raises:
-            SerializationError: the store, the scope or an option cannot be written down.
+            SerializationError: the store, the scope or an option cannot be serialized.
 
         """
         data = {"name": self.name, "native_media": self.native_media, **source_to_dict(self.source, "RetrievalTool")}
@@ -115,11 +115,11 @@ class RetrievalTool(Tool):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> RetrievalTool:
-        """Make the tool that ``to_dict`` described."""
+        """Return the tool that ``to_dict`` serialized."""
         return cls(**source_from_dict(data["data"]))
 
     def __deepcopy__(self, memo: object) -> RetrievalTool:
-        """Return the tool itself: it never changes, and a copy would not share the storage's locks."""
+        """Return the tool itself, because it never changes, and a copy would not share the storage's locks."""
         return self
 
     def _retrieve(self, /, state: State | None = None, **arguments: Any) -> Any:  # noqa: ANN401
@@ -138,7 +138,7 @@ class RetrievalTool(Tool):
 
 
 def _media(blocks: Sequence[Block]) -> Content:
-    """Return an answer that holds media. Each file has a name of its own: Bedrock refuses two alike."""
+    """Return an answer that holds media. Each file gets a unique name, because Bedrock refuses duplicates."""
     return content_of(
         [replace(block, name=f"file-{uuid4().hex}") if isinstance(block, MediaBlock) else block for block in blocks]
     )

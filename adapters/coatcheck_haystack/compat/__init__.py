@@ -1,6 +1,6 @@
-"""Everything needed so that changing one import is enough: Haystack's own store, strategies, previews and dictionaries.
+"""What makes this package a drop-in replacement: Haystack's own store, strategies, previews and dictionaries.
 
-``coatcheck_haystack`` and ``haystack_integrations.hooks.coatcheck`` offer what users need of it.
+``coatcheck_haystack`` and ``haystack_integrations.hooks.coatcheck`` export what users need from it.
 """
 
 from __future__ import annotations

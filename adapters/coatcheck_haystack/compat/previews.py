@@ -1,4 +1,4 @@
-"""The size of a preview in characters, as Haystack's own hook takes it, and what follows from it for ``Offloader``."""
+"""Convert a preview size in characters, as Haystack's own hook takes it, into options of ``Offloader``."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ if TYPE_CHECKING:
 __all__ = ("MAX_INLINE_TOKENS", "add_preview", "choose_preview")
 
 PREVIEW_CHARS = 200
-"""The default of Haystack's own hook."""
+"""Characters. The default of Haystack's own hook."""
 
 CHARACTERS_PER_TOKEN = 4
 
 MAX_RESULT_TOKENS = Settings().max_result_tokens
-"""The core's default threshold; a preview must stay below it."""
+"""The core's default threshold. A preview must stay below it."""
 
 MAX_INLINE_TOKENS = Settings().max_inline_tokens
-"""The core's default. A threshold above it, which a long preview asks for, raises it."""
+"""The core's default. A long preview may require a higher threshold, and that raises this limit."""
 
 
 def choose_preview(
     store: object, chars: int | None, *, tokens: int | None, has_strategies: bool
 ) -> tuple[int | None, int | None]:
-    """Return the size of the preview in characters or in tokens; neither where the offloader has its own.
+    """Return the size of the preview in characters or in tokens, and None for both if the offloader has its own.
 
     Raises:
-        InvalidRequest: both were given, or one with a ready offloader, or the characters are not an int from 0.
+        InvalidRequest: both were given, or one with a ready offloader, or ``chars`` is not an int of at least 0.
 
     """
     if chars is not None and tokens is not None:
@@ -46,7 +46,7 @@ def choose_preview(
 
 
 def add_preview(options: Mapping[str, Any], *, chars: int | None, tokens: int | None) -> dict[str, Any]:
-    """Return the options with the preview among them, and with a threshold that a long preview stays below."""
+    """Return the options with the preview's size added, and with a threshold above a preview given in characters."""
     preview = tokens if chars is None else -(-chars // CHARACTERS_PER_TOKEN)
     if chars is None or preview is None:
         return {"preview_tokens": preview, **options}

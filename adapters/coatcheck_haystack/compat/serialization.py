@@ -1,8 +1,8 @@
-"""How a hook and a retrieval tool become dictionaries, as Haystack does it: plain values, and types by name.
+"""Convert a hook and a retrieval tool to dictionaries as Haystack does: plain values, and types by name.
 
-Only stores, strategies and options are converted here. Stores and policies with Haystack's interface do it themselves;
-a ``FileStorage`` becomes its folder, and a policy of the core its numbers. What cannot be written down is refused, and
-the message says who must act.
+Only stores, strategies and options are converted here. Stores and policies with Haystack's interface convert
+themselves. A ``FileStorage`` becomes its folder and limits, and a policy of the core becomes its numbers. What cannot
+be serialized is refused, with a message that says what to do.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _USE = {
 
 
 def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return store, scope and options as plain values; ``options`` instead of those of the source, if given.
+    """Return store, scope and options as plain values. ``options``, if given, replace those of the source.
 
     Raises:
-        SerializationError: one of them is not plain; the message says what to pass instead.
+        SerializationError: one of them is not a plain value. The message says what to pass instead.
 
     """
     written = dict(source.options if options is None else options)
@@ -60,7 +60,7 @@ def source_to_dict(source: Source, owner: str, *, options: Mapping[str, Any] | N
 
 
 def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments that ``source_to_dict`` described; Haystack's allowlist decides which types are loaded."""
+    """Return the arguments that ``source_to_dict`` serialized. Haystack's allowlist decides which types are loaded."""
     arguments = dict(data)
     store, scope = arguments.get("store"), arguments.get("scope")
     if isinstance(scope, list):
@@ -75,7 +75,7 @@ def source_from_dict(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def strategies_to_dict(strategies: Strategies, owner: str, *, kind: str = "strategy") -> dict[str, Any]:
-    """Return strategies, or policies of the core, under keys that are ``str``: a tuple of names becomes a JSON list.
+    """Return strategies, or policies of the core, by ``str`` keys. A tuple of names becomes a JSON list.
 
     Raises:
         SerializationError: a strategy has no ``to_dict`` and is not one of the core's five policies.
@@ -95,7 +95,7 @@ def strategies_to_dict(strategies: Strategies, owner: str, *, kind: str = "strat
 
 
 def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...], Any]:
-    """Return the strategies that ``strategies_to_dict`` described."""
+    """Return the strategies that ``strategies_to_dict`` serialized."""
     loaded = dict(data)
     for key, written in data.items():
         rule = _RULES.get(written.get("type", "")) if isinstance(written, dict) else None
@@ -107,7 +107,7 @@ def strategies_from_dict(data: Mapping[str, Any]) -> dict[str | tuple[str, ...],
 
 
 def _store_to_dict(store: object, owner: str) -> dict[str, Any]:
-    if type(store) is FileStorage:  # a subclass would come back without what it overrides
+    if type(store) is FileStorage:  # a subclass would lose its overrides
         limits = {name: getattr(store, name) for name in ("max_age", "max_bytes", "max_scope_bytes")}
         if isinstance(limits["max_age"], timedelta):
             limits["max_age"] = limits["max_age"].total_seconds()

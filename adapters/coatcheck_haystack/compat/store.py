@@ -1,7 +1,7 @@
-"""``FileSystemToolResultStore``: files under a folder, by the names that their writer gives them.
+"""``FileSystemToolResultStore``: files in a folder, under names chosen by the writer.
 
 Only the store belongs here. It reads what Haystack's own class wrote, and writes where that class would, so that a
-user's own read tool keeps working. ``coatcheck.FileStorage`` has references that name no path of this machine.
+user's own read tool keeps working. The references of ``coatcheck.FileStorage`` contain no path of this machine.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ _NO_FILE = {errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP}
 
 
 class FileSystemToolResultStore(ToolResultStore):
-    """Keeps each content in a file of its own, whole or not at all; new folders have mode 0700, files 0600."""
+    """Keeps each content in its own file, written whole or not at all. New folders have mode 0700, files 0600."""
 
-    __module__ = "haystack_integrations.hooks.coatcheck"  # from where Haystack loads it without an allowlist
+    __module__ = "haystack_integrations.hooks.coatcheck"  # Haystack loads it from there without an allowlist
 
     supports_binary_content = True
     stores_text_as_utf8 = True
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        """Choose the folder; it is made at the first write."""
+        """Set the folder. It is created at the first write."""
         self.root: Path = Path(root)
 
     def write(self, *, key: str, content: str | bytes) -> str:
-        """Write a file and return its absolute path; text is written as UTF-8, with lone surrogates as they are.
+        """Write a file, and return its absolute path. A ``str`` is written as UTF-8, and keeps lone surrogates.
 
         Args:
             key: the file's name, or its path below the folder.
-            content: what goes into it; what was there under this key before is replaced.
+            content: what to write. It replaces earlier content under this key.
 
         Raises:
-            ValueError: the key leads out of the folder, by dots, as an absolute path or through a link, is empty, or
-                holds NUL.
+            ValueError: the key is empty, contains NUL, or leads out of the folder by dots, as an absolute path or
+                through a link.
             OSError: the file could not be written.
 
         """
@@ -51,7 +51,7 @@ class FileSystemToolResultStore(ToolResultStore):
         for missing in reversed([folder for folder in folders if not folder.exists()]):
             missing.mkdir(exist_ok=True, mode=0o700)
         data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-        # Written next to its place, then renamed: a concurrent reader sees the old file or the new one, whole.
+        # Write a temporary file and rename it, so that a concurrent reader sees the whole old or the whole new file.
         handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -64,11 +64,11 @@ class FileSystemToolResultStore(ToolResultStore):
         return str(path)
 
     def read(self, reference: str) -> str | bytes:
-        """Return what a file holds: a ``str`` where it is valid UTF-8, else its bytes.
+        """Return a file's content: a ``str`` if it is valid UTF-8, else its bytes.
 
         Raises:
-            ValueError: the reference leads out of the folder, or holds NUL.
-            FileNotFoundError: there is no such file, or none can have such a name.
+            ValueError: the reference leads out of the folder, or contains NUL.
+            FileNotFoundError: there is no such file, or no file can have this name.
             OSError: the file could not be read.
 
         """
@@ -89,11 +89,11 @@ class FileSystemToolResultStore(ToolResultStore):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> FileSystemToolResultStore:
-        """Make the store that ``to_dict`` described."""
+        """Return the store that ``to_dict`` serialized."""
         return default_from_dict(cls, data)
 
     def _inside(self, path_like: str, what: str) -> Path:
-        """Return the path that a key or a reference means, with every link followed, if it is below the folder."""
+        """Return the path of a key or a reference, with every link followed. Raise if it is not below the folder."""
         root = self.root.resolve()
         path = (root / path_like).resolve()
         if path == root or not path.is_relative_to(root):

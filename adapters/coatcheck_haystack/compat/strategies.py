@@ -1,7 +1,7 @@
-"""Haystack's offload strategies, as policies of the core: which strategy governs a tool, and what it says of a result.
+"""Convert Haystack's offload strategies to policies of the core: choose a tool's strategy, and ask for its verdict.
 
-Only choosing and asking belong here; what follows from a verdict is the core's. A strategy's verdict holds whatever
-the size. Where none matches, the result stays, as Haystack's users expect.
+Only choosing and asking belong here; the core acts on the verdict. A strategy's verdict holds whatever the size of the
+result. If no strategy matches, the result stays, as Haystack's users expect.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ if TYPE_CHECKING:
 __all__ = ("NEVER", "RULES", "Strategies", "policy_for", "require_strategies")
 
 Strategies: TypeAlias = "Mapping[Any, OffloadPolicy | Policy]"
-"""By tool name, tuple of names, or ``"*"``. The keys are Any, since a ``dict[str, ...]`` would not fit otherwise."""
+"""By tool name, tuple of names, or ``"*"``. The keys are Any, because a ``dict[str, ...]`` would not fit otherwise."""
 
 ALWAYS, NEVER = Always(), Never()
 RULES = (Always, Never, OverTokens, OverChars, OverShare)
 
 
 def require_strategies(strategies: object, *, policies: object) -> None:
-    """Check what a user passed as strategies, and perhaps as policies of the offloader, which nobody would ask.
+    """Check the strategies that a user passed, and that no policies came with them, because nothing would ask those.
 
     Raises:
-        InvalidRequest: it is not a mapping of tool names, tuples of names and ``"*"`` to policies, or both were given.
+        InvalidRequest: ``strategies`` is not a mapping of tool names, tuples of names and ``"*"`` to policies, or both
+            were given.
 
     """
     if policies is not None:
@@ -45,7 +46,7 @@ def require_strategies(strategies: object, *, policies: object) -> None:
         if not (isinstance(key, str) or (isinstance(key, tuple) and all(isinstance(name, str) for name in key))):
             msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
             raise InvalidRequest(msg)
-        if key != "*" and any("*" in name for name in ((key,) if isinstance(key, str) else key)):  # matches no tool
+        if key != "*" and any("*" in name for name in ((key,) if isinstance(key, str) else key)):  # would match no tool
             msg = f"no tool has the name {key!r}: '*' is only for all others, so name each tool, or several in a tuple"
             raise InvalidRequest(msg)
         if isinstance(strategy, type) or not (
@@ -56,7 +57,7 @@ def require_strategies(strategies: object, *, policies: object) -> None:
 
 
 def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) -> Policy:
-    """Return the core's policy for one result: a rule where the verdict is certain, else a question to be asked."""
+    """Return the core's policy for one result: a rule if the verdict is certain, else a callable that asks for it."""
     tool_name = result.origin.tool_name
     strategy = _governing(tool_name, strategies)
     kind = type(strategy)
@@ -68,14 +69,14 @@ def policy_for(result: ToolCallResult, strategies: Strategies, *, state: State) 
         return strategy.rule
     ask = getattr(strategy, "should_offload", None)
     if ask is None:
-        return strategy  # type: ignore[return-value] # require_strategies saw that it is one of the core's
-    if kind is OffloadOverChars:  # quick, and no user's code
+        return strategy  # type: ignore[return-value] # require_strategies checked that it is one of the core's
+    if kind is OffloadOverChars:  # fast, and runs no user code
         return ALWAYS if ask(tool_name, payload_of(result.result), state) else NEVER
     return lambda _: bool(ask(tool_name=tool_name, result=payload_of(result.result), state=state))
 
 
 def payload_of(content: object) -> str:
-    """Return what Haystack's policies are asked about: all texts and all base64, joined."""
+    """Return the ``str`` that Haystack's policies judge: all text and all base64, joined."""
     if isinstance(content, str):
         return content
     return "".join(map(_payload, content)) if isinstance(content, Sequence) else ""
@@ -94,7 +95,7 @@ def _payload(part: object) -> str:
 
 
 def _governing(tool_name: str, strategies: Strategies) -> OffloadPolicy | Policy | None:
-    """Return the strategy of a tool: by its name, then by a tuple that holds it, then ``"*"``."""
+    """Return the strategy for a tool: that of its name, else of a tuple that contains it, else of ``"*"``."""
     exact = strategies.get(tool_name)
     if exact is not None:
         return exact

@@ -1,4 +1,4 @@
-"""The names of Haystack's own hook that users import from here too: the very same objects."""
+"""Names of Haystack's own hook that users can import from here too. They are the same objects."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The names under which Haystack finds coatcheck's classes in a pipeline's YAML, without an allowlist.
 
-Only names belong here. ``haystack_integrations`` and ``hooks`` are shared with other packages: neither may have an
+Only names belong here. Other packages share ``haystack_integrations`` and ``hooks``, so neither may have an
 ``__init__.py``. Users import from ``coatcheck_haystack``.
 """
 
