@@ -1,9 +1,9 @@
 """An ADK artifact service as a storage: content next to an app's artifacts, in memory, in files or in a bucket.
 
-    app_name, user_id   ours                filename   user:<key>
-    artifact            the frame of ``StrandsStorageBridge``: type, metadata and time of the save, then the content
+    app_name, user_id   our own             filename   user:<key>
+    artifact            in the format of ``StrandsStorageBridge``: type, metadata and time of the save, then the content
 
-Only the calls to the service belong here; that bridge keeps what a storage promises.
+Only the calls to the service belong here. That bridge implements the rest of a storage.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 __all__ = ("ArtifactServiceBridge",)
 
 _OF_THE_USER = "user:"
-"""The prefix of artifacts that belong to no session: an app's sessions and users are not our scopes."""
+"""The prefix of artifacts that belong to no session, because an app's sessions and users are not our scopes."""
 
 _METHODS = ("save_artifact", "load_artifact", "delete_artifact", "list_artifact_keys")
 
 
 class ArtifactServiceBridge(StrandsStorageBridge):
-    """Keeps content in an ADK artifact service, as artifacts of an app and a user of its own.
+    """Keeps content in an ADK artifact service, as artifacts of a separate app and user.
 
     No user of your app sees them among their own artifacts. Scopes keep conversations apart, as in every storage. A
-    service keeps every version of an artifact, so content that is saved again is kept twice, until it is deleted.
+    service keeps every version of an artifact, so content that is saved again is kept twice until it is deleted.
     Listing reads every entry of a scope.
     """
 
@@ -44,10 +44,10 @@ class ArtifactServiceBridge(StrandsStorageBridge):
         user_id: str = "coatcheck",
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take a service, the names under which it keeps our artifacts, and the clock that dates each save.
+        """Set the service, the app and user under which it keeps our artifacts, and the clock that dates each save.
 
         Raises:
-            InvalidRequest: ``service`` is not an artifact service, or a name is not a ``str`` that is not empty.
+            InvalidRequest: ``service`` is not an artifact service, or a name is not a non-empty ``str``.
 
         """
         if isinstance(service, type) or not all(callable(getattr(service, method, None)) for method in _METHODS):
@@ -65,7 +65,7 @@ class ArtifactServiceBridge(StrandsStorageBridge):
 
 
 class _Artifacts:
-    """The artifacts of one user, as bytes under names."""
+    """The artifacts of one user, as bytes by name."""
 
     def __init__(self, service: BaseArtifactService, app_name: str, user_id: str) -> None:
         self._service = service

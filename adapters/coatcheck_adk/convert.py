@@ -1,9 +1,9 @@
-"""The two conversions: what a tool returned into content blocks, and blocks into such a result.
+"""Convert what a tool returned into content blocks, and blocks into such a result.
 
-Only these belong here, and finding references in an event. A result is a ``str``, a ``Part``, or any JSON value, which
-may hold parts with media. ADK sends whatever is not a dictionary as ``{"result": ...}``, and ``{"error": ...}`` is its
-convention for errors, so both are only wrappers here. A tool of an MCP server returns the protocol's ``CallToolResult``
-as a dictionary.
+Only these two conversions and finding references in an event belong here. A result is a ``str``, a ``Part``, or any
+JSON value, which may hold parts with media. ADK sends whatever is not a dictionary as ``{"result": ...}``, and
+``{"error": ...}`` is its convention for errors, so both are only wrappers here. A tool of an MCP server returns the
+protocol's ``CallToolResult`` as a dictionary.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _LINK = "resource_link"
 _UNKNOWN = "application/octet-stream"
 
 _DEPTH = 2
-"""Containers around a part, at most: ADK looks for media no deeper."""
+"""The most containers around a part. ADK looks for media no deeper."""
 
 _PLAIN = {dict, list, str, int, float, bool, NoneType}
 
 _MAX_VALUES, _MAX_CHARACTERS = 100, 10_000
-"""Limits for ``small_text_of``: a result that certainly stays has at most one byte for each token allowed, so larger
-ones need no look. A resource link within these limits stays too."""
+"""Limits for ``small_text_of``. A result that certainly stays has at most one byte per allowed token, so larger ones
+need no look. A resource link within these limits stays too."""
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert what a tool returned, in order. A list without any part is one JSON value, like a dictionary."""
+    """Convert what a tool returned into blocks, in order. A list without any part is one JSON value, like a dict."""
     content = _content_of(result)
     if _is_of_mcp(content):
         return tuple(_blocks_of_mcp(content))
@@ -69,7 +69,7 @@ def blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert only parts and texts; anything else becomes the JSON text that the model would get."""
+    """Convert only parts and strings. Anything else becomes the JSON text that the model would get."""
     content = _content_of(result)
     entries = content["content"] if _is_of_mcp(content) else _entries_of(content)
     return tuple(
@@ -78,7 +78,7 @@ def plain_blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def result_of(blocks: Sequence[Block], result: object = None) -> dict[str, Any]:
-    """Convert blocks into a result; it is an error if ``result`` was one by any convention."""
+    """Convert blocks into a result. It is an error if ``result`` was one by any convention."""
     entries = [_entry_of(block) for block in blocks]
     is_text = list(map(type, blocks)) == [TextBlock]
     return {_ERROR if is_error(result) else _RESULT: entries[0] if is_text else entries}
@@ -92,18 +92,18 @@ def is_error(result: object) -> bool:
 
 
 def small_text_of(result: object) -> str | None:
-    """Return a ``str``, or the JSON text of a result with few plain values; None for any other. Takes no time."""
+    """Return a ``str``, or the JSON text of a result with few plain values; None for any other. Fast."""
     content = _content_of(result)
     if type(content) is str:
         return content
     try:
         return to_json(content).decode() if _is_small(content) else None
-    except ValueError:  # half a character, or a number of thousands of digits
+    except ValueError:  # a lone surrogate, or a number with thousands of digits
         return None
 
 
 def may_be_of_mcp(result: object) -> bool:
-    """Return whether a result has the fields of an MCP result, whatever is in them. Takes no time."""
+    """Return whether a result has the fields of an MCP result, whatever they contain. Fast."""
     content = _content_of(result)
     return (
         isinstance(content, dict) and isinstance(content.get("content"), list) and type(content.get("isError")) is bool
@@ -111,9 +111,9 @@ def may_be_of_mcp(result: object) -> bool:
 
 
 def media_tokens(result: object) -> int | None:
-    """Return the tokens of an MCP server's result with media, whose base64 ADK sends as text; None for any other.
+    """Return the tokens of an MCP server's result with media; None for any other. ADK sends their base64 as text.
 
-    May take a while.
+    May be slow.
     """
     content = _content_of(result)
     items = [McpItem.parse(item) for item in content["content"]] if _is_of_mcp(content) else []
@@ -126,15 +126,15 @@ def media_tokens(result: object) -> int | None:
 
 
 def named(content: object) -> dict[str, Any]:
-    """Return content as the model gets it: a dictionary as it is, anything else under the name that ADK gives it."""
+    """Return content as the model gets it: a dictionary as it is, anything else under the key that ADK uses."""
     return content if isinstance(content, dict) else {_RESULT: content}
 
 
 def offloaded_references(event: Event) -> tuple[str, ...]:
-    """Return the references in the tool results of an event, for user interfaces; empty where nothing was stored.
+    """Return the references in the tool results of an event, for user interfaces. Empty if nothing was stored.
 
     Pass one to ``OffloadPlugin.offloader.load`` for the whole content. With more than eight contents, the placeholder
-    names only some, and a text that lists them all, one per line.
+    names only some of them, and text that lists all of them, one per line.
     """
     contents = (_content_of(response.response) for response in event.get_function_responses())
     results = [{"role": "tool", "content": content} for content in contents]
@@ -145,14 +145,14 @@ def offloaded_references(event: Event) -> tuple[str, ...]:
 
 
 def _content_of(result: object) -> Any:  # noqa: ANN401 - any value
-    """Return what a result holds, without the name under which the model gets it."""
+    """Return what a result holds, without the key under which the model gets it."""
     if isinstance(result, dict) and result.keys() in ({_RESULT}, {_ERROR}):
         return next(iter(result.values()))
     return result
 
 
 def _entries_of(content: object) -> Sequence[object]:
-    """Return the entries of a list with parts, or the whole content as the only one."""
+    """Return the entries of a list with parts, or any other content as the only entry."""
     return content if isinstance(content, list | tuple) and _holds_parts(content) else [content]
 
 
@@ -164,7 +164,7 @@ def _holds_parts(value: object, depth: int = 0) -> bool:
 
 
 def _blocks_in(entry: object) -> Iterator[Block]:
-    """Yield what is not a part, then the parts, in the order in which ADK sends them."""
+    """Yield what is not a ``Part``, then the parts, in the order in which ADK sends them."""
     if isinstance(entry, str):
         yield TextBlock(entry)
         return
@@ -176,7 +176,7 @@ def _blocks_in(entry: object) -> Iterator[Block]:
 
 
 def _without_parts(value: Any, taken: list[Part]) -> object:  # noqa: ANN401 - any value
-    """Return a value without its parts, which go to ``taken``; None for a part itself."""
+    """Return a value without its parts, and append those to ``taken``. Return None for a part itself."""
     if isinstance(value, Part):
         taken.append(value)
         return None
@@ -196,7 +196,7 @@ def _block_of_part(part: Part) -> Block:
 
 
 _plain = partial(to_jsonable_python, bytes_mode="base64", fallback=str)
-"""Turns Python objects into what the model would get."""
+"""Converts Python objects into what the model would get."""
 
 
 def _text_of(entry: object) -> object:
@@ -206,7 +206,7 @@ def _text_of(entry: object) -> object:
     return None if text is None and _is_item(entry) else json.dumps(entry, default=str)
 
 
-def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what they are
+def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts can be anything
     match block:
         case TextBlock(text):
             return text
@@ -222,9 +222,9 @@ def _entry_of(block: Block) -> Any:  # noqa: ANN401 - unknown parts are what the
 
 
 def _is_of_mcp(content: Any) -> bool:  # noqa: ANN401 - any result
-    """Return whether this is an MCP result. ADK always writes ``isError``, which tells it from a document.
+    """Return whether this is an MCP result. ADK always writes ``isError``, which tells one from an editor's document.
 
-    Many editors' documents are lists of typed items under ``content`` too, with fields that no block would keep.
+    Many such documents have a list of typed items under ``content`` too, with fields that no block would keep.
     """
     return may_be_of_mcp(content) and all(map(_is_item, content["content"]))
 
@@ -236,7 +236,7 @@ def _is_item(entry: Any) -> bool:  # noqa: ANN401 - any entry
 
 
 def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
-    """Yield the items, then whatever else there is. Structured content that repeats the texts is not stored twice."""
+    """Yield the items, then everything else. Structured content that repeats the items' text is left out."""
     items = content["content"]
     for block in blocks_of_items(items):
         match block:
@@ -254,9 +254,9 @@ def _blocks_of_mcp(content: dict[str, Any]) -> Iterator[Block]:
 
 
 def _is_small(content: object) -> bool:
-    """Return whether a value is plain JSON with few, short values. It stops looking where there are more."""
+    """Return whether a value is plain JSON with few, short values. It stops at the limit."""
     values: list[Any] = [content]
-    for value in values:  # the list grows meanwhile
+    for value in values:  # the list grows while it is iterated
         if type(value) is dict:
             values += value
             values += value.values()

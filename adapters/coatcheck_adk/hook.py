@@ -1,4 +1,4 @@
-"""The hook: what a tool returned, for the guard in ``coatcheck.adapting``, and whose conversation it is.
+"""The hook: hands what a tool returned to the guard in ``coatcheck.adapting``, and finds out whose conversation it is.
 
 Only these belong here. ADK calls the plugin after the tool, so the tool's exceptions never pass through our guard.
 """
@@ -28,21 +28,21 @@ __all__ = ("Result", "begin_call", "end_call", "identity_of", "is_for_others", "
 logger: logging.Logger = logging.getLogger("coatcheck_adk")
 
 _UNKNOWN = ("debug_user_id", "debug_session_id")
-"""The user and the session that ``Runner.run_debug`` takes where nobody named any: all such runs share them."""
+"""The default user and session of ``Runner.run_debug``. All runs that name none share them."""
 
 _NO_AGENT = "unknown"
-"""ADK's name for the agent of a call that no agent made; a user may give an agent this name too."""
+"""ADK's agent name for a call that no agent made. Users may give an agent this name too."""
 
 
 @dataclass(slots=True)
 class _Running:
-    """A call that a tool is running for. An agent that is a tool runs in a session of its own, made for one call."""
+    """A call whose tool is running. An agent used as a tool runs in its own session, made for one call."""
 
     conversation: tuple[str, str, str]
     call_id: str | None
     within: _Running | None
     ended: bool = False
-    """Tasks that the tool leaves behind keep the context variable, and must not act for this conversation."""
+    """Whether the call is over. Tasks that its tool left behind keep the context variable, but must not use it then."""
 
 
 _running: ContextVar[_Running | None] = ContextVar("coatcheck_adk_running", default=None)
@@ -67,7 +67,7 @@ class Result(OneResult[Any]):
     retrieval_tool: str | None
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, unless no model reads it, or ADK takes an image out of it."""
+        """Return the result, unless no model reads it, or ADK extracts a screenshot from it."""
         if is_for_others(self.context) or _is_of_a_computer(self.tool):
             return ()
         holders = (self.tool.custom_metadata, getattr(self.context.run_config, "custom_metadata", None))
@@ -92,40 +92,40 @@ class Result(OneResult[Any]):
         return (batch,)
 
     def restore(self, blocks: Sequence[Block]) -> dict[str, Any]:
-        """Return another result, with what the model gets to see."""
+        """Return a new result, with what the model will see."""
         return result_of(blocks, self.raw)
 
 
 def identity_of(context: ToolContext) -> tuple[str, str, str] | None:
-    """Return the app, the user and the session of a call: ADK's session ids are unique only within one user.
+    """Return the app, the user and the session of a call, because ADK's session ids are unique only within one user.
 
-    An agent that runs inside a tool for the same user belongs to that tool's conversation. None where nobody named the
-    user or the session, or where one of the three is empty: no part of a scope may be empty.
+    An agent that runs inside a tool for the same user belongs to that tool's conversation. Return None if nobody named
+    the user and the session, or if one of the three is empty, because no part of a scope may be empty.
     """
     found = _conversation_of(context)
     return found if all(found) and found[1:] != _UNKNOWN else None
 
 
 def is_for_others(context: ToolContext) -> bool:
-    """Return whether no model reads the result of a call: it is for the user, or no agent made the call."""
+    """Return whether no model reads the result of a call, because it is for the user, or no agent made the call."""
     is_of_no_agent = context.agent_name == _NO_AGENT and context.get_invocation_context().agent is None
     return bool(context.actions.skip_summarization) or is_of_no_agent
 
 
 def _is_of_a_computer(tool: BaseTool) -> bool:
-    """Return whether ADK takes a screenshot out of the results of a tool. From a placeholder it could take none."""
+    """Return whether ADK extracts a screenshot from a tool's results. It could extract none from a placeholder."""
     from google.adk.tools.computer_use.computer_use_tool import ComputerUseTool  # noqa: PLC0415 - ADK has loaded it
 
     return isinstance(tool, ComputerUseTool)
 
 
 def begin_call(context: ToolContext) -> None:
-    """Remember the conversation of a call for the agents that run inside its tool, which ADK calls in its own task."""
+    """Remember the conversation of a call for agents that run inside its tool, which ADK runs in its own task."""
     _running.set(_Running(_conversation_of(context), context.function_call_id, _outer()))
 
 
 def end_call(context: ToolContext) -> None:
-    """Forget the conversation of a call. If another plugin answered before ours, an outer call is noted: it stays."""
+    """Forget the conversation of a call. If another plugin answered before ours, an outer call is current. It stays."""
     running = _running.get()
     if running is not None and running.call_id == context.function_call_id:
         running.ended = True

@@ -1,6 +1,6 @@
-"""What users give their app: a plugin of ADK, which sees the results of all its agents' tools.
+"""The ADK plugin that users add to their app. It sees the tool results of all the app's agents.
 
-Only the public class belongs here; what happens to a result is in ``hook``.
+Only the public class belongs here. ``hook`` handles the results.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class OffloadPlugin(BasePlugin):
     One plugin serves all agents of an app, including sub-agents and agents as tools:
     ``App(name="app", root_agent=agent, plugins=[OffloadPlugin()])``. Agents with tools are offered the retrieval tool;
     the agents themselves are never changed. Results with ``skip_summarization`` stay, because they are for the user.
-    If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut if it is above
+    If rewriting fails, a warning is logged. The result then stays as it is, or is stored or cut if it is above
     ``max_inline_tokens``.
 
-    List it last: once a plugin returns something in place of a result, ADK shows it neither to later plugins nor to the
-    agent's ``after_tool_callback``.
+    List it last. Once a plugin replaces a result, ADK calls neither later plugins nor the agent's
+    ``after_tool_callback`` for it.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class OffloadPlugin(BasePlugin):
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],
     ) -> None:
-        """Configure.
+        """Configure the plugin.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+            storage: a storage, or a ready ``Offloader``. None means a new ``InMemoryStorage``, which is lost when the
                 process ends.
             name: the plugin's name in the app.
-            scope: who may read back: a scope, or a callable on the ``ToolContext``. Else the ambient scope, else the
-                app, the user and the session, else ``"default"``.
+            scope: who may read back: a scope, or a callable that takes the ``ToolContext``. If None, the ambient scope,
+                else the app, the user and the session, else ``"default"``.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: the options of ``Offloader``, except ``max_step_tokens``, since ADK shows one call at a
-                time; only if ``storage`` is not an ``Offloader``.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, because ADK shows one call at a time.
+                Only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -88,10 +88,10 @@ class OffloadPlugin(BasePlugin):
             is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
             how_to_add="Add the plugin's retrieval_tool to its tools",
         )
-        self._names: dict[str, str | None] = {}  # of the retrieval tool, by agent
+        self._names: dict[str, str | None] = {}  # the retrieval tool's name for each agent
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        """Offer the retrieval tool to agents that may need it, in every request."""
+        """Offer the retrieval tool in every request of an agent that may need it."""
         tools = llm_request.tools_dict
         if _may_need(llm_request) and self.retrieval_tool.name not in tools:
             llm_request.append_tools([self.retrieval_tool])
@@ -104,7 +104,7 @@ class OffloadPlugin(BasePlugin):
         tool_args: dict[str, Any],  # noqa: ARG002 - as above
         tool_context: ToolContext,
     ) -> None:
-        """Note whose conversation a tool runs for, in case it runs agents."""
+        """Record whose conversation a tool runs for, in case it runs agents."""
         begin_call(tool_context)
 
     async def after_tool_callback(
@@ -115,7 +115,7 @@ class OffloadPlugin(BasePlugin):
         tool_context: ToolContext,
         result: Any,  # noqa: ANN401 - ADK passes whatever the tool returned
     ) -> dict[str, Any] | None:
-        """Return what takes the place of a result that is too large; None where it stays."""
+        """Return the replacement of a result that is too large, or None if it stays."""
         try:
             return await self._replacement(tool, tool_args, tool_context, result)
         finally:
@@ -129,7 +129,7 @@ class OffloadPlugin(BasePlugin):
         tool_context: ToolContext,
         error: Exception,  # noqa: ARG002 - as above
     ) -> None:
-        """Note that a tool has ended."""
+        """Record that a tool has ended."""
         end_call(tool_context)
 
     async def _replacement(
@@ -140,7 +140,7 @@ class OffloadPlugin(BasePlugin):
         text = small_text_of(result)
         if text is not None and self.offloader.keep_if_small((text,), tool_name=tool.name):
             return None
-        # ADK writes an iterator as a list, and only once.
+        # ADK serializes an iterator as a list, which consumes it.
         lasting = result if is_for_others(tool_context) else await without_iterators(result)
         delivery = Result(
             raw=lasting,
@@ -157,9 +157,9 @@ class OffloadPlugin(BasePlugin):
         return named(lasting) if settled is lasting else settled
 
     def _name_for(self, context: ToolContext) -> str | None:
-        """Return the name that an agent has for the retrieval tool, even if ADK never showed us its requests.
+        """Return the retrieval tool's name for an agent, even if ADK never showed us its requests.
 
-        ADK shows none in live mode, nor where an earlier plugin asks the model itself.
+        ADK shows none in live mode, or if an earlier plugin calls the model itself.
         """
         if context.agent_name not in self._names:
             agent = context.get_invocation_context().agent
@@ -168,10 +168,10 @@ class OffloadPlugin(BasePlugin):
 
 
 def _may_need(request: LlmRequest) -> bool:
-    """Return whether an agent has tools, or is shown a reference of another agent, and can be offered one more tool.
+    """Return whether an agent has tools, or sees another agent's reference and can be offered a tool.
 
-    Gemini refuses functions next to some of its own tools and next to a schema for the answer, so a request that has
-    only those is left alone.
+    Gemini refuses functions next to some of its own tools and next to a response schema, so a request with only those
+    is left alone.
     """
     if request.tools_dict:
         return True

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
 Only the tool belongs here: its declaration, and how an answer becomes a result. The arguments go to the core as the
-model sent them, because the core validates them and words what was wrong.
+model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ("RetrievalTool",)
 
 
 class RetrievalTool(BaseTool):
-    """Reads back what ``offloader`` stored. Its class tells it from a user's tool that has the same name."""
+    """Reads back what ``offloader`` stored. Its class tells it from a user's tool of the same name."""
 
     def __init__(self, offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> None:
         super().__init__(name=RETRIEVAL_TOOL, description=RETRIEVAL_DESCRIPTION)
@@ -48,7 +48,7 @@ class RetrievalTool(BaseTool):
             args,
             convert_media=result_of,
             native_media=self._native_media,
-            retrieval_tool=self.name,  # a copy may have a name of its own
+            retrieval_tool=self.name,  # a copy may have another name
         )
         if isinstance(answered, Failure):
             return {"error": answered.text}
