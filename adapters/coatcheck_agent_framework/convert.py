@@ -1,8 +1,8 @@
-"""The two conversions: the result of a tool into content blocks, and blocks into ``Content``.
+"""Convert the result of a tool into content blocks, and blocks into ``Content``.
 
-Only these belong here, and finding references in what the framework keeps of a result. A result is a list of
-``Content``, unless a tool or a middleware made it something else: the framework then turns it into one text, and so
-does this module. A ``Content`` that names a location instead of bytes passes through, the same object.
+Only these two conversions and finding references in what the framework keeps of a result belong here. A result is a
+list of ``Content``. If a tool or a middleware made it something else, the framework turns it into one string, and so
+does this module. A ``Content`` that names a location instead of bytes passes through as the same object.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ if TYPE_CHECKING:
 __all__ = ("blocks_of", "contents_of", "offloaded_references", "plain_blocks_of")
 
 _OUTPUT = "shell_command_output"
-"""The type of an item that holds what one command wrote, and how it ended."""
+"""The type of an item that holds the output of one command, and how it ended."""
 
 _NAME = "filename"
-"""The property under which the framework's clients look for the name of a file, in all versions."""
+"""The property in which the framework's clients look for a file's name, in all versions."""
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert the result of a tool, in order."""
+    """Convert the result of a tool into blocks, in order."""
     return tuple(map(_block_of, _items_of(result)))
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert nothing but texts."""
+    """Convert only text; every other item stays opaque."""
     return plain_blocks(_items_of(result), lambda item: item.text if item.type == "text" else None)
 
 
 def contents_of(blocks: Sequence[Block], *, like: object = None) -> list[Content]:
-    """Convert blocks into a result. Its texts get the properties that all items of the result ``like`` have in common.
+    """Convert blocks into a result. Its text items get the properties that all items of ``like`` have in common.
 
-    Such properties are what a server says about a result, for example how far it may be trusted; or how a command
-    ended, with all that it wrote, which clients send to a model in place of the text. So that becomes the text.
+    Such properties are what a server says about a result, for example how far it may be trusted. Or they are how a
+    command ended and its output, which clients send to the model in place of the text, so the text replaces the output.
     """
     properties = {} if like is None else _common_properties(_items_of(like))
     return [_content_of(block, properties) for block in blocks]
 
 
 def offloaded_references(message: object) -> tuple[str, ...]:
-    """Return the references in a message, or in one tool result, for user interfaces; empty where nothing was stored.
+    """Return the references in a message or one tool result, for user interfaces. Empty if nothing was stored.
 
     Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
-    names only some, and a text that lists them all, one per line.
+    names only some of them, and text that lists all of them, one per line.
 
     Args:
-        message: a message of a run, one ``Content`` of it of the type ``function_result``, or the dictionary that a
-            saved session keeps of either.
+        message: a message of a run, a ``Content`` of type ``function_result`` from it, or the dictionary that a saved
+            session keeps of either.
 
     """
     is_whole = "contents" in message if isinstance(message, dict) else hasattr(message, "contents")
@@ -66,8 +66,8 @@ def offloaded_references(message: object) -> tuple[str, ...]:
 def _items_of(result: object) -> Sequence[Content]:
     """Return the items that the framework makes of a result.
 
-    It would turn a lone ``Content`` into JSON of its ``str``. Here that is its own item, or its ``str`` if it is
-    neither text nor data nor the output of a command.
+    The framework would turn a lone ``Content`` into the JSON of its ``str``. Here it is the only item, or its ``str``
+    is, if it is neither text nor data nor the output of a command.
     """
     if isinstance(result, Content):
         return [result if result.type in ("text", "data", _OUTPUT) else Content.from_text(str(result))]
@@ -109,9 +109,9 @@ def _common_properties(items: Sequence[Content]) -> dict[str, Any]:
 
 
 def _properties_of(item: Content) -> Mapping[str, Any]:
-    """Return the properties of an item; the framework's shell tools put into them what an output has as fields.
+    """Return the properties of an item. The framework's shell tools put into them what an output has as fields.
 
-    What the command wrote is left out: it may be large, and ``_content_of`` writes the text there.
+    The command's output is left empty: it may be large, and ``_content_of`` writes the text there.
     """
     said = item.additional_properties
     if item.type == _OUTPUT:

@@ -1,8 +1,8 @@
-"""The hook: function middleware that puts a placeholder into the place of a result that is too large.
+"""The hook: function middleware that replaces an oversized result with a placeholder.
 
-``Output`` is what the framework hands to the guard in ``coatcheck.adapting``. The rest of the chain, including the
-tool, runs outside the guard. The framework's control flow passes untouched; any other exception passes too, unless its
-text is too large.
+The middleware hands an ``Output`` to the guard in ``coatcheck.adapting``. The rest of the chain, including the tool,
+runs outside the guard. The framework's control flow passes untouched. Any other exception passes too, unless its text
+is too large.
 """
 
 from __future__ import annotations
@@ -40,55 +40,55 @@ __all__ = ("Hook", "OffloadMiddleware", "Output", "SessionMiddleware", "Sessions
 logger: logging.Logger = logging.getLogger("coatcheck_agent_framework")
 
 CONTROL_FLOW = (MiddlewareFailure, MiddlewareTermination, UserInputRequiredException)
-"""What ends a loop or a run, or asks the user. The framework may show the model the text of any other exception."""
+"""Exceptions that end a loop or a run, or ask the user. The framework may show the model the text of any other."""
 
 
 class Sessions:
-    """The sessions that a host gave to runs, which tell conversations apart, and the agents of these runs.
+    """The sessions that the host gave to runs, which tell conversations apart, and the agents of these runs.
 
-    Where a run has none, the framework makes one for the context providers, with an id that no later run has.
+    If a run has no session, the framework makes one for the context providers, with an id that no later run has.
     """
 
     def __init__(self) -> None:
-        # By identity: a subclass may compare by value.
+        # Keyed by identity, because a subclass may compare by value.
         self._given: WeakValueDictionary[int, AgentSession] = WeakValueDictionary()
         self._agents: WeakValueDictionary[int, object] = WeakValueDictionary()
 
     def __deepcopy__(self, _: object) -> Sessions:
-        """Return this very object: the tool in a copy of a provider must know the sessions that middleware notes."""
+        """Return this object, because the tool in a copy of a provider must know the sessions that we record."""
         return self
 
     def add(self, session: AgentSession | None, *, agent: object) -> None:
-        """Remember an agent, and the session that it was given, as long as they live."""
+        """Remember an agent and the session that it was given, as long as each lives."""
         self._agents[id(agent)] = agent
         if session is not None:
             self._given[id(session)] = session
 
     def identity_of(self, context: FunctionInvocationContext) -> str | None:
-        """Return the id of the session of a call; None where the host gave none."""
+        """Return the id of a call's session; None if the host gave none."""
         session = context.session
         return session.session_id if session is not None and self._given.get(id(session)) is session else None
 
     def has_agent(self, agent: object) -> bool:
-        """Return whether a run of an agent has passed our middleware."""
+        """Return whether a run of this agent has passed our middleware."""
         return self._agents.get(id(agent)) is agent
 
 
 class SessionMiddleware(AgentMiddleware):
-    """Notes an agent, and the session that a host gave to a run. Only agent middleware sees whether it gave one."""
+    """Records an agent, and the session that a host gave to its run. Only agent middleware sees whether it did."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
 
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Note both, and go on."""
+        """Record both, and continue."""
         self._sessions.add(context.session, agent=context.agent)
         await call_next()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """What users configured the agent's middleware with."""
+    """The configuration of the agent's middleware."""
 
     offloader: Offloader
 
@@ -110,10 +110,10 @@ class Output(OneResult[Any]):
     hook: Hook
 
     restore: Callable[[Sequence[Block]], Any]
-    """Makes a result of blocks, or an error."""
+    """Makes a result, or an error, from blocks."""
 
     def look(self) -> Sequence[Batch]:
-        """Return the result, or, where the tool raised, the text of the error."""
+        """Return the result or, if the tool raised, the text of the error."""
         is_error = isinstance(self.raw, Exception)
         arrival = Arrival(
             content=str(self.raw) if is_error else self.raw,
@@ -136,7 +136,7 @@ class Output(OneResult[Any]):
 
 
 class OffloadMiddleware(FunctionMiddleware):
-    """Offloads what is too large in the result that the tool and the middleware after this one leave."""
+    """Offloads what is too large in the result that the tool and later middleware return."""
 
     def __init__(self, hook: Hook) -> None:
         self._hook = hook
@@ -144,8 +144,8 @@ class OffloadMiddleware(FunctionMiddleware):
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Let the call run, then offload what is too large in its result, or in the text of its error.
 
-        If the text of an error was offloaded, middleware before ours gets a ``ToolException``, whatever the error's
-        class; its cause is the error.
+        If the text of an error was offloaded, middleware before ours gets a ``ToolException``, whatever the class of
+        the error, which becomes its cause.
         """
         try:
             await call_next()
@@ -170,17 +170,17 @@ class OffloadMiddleware(FunctionMiddleware):
 
 
 def _error_of(blocks: Sequence[Block]) -> ToolException:
-    """Return the error whose text becomes the result, if the framework is set to show errors to the model."""
+    """Return an error with the text of the blocks. The framework shows it to the model if it is configured to."""
     return ToolException("\n".join(item.text or "" for item in contents_of(blocks)))
 
 
 def _asks_the_user(result: object) -> bool:
-    """Say whether a result is a request for an approval, which the framework does not show to the model."""
+    """Return whether a result is an approval request, which the framework does not show to the model."""
     return isinstance(result, Content) and result.type == "function_approval_request"
 
 
 def _texts_of(result: object) -> Sequence[str] | None:
-    """Return the texts of a result that holds nothing else."""
+    """Return the strings of a result that holds only text; None for any other."""
     if isinstance(result, str):
         return (result,)
     items = result if isinstance(result, list) else [result]

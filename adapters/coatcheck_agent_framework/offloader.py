@@ -1,6 +1,6 @@
-"""What users give to an agent: a context provider that adds the retrieval tool, and the middleware that offloads.
+"""What users add to an agent: a context provider that adds the retrieval tool, and the middleware that offloads.
 
-Only the public class belongs here; what happens around a call is in ``hook``.
+Only the public class belongs here. ``hook`` does the work around a call.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ToolOffloader(ContextProvider):
 
     One serves any number of agents: ``Agent(middleware=offload.middleware, context_providers=[offload])``. That covers
     the tools of MCP servers. The result of a call that ends the run (``MiddlewareTermination``) stays, and so does what
-    the framework asks the user. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut
-    if it is above ``max_inline_tokens``.
+    the framework asks the user. If rewriting fails, a warning is logged. The result then stays as it is, or is stored
+    or cut if it is above ``max_inline_tokens``.
     """
 
     def __init__(
@@ -43,16 +43,16 @@ class ToolOffloader(ContextProvider):
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],
     ) -> None:
-        """Configure.
+        """Configure the offloader.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+            storage: a storage, or a ready ``Offloader``. None means a new ``InMemoryStorage``, which is lost when the
                 process ends.
-            scope: who may read back: a scope, or a callable on the ``FunctionInvocationContext``. Else the ambient
-                scope, else the ``session_id`` of the session that the run was given, else ``"default"``.
+            scope: who may read back: a scope, or a callable that takes the ``FunctionInvocationContext``. If None, the
+                ambient scope, else the ``session_id`` of the session given to the run, else ``"default"``.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: the options of ``Offloader``, except ``max_step_tokens``, since the framework shows one call at a
-                time; only if ``storage`` is not an ``Offloader``.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, because the framework shows one call at
+                a time. Only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -78,15 +78,15 @@ class ToolOffloader(ContextProvider):
 
     @property
     def middleware(self) -> list[AgentMiddleware | FunctionMiddleware]:
-        """The middleware that offloads, for the agent's ``middleware``, together with your own.
+        """The middleware that offloads, to combine with your own in the agent's ``middleware``.
 
-        Middleware after it in the list sees whole results, and what it makes of them is offloaded. Middleware before it
-        sees placeholders, and what it puts in place of a result stays.
+        Middleware after it in the list sees whole results, and what it returns is offloaded. Middleware before it sees
+        placeholders, and what it returns stays.
         """
         return list(self._middleware)
 
-    async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - arguments that are not needed
-        """Add the retrieval tool to a run's tools. The framework calls this after our middleware has noted the run."""
+    async def before_run(self, *, agent: SupportsAgentRun, context: SessionContext, **_: Any) -> None:  # noqa: ANN401 - unused arguments
+        """Add the retrieval tool to a run's tools. The framework calls this after our middleware recorded the run."""
         if isinstance(agent, RawAgent) and not self._sessions.has_agent(agent):  # a workflow takes no middleware
             self._warn(
                 "The agent %r has the ToolOffloader among its context_providers, but has not run with all of its"

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
 Only the tool belongs here: its schema, its scope, and how an answer becomes a result. The arguments go to the core as
-the model sent them, because the core validates them and words what was wrong.
+the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ __all__ = ("RetrievalTool",)
 
 
 class _AsSent(BaseModel):
-    """Takes any arguments as one, so that the framework has none to refuse in words of its own."""
+    """Takes all arguments as one, so that the framework never refuses one with its own message."""
 
-    # Building the first model of a process makes pydantic look for plugins in everything that is installed.
+    # Building a process's first model makes pydantic search all installed packages for plugins.
     model_config = ConfigDict(defer_build=True)
 
     as_sent: dict[str, Any]
@@ -35,7 +35,7 @@ class _AsSent(BaseModel):
     @classmethod
     def _wrap(cls, sent: Any) -> Any:  # noqa: ANN401 - whatever the model sent
         match sent:
-            case {"as_sent": dict()} if len(sent) == 1:  # the framework may validate what it has validated
+            case {"as_sent": dict()} if len(sent) == 1:  # the framework may validate arguments twice
                 return sent
             case _:
                 return {"as_sent": sent}
@@ -58,7 +58,7 @@ class RetrievalTool(FunctionTool):
         self._native_media = native_media
 
     def parameters(self) -> dict[str, Any]:
-        """Return the schema that the model gets."""
+        """Return the schema for the model."""
         return retrieval_schema()
 
     async def _read(self, context: FunctionInvocationContext, as_sent: object) -> str | list[Content]:
@@ -71,7 +71,7 @@ class RetrievalTool(FunctionTool):
             as_sent,
             convert_media=contents_of,
             native_media=self._native_media,
-            retrieval_tool=context.function.name,  # a copy may have a name of its own, but calls this very method
+            retrieval_tool=context.function.name,  # a copy may have another name, but calls this same method
         )
-        # An exception would mark the error, but the framework does not show its text to the model.
+        # An exception would mark the error, but the framework would not show its text to the model.
         return answered.text if isinstance(answered, Failure) else answered
