@@ -1,6 +1,6 @@
 """coatcheck for Pydantic AI: oversized tool results stay out of the conversation, one tool reads them back.
 
-Only the front door belongs here: the public names, each loaded when it is first used.
+Only the public names belong here, each loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ToolOffloader", "offloaded_references")
 
-if not TYPE_CHECKING:  # with it, type checkers would take a misspelled name for a real one
+if not TYPE_CHECKING:  # a type checker that saw __getattr__ would accept a misspelled name
     __getattr__, __dir__ = front_door(
         __name__,
         {"convert": ("offloaded_references",), "offloader": ("ToolOffloader",)},

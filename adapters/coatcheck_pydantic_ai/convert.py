@@ -1,8 +1,8 @@
-"""The two conversions: what a tool returned into content blocks, and blocks into such a result.
+"""Convert what a tool returned into content blocks, and blocks into such a result.
 
-Only these belong here, and finding references in a message. A tool returns any value, which the model gets as JSON, a
-list with files among the values, or a ``ToolReturn``, whose ``content`` the model gets as a message of its own. A file
-that names a location instead of bytes passes through, the same object.
+Only these two conversions and finding references in a message belong here. A tool returns any value, which the model
+gets as JSON; a list with files among the values; or a ``ToolReturn``, whose ``content`` the model gets as a separate
+message. A file that names a location instead of bytes passes through as the same object.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _JSON = (dict, list, int, float, bool, type(None))
 
 
 def blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert what a tool returned, in order. A list without any file in it is one JSON value."""
+    """Convert what a tool returned into blocks, in order. A list without files is one JSON value."""
     value, content = _halves_of(result)
     return tuple(map(_block_of, [*_items_of(value), *content]))
 
 
 def plain_blocks_of(result: object) -> tuple[Block, ...]:
-    """Convert only texts; values become the text of their JSON, or their ``str`` where that fails."""
+    """Convert only text. Values become JSON text, or their ``str`` if that fails."""
     value, content = _halves_of(result)
     parts = [
         part if isinstance(part, str) or is_multi_modal_content(part) else _words_of(part) for part in _listed(value)
@@ -43,21 +43,21 @@ def plain_blocks_of(result: object) -> tuple[Block, ...]:
 
 
 def result_of(blocks: Sequence[Block], result: object) -> Any:  # noqa: ANN401 - a tool may return anything
-    """Convert blocks into what takes the place of ``result``: the texts as one ``str``, and the files as its content.
+    """Convert blocks into the replacement of ``result``: the text as one ``str``, and the files as its content.
 
-    Texts and files in one list would reach the model as JSON, with each line end of the texts escaped, where a provider
-    takes nothing but text as a tool's result.
+    If a provider accepts only text as a tool's result, a list of text and files would reach the model as JSON, with
+    each line end escaped.
     """
     files = [_file_of(block, result) for block in blocks if isinstance(block, MediaBlock | OpaqueBlock)]
     if isinstance(result, ToolReturn):
         return replace(result, return_value=text_of(blocks), content=files or None)
-    if len(files) == len(blocks) == 1:  # Anthropic and Bedrock refuse an empty text, and take a file as a result
+    if len(files) == len(blocks) == 1:  # Anthropic and Bedrock refuse empty text, and accept a file as a result
         return files[0]
     return ToolReturn(return_value=text_of(blocks), content=files) if files else text_of(blocks)
 
 
 def text_of(blocks: Sequence[Block]) -> str:
-    """Return the texts of blocks, JSON values included, joined by line ends."""
+    """Return the text of the blocks, including JSON values, joined by line ends."""
     texts = (
         block.text if isinstance(block, TextBlock) else json.dumps(block.value, ensure_ascii=False)
         for block in blocks
@@ -67,13 +67,13 @@ def text_of(blocks: Sequence[Block]) -> str:
 
 
 def offloaded_references(message: object) -> tuple[str, ...]:
-    """Return the references in a message, or in one tool result, for user interfaces; empty where nothing was stored.
+    """Return the references in a message or one tool result, for user interfaces. Empty if nothing was stored.
 
     Pass one to ``ToolOffloader.offloader.load`` for the whole content. With more than eight contents, the placeholder
-    names only some, and a text that lists them all, one per line.
+    names only some of them, and text that lists all of them, one per line.
 
     Args:
-        message: a message of a run, or one ``ToolReturnPart`` of it.
+        message: a message of a run, or one ``ToolReturnPart`` from it.
 
     """
     whole = message if hasattr(message, "parts") else SimpleNamespace(parts=[message])
@@ -81,7 +81,7 @@ def offloaded_references(message: object) -> tuple[str, ...]:
 
 
 def _halves_of(result: object) -> tuple[object, Sequence[object]]:
-    """Return the value that a tool returned, and the parts of what the model gets next to it."""
+    """Return the value that a tool returned, and the parts of the content that the model gets next to it."""
     if not isinstance(result, ToolReturn):
         return result, ()
     content = result.content or ()
@@ -91,7 +91,7 @@ def _halves_of(result: object) -> tuple[object, Sequence[object]]:
 def _words_of(value: object) -> str:
     try:
         return to_json(value).decode()
-    except Exception:  # noqa: BLE001 - this may be what failed before
+    except Exception:  # noqa: BLE001 - the same error may have caused the fallback
         return str(value)
 
 
@@ -100,7 +100,7 @@ def _listed(value: object) -> Sequence[object]:
 
 
 def _items_of(value: Any) -> Sequence[object]:  # noqa: ANN401 - a tool may return anything
-    """Return the texts, files and JSON values that Pydantic AI makes of a value for the model."""
+    """Return the strings, files and JSON values into which Pydantic AI converts a value for the model."""
     if isinstance(value, str):
         return [value]
     part = ToolReturnPart(tool_name="", content=value, tool_call_id="")
@@ -115,12 +115,12 @@ def _block_of(item: Any) -> Block:  # noqa: ANN401 - any part of a content
         return MediaBlock(item.data, item.media_type)
     if isinstance(item, _JSON):
         return JsonBlock(item)
-    text = getattr(item, "content", None)  # a text with metadata for the host has one
+    text = getattr(item, "content", None)  # text with metadata for the host has this attribute
     return TextBlock(text) if isinstance(text, str) else OpaqueBlock(item)
 
 
 def _file_of(block: MediaBlock | OpaqueBlock, result: object) -> Any:  # noqa: ANN401 - as it came
-    """Return the file as it came, with its identifier and what its provider wants; a new one has only its bytes."""
+    """Return the original file, with its identifier and provider details. A new file has only bytes and media type."""
     if isinstance(block, OpaqueBlock):
         return block.native
     value, content = _halves_of(result)

@@ -1,7 +1,7 @@
-"""The hook: what a call of a tool ended with, on its way into the conversation.
+"""The hook: the outcome of a tool call, on its way into the conversation.
 
-``Output`` is what the capability hands to the guard in ``coatcheck.adapting``. A tool that fails raises in Pydantic AI,
-so the words of its error are taken out, offloaded, and raised again.
+``Output`` is what the capability hands to the guard in ``coatcheck.adapting``. In Pydantic AI, a tool that fails
+raises. So the text of its error is extracted and offloaded, and the error is raised again with the new text.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ __all__ = ("FAILURES", "Hook", "Output", "identity_of", "is_for_others", "lastin
 logger: logging.Logger = logging.getLogger("coatcheck_pydantic_ai")
 
 FAILURES = (ToolFailedError, ToolRetryError, ToolFailed, ModelRetry, ValidationError)
-"""What Pydantic AI tells the model about; anything else that a tool raises ends the run, or is control flow."""
+"""Errors that Pydantic AI reports to the model. Anything else that a tool raises ends the run, or is control flow."""
 
 running: ContextVar[str | None] = ContextVar("coatcheck_pydantic_ai_running", default=None)
-"""The run whose tool is running: code in that tool may call other tools of the same run."""
+"""The id of the run whose tool is running. Code in that tool may call other tools of the same run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """What users configured the capability with."""
+    """The configuration of the capability."""
 
     offloader: Offloader
 
@@ -62,10 +62,10 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(OneResult[Any]):
-    """What one call of a tool ended with."""
+    """The outcome of one tool call."""
 
     raw: Any
-    """What the tool returned, or the error that it raised: one of ``FAILURES``."""
+    """What the tool returned, or the error that it raised, which is one of ``FAILURES``."""
 
     call: ToolCallPart
 
@@ -76,7 +76,7 @@ class Output(OneResult[Any]):
     hook: Hook
 
     is_error: bool = False
-    """Whether it was raised: a tool may return an error as a value."""
+    """Whether ``raw`` was raised. A tool may also return an error as a value."""
 
     def look(self) -> Sequence[Batch]:
         """Return the result, unless the model does not read it."""
@@ -102,19 +102,19 @@ class Output(OneResult[Any]):
         return (batch,)
 
     def restore(self, blocks: Sequence[Block]) -> Any:  # noqa: ANN401 - any result
-        """Return another result, or another error, with what the model gets to see."""
+        """Return a new result, or a new error, with what the model will see."""
         return saying(self.raw, text_of(blocks)) if self.is_error else result_of(blocks, self.raw)
 
 
 def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: ToolDefinition) -> bool:
-    """Return whether no model reads the result of a call: Pydantic AI itself does, or code that made the call.
+    """Return whether no model reads the result of a call, because Pydantic AI does, or code that made the call.
 
-    Code, such as that of a sandbox, calls tools with ids of its own, which are not in what the model answered. A
-    realtime session hears of a call before it is in an answer, and has no such code. ``run_stream`` adds the last
-    answer to the messages only after the calls in it: there, code is whatever runs inside another call.
+    Code, such as that of a sandbox, calls tools with its own ids, which are not in the model's response. A realtime
+    session gets a call before it is in a response, and has no such code. ``run_stream`` adds the last response to the
+    messages only after its calls have run. There, a call was made by code if it runs inside another call.
     """
     kind = definition.tool_kind
-    if kind is not None and "." not in kind:  # one of Pydantic AI's own tools, by whose results it finds others
+    if kind is not None and "." not in kind:  # Pydantic AI's own tool: it needs the results to find others
         return True
     answer = next((message for message in reversed(context.messages) if isinstance(message, ModelResponse)), None)
     made = {part.tool_call_id for part in answer.parts if isinstance(part, ToolCallPart)} if answer else set()
@@ -125,7 +125,7 @@ def is_for_others(context: RunContext[Any], call: ToolCallPart, definition: Tool
 
 
 async def lasting(result: Any) -> Any:  # noqa: ANN401 - a tool may return anything
-    """Return a result that can be read more than once: Pydantic AI writes an iterator as a list, and only once."""
+    """Return a result that can be read more than once. Pydantic AI serializes an iterator, which consumes it."""
     if not isinstance(result, ToolReturn):
         return await without_iterators(result)
     value = await without_iterators(result.return_value)
@@ -133,15 +133,15 @@ async def lasting(result: Any) -> Any:  # noqa: ANN401 - a tool may return anyth
 
 
 def identity_of(context: RunContext[Any]) -> str | None:
-    """Return the id of the conversation: the one that the host gave, or that of the history, or one of this run.
+    """Return the conversation's id: the one that the host gave, or that of the history, or one made for this run.
 
-    None where the host gave an empty one.
+    Return None if the host gave an empty one.
     """
     return context.conversation_id or None
 
 
-def said_by(error: Any) -> Any:  # noqa: ANN401 - one of FAILURES says a text, or what is wrong with each argument
-    """Return what the model gets to know of a failure."""
+def said_by(error: Any) -> Any:  # noqa: ANN401 - one of FAILURES has text, or what is wrong with each argument
+    """Return what the model is told about a failure."""
     if isinstance(error, ToolFailedError):
         return error.tool_failed.content
     if isinstance(error, ToolRetryError):
@@ -150,7 +150,7 @@ def said_by(error: Any) -> Any:  # noqa: ANN401 - one of FAILURES says a text, o
 
 
 def saying(error: Any, said: str) -> Exception:  # noqa: ANN401 - as above
-    """Return the same failure with other words."""
+    """Return the same failure with other text."""
     if isinstance(error, ToolFailedError):
         return ToolFailedError(replace(error.tool_failed, content=said))
     if isinstance(error, ToolRetryError):

@@ -1,6 +1,6 @@
-"""What users give their agents as a capability: it offloads what tools return, and adds the retrieval tool.
+"""The capability that users give their agents. It offloads what tools return, and adds the retrieval tool.
 
-Only the public class belongs here; what happens to a result is in ``hook``.
+Only the public class belongs here. ``hook`` handles the results.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class ToolOffloader(AbstractCapability[Any]):
     """Takes oversized tool results out of a conversation; the model reads them back with one tool.
 
     One serves any number of agents: ``Agent(capabilities=[ToolOffloader(storage)])``. It sees the results of all tools,
-    those of MCP servers too, after all other capabilities have had their turn. Results of output tools stay, and so do
-    those that code asked for. If rewriting fails, a warning is logged; the result stays as it is, or is stored or cut
-    if it is above ``max_inline_tokens``.
+    including those of MCP servers, after all other capabilities. Results of output tools stay, and so do those of calls
+    made by code. If rewriting fails, a warning is logged. The result then stays as it is, or is stored or cut if it is
+    above ``max_inline_tokens``.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class ToolOffloader(AbstractCapability[Any]):
         native_media: bool = False,
         **options: Unpack[OffloaderOptions],
     ) -> None:
-        """Configure.
+        """Configure the capability.
 
         Args:
-            storage: a storage, or a ready ``Offloader``; None means a new ``InMemoryStorage``, which is lost when the
+            storage: a storage, or a ready ``Offloader``. None means a new ``InMemoryStorage``, which is lost when the
                 process ends.
-            scope: who may read back: a scope, or a callable on the ``RunContext``. Else the ambient scope, else the
-                ``conversation_id`` of the run.
+            scope: who may read back: a scope, or a callable that takes the ``RunContext``. If None, the ambient scope,
+                else the ``conversation_id`` of the run.
             native_media: the retrieval tool returns images and files themselves instead of a description.
-            **options: the options of ``Offloader``, except ``max_step_tokens``, since Pydantic AI shows one call at a
-                time; only if ``storage`` is not an ``Offloader``.
+            **options: the options of ``Offloader``, except ``max_step_tokens``, because Pydantic AI shows one call at a
+                time. Only if ``storage`` is not an ``Offloader``.
 
         Raises:
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
@@ -67,7 +67,7 @@ class ToolOffloader(AbstractCapability[Any]):
         self._hook = Hook(offloader=self.offloader, scope=check_scope(scope), retrieval=retrieval)
         self._toolset = retrieval_toolset(self.offloader, scope=scope, retrieval=retrieval, native_media=native_media)
 
-    # The base compares the fields of a dataclass, and this has none.
+    # The base class compares dataclass fields, and this class has none.
     def __eq__(self, other: object) -> bool:
         return self is other
 
@@ -75,7 +75,7 @@ class ToolOffloader(AbstractCapability[Any]):
         return object.__hash__(self)
 
     def get_toolset(self) -> FunctionToolset[Any]:
-        """Return the toolset of the retrieval tool: the same one each time, as durable execution needs it."""
+        """Return the retrieval tool's toolset, the same one each time, as durable execution requires."""
         return self._toolset
 
     async def wrap_tool_execute(

@@ -1,7 +1,7 @@
-"""The tool that a model reads offloaded content back with.
+"""The tool with which a model reads offloaded content back.
 
 Only the tool belongs here: its schema, its scope, and how an answer becomes a result. The arguments go to the core as
-the model sent them, because the core validates them and words what was wrong.
+the model sent them, because the core validates them and words the errors.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ("find_tool", "is_retrieval", "retrieval_toolset")
 
 _KEY, _VALUE = "coatcheck", "reads back"
-"""The metadata of the tool, which tells it from a user's tool with the same name. It is not sent to a model."""
+"""Metadata that tells the tool from a user's tool of the same name. It is not sent to the model."""
 
 
 class _Mark(str):
-    """The value, which knows what its tool reads from.
+    """The metadata's value, which also knows the offloader that its tool reads from.
 
-    As a ``str``, it is the same in each process: some durable execution finds a request again by what was in it.
+    It is a ``str``, and so equal in each process, because some durable execution finds a request again by its content.
     """
 
     __slots__ = ("offloader",)
@@ -38,18 +38,18 @@ class _Mark(str):
     offloader: Offloader
 
     def __deepcopy__(self, _: object) -> _Mark:
-        """Return this very object: the tool in a copy of a toolset reads from the same offloader."""
+        """Return this object, because the tool in a copy of a toolset reads from the same offloader."""
         return self
 
 
 _TOOLSET = "coatcheck"
-"""The id of the toolset, by which durable execution finds it again after a restart."""
+"""The toolset's id, by which durable execution finds it again after a restart."""
 
 
 def retrieval_toolset(
     offloader: Offloader, *, scope: ScopeOption, retrieval: RetrievalName, native_media: bool
 ) -> FunctionToolset[Any]:
-    """Return the toolset of the one tool, which reads back what ``offloader`` stored."""
+    """Return a toolset with one tool, which reads back what ``offloader`` stored."""
 
     async def retrieve(context: RunContext[Any], /, **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
         answered = await aanswer(
@@ -57,7 +57,7 @@ def retrieval_toolset(
             sent,
             convert_media=lambda blocks: result_of(blocks, None),
             native_media=native_media,
-            retrieval_tool=retrieval.find(context.tools) or RETRIEVAL_TOOL,  # it may have a prefix
+            retrieval_tool=retrieval.find(context.tools) or RETRIEVAL_TOOL,  # the name may have a prefix
         )
         if isinstance(answered, Failure):
             raise ToolFailed(answered.text) from answered.error
@@ -77,7 +77,7 @@ def is_retrieval(definition: ToolDefinition) -> bool:
 def reads_back(definition: ToolDefinition | None, offloader: Offloader) -> bool:
     """Return whether this is a retrieval tool that reads back what ``offloader`` stored.
 
-    A definition that came from another process does not say what it reads from, and is trusted.
+    A definition from another process does not say which offloader it reads from, and is trusted.
     """
     if definition is None or not is_retrieval(definition):
         return False
@@ -85,7 +85,7 @@ def reads_back(definition: ToolDefinition | None, offloader: Offloader) -> bool:
 
 
 def find_tool(offloader: Offloader) -> RetrievalName:
-    """Return what finds the name of the retrieval tool in the tools of an agent."""
+    """Return the finder of the retrieval tool's name among an agent's tools."""
     return RetrievalName(
         RETRIEVAL_TOOL,
         warn=WarnOnce(logger),
