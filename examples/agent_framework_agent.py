@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""An agent of the Microsoft Agent Framework whose tool returns far too much: middleware keeps the conversation small.
+"""A Microsoft Agent Framework agent whose tool returns far too much: middleware keeps the conversation small.
 
     python examples/agent_framework_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set, a real one does.
+Runs offline with a scripted model. With OPENAI_API_KEY set, it uses a real one.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ def read_log() -> str:
 
 
 class Scripted(FunctionInvocationLayer[Any], BaseChatClient[Any]):
-    """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
+    """Plays the model: asks for the log, searches the stored result, answers with what the search found."""
 
     async def _inner_get_response(self, *, messages: Sequence[Message], **_: Any) -> ChatResponse:  # type: ignore[override]  # noqa: ANN401
         last = messages[-1].contents[-1]

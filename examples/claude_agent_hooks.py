@@ -5,7 +5,7 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""The hooks for the Claude Agent SDK, called as its runner calls them: no client, no model, no network.
+"""The hooks for the Claude Agent SDK, called as the SDK calls them: no client, no model, no network.
 
 With an API key, `ClaudeSDKClient(options)` runs a whole agent with the same options.
 """

@@ -5,7 +5,7 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""The core by itself, with no framework: offload a tool result, read parts of it back.
+"""The core by itself, without a framework: offload a tool result, and read parts of it back.
 
 python examples/core.py
 """

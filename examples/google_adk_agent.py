@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""An app of Google ADK with an agent whose tool returns far too much: a plugin keeps the conversation small.
+"""A Google ADK app with an agent whose tool returns far too much: a plugin keeps the conversation small.
 
     python examples/google_adk_agent.py
 
-Offline, a scripted model plays its part. With GOOGLE_API_KEY set, a real one does.
+Runs offline with a scripted model. With GOOGLE_API_KEY set, it uses a real one.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ def read_log() -> str:
 
 
 class Scripted(BaseLlm):
-    """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
+    """Plays the model: asks for the log, searches the stored result, answers with what the search found."""
 
     async def generate_content_async(
         self,

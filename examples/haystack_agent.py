@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""A Haystack agent whose tool returns far too much: one hook keeps the conversation small, and survives YAML.
+"""A Haystack agent whose tool returns far too much: one hook keeps the conversation small, and can be serialized.
 
     python examples/haystack_agent.py
 
-Offline, a scripted generator plays the model. With OPENAI_API_KEY set, a real one does.
+Runs offline with a scripted generator. With OPENAI_API_KEY set, it uses a real one.
 """
 
 import os
@@ -35,7 +35,7 @@ def read_log(lines: Annotated[int, "How many lines"]) -> str:
 
 
 def scripted(messages: list[ChatMessage]) -> ChatMessage:
-    """Play a model: ask for the log, search the stored result, answer with what the search found."""
+    """Play the model: ask for the log, search the stored result, answer with what the search found."""
     result = messages[-1].tool_call_result
     if result is None:
         return ChatMessage.from_assistant(tool_calls=[ToolCall("read_log", {"lines": 50_000}, id="1")])

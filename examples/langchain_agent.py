@@ -9,7 +9,7 @@
 
     python examples/langchain_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set and langchain-openai installed, a real one does.
+Runs offline with a scripted model. With OPENAI_API_KEY set and langchain-openai installed, it uses a real one.
 """
 
 import os
@@ -38,7 +38,7 @@ def read_log() -> str:
 
 
 class Scripted(FakeMessagesListChatModel):
-    """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
+    """Plays the model: asks for the log, searches the stored result, answers with what the search found."""
 
     responses: list[BaseMessage] = []  # noqa: RUF012 - a pydantic field
 

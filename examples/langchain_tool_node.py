@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""A hand-built LangGraph whose tool node is wrapped: the whole step of parallel calls gets one budget.
+"""A hand-built LangGraph graph with a wrapped tool node: a whole step of parallel calls gets one budget.
 
     python examples/langchain_tool_node.py
 
-No model is needed to see it: the graph starts with the calls that a model would make.
+No model is needed: the graph starts with the calls that a model would make.
 """
 
 import tempfile
@@ -31,7 +31,7 @@ def list_orders(customer: str) -> list[dict[str, object]]:
 
 
 with tempfile.TemporaryDirectory() as folder:
-    # Each result has some 1,300 tokens and would stay; the four together may take at most 3,000.
+    # Each result has about 1,300 tokens and would stay, but the four together may take at most 3,000.
     offloader = Offloader(FileStorage(folder), max_step_tokens=3_000)
     node = offload_tool_node(ToolNode([list_orders, retrieval_tool(offloader)]), offloader)
     graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()

@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""An MCP server whose tool returns far too much: one line keeps that out of the conversations of all its clients.
+"""An MCP server whose tool returns far too much: one line keeps the result out of all clients' conversations.
 
     python examples/mcp_server.py
 
-Offline, and in one process: FastMCP's own client plays the MCP client, and asks for the line that matters.
+Runs offline, in one process. FastMCP's own client plays the MCP client, and searches for the line that matters.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ def read_log(lines: int) -> str:
 
 
 async def main() -> None:
-    """Call the tool as a client would, and read back."""
+    """Call the tool as a client would, and read the result back."""
     async with Client(server) as client:
         result = await client.call_tool("read_log", {"lines": 50_000})
         shown = result.content[0].text

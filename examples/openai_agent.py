@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""An agent of the OpenAI Agents SDK whose tool returns far too much: wrapped tools keep the conversation small.
+"""An OpenAI Agents SDK agent whose tool returns far too much: wrapped tools keep the conversation small.
 
     python examples/openai_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set, a real one does.
+Runs offline with a scripted model. With OPENAI_API_KEY set, it uses a real one.
 """
 
 import json
@@ -35,7 +35,7 @@ def read_log() -> str:
 
 
 class Scripted(Model):
-    """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
+    """Plays the model: asks for the log, searches the stored result, answers with what the search found."""
 
     async def get_response(self, *arguments: Any, **named: Any) -> ModelResponse:  # noqa: ANN401, D102
         items = named["input"] if "input" in named else arguments[1]

@@ -5,11 +5,11 @@
 # [tool.uv.sources]
 # coatcheck = { path = ".." }  # not on the package index yet: this checkout
 # ///
-"""An agent of Pydantic AI whose tool returns far too much: one capability keeps the conversation small.
+"""A Pydantic AI agent whose tool returns far too much: one capability keeps the conversation small.
 
     python examples/pydantic_ai_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set, a real one does.
+Runs offline with a scripted model. With OPENAI_API_KEY set, it uses a real one.
 """
 
 import os
@@ -31,7 +31,7 @@ def read_log() -> str:
 
 
 def script(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
-    """Play a model: ask for the log, search the stored result, answer with what the search found."""
+    """Play the model: ask for the log, search the stored result, answer with what the search found."""
     said = str(getattr(messages[-1].parts[-1], "content", ""))
     if said.startswith("Tool result offloaded."):
         reference = re.findall(r"^  (\S+) \(", said, re.MULTILINE)[0]

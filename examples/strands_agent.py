@@ -9,7 +9,7 @@
 
     python examples/strands_agent.py
 
-Offline, a scripted model plays its part. With OPENAI_API_KEY set and strands-agents[openai] installed, a real one does.
+Runs offline with a scripted model. With OPENAI_API_KEY set and strands-agents[openai] installed, it uses a real one.
 """
 
 import json
@@ -34,7 +34,7 @@ def read_log() -> str:
 
 
 class Scripted(Model):
-    """Plays a model: asks for the log, searches the stored result, answers with what the search found."""
+    """Plays the model: asks for the log, searches the stored result, answers with what the search found."""
 
     def update_config(self, **_: Any) -> None:  # noqa: ANN401, D102
         pass
@@ -66,7 +66,7 @@ class Scripted(Model):
 
 
 def model_of_choice() -> Model:
-    """Return a real model if there is a key for one."""
+    """Return a real model if its key is set, else the scripted one."""
     if not os.environ.get("OPENAI_API_KEY"):
         return Scripted()
     from strands.models.openai import OpenAIModel  # noqa: PLC0415 - offline, its client need not be installed
