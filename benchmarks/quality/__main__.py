@@ -37,7 +37,7 @@ _BEGIN, _END = "<!-- figures: written by the benchmark -->", "<!-- end of figure
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Measure, print, write where asked to, and return the exit code."""
+    """Measure, print, write if asked to, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="write docs/quality.md and docs/quality.svg")
@@ -66,14 +66,14 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def write(text: str, document: Path) -> None:
-    """Put ``text`` between the marks of a page."""
+    """Put ``text`` between the marks in a page."""
     page = document.read_text(encoding="utf-8")
     marked = re.compile(rf"{re.escape(_BEGIN)}.*{re.escape(_END)}", re.DOTALL)
     document.write_text(marked.sub(lambda _: f"{_BEGIN}\n\n{text}\n\n{_END}", page), encoding="utf-8")
 
 
 def print_missed(results: Sequence[Result], budget: int, *, kind: str) -> None:
-    """List the results of a kind of which another way shows more, with what it shows."""
+    """List the results of a kind for which another way shows more, and what it shows."""
     ways = all_ways()
     chosen = [result for result in results if result.kind == kind and not result.held_out]
     for one in measure(chosen, budget, ways=ways):

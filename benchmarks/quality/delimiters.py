@@ -66,12 +66,12 @@ def made(delimiter: str, chance: random.Random) -> str:
 
 
 def ours(text: str) -> str | None:
-    """Return what a preview takes for the delimiter."""
+    """Return the delimiter that a preview finds."""
     return delimiter_of(Previewed.of(text))
 
 
 def standard(text: str) -> str | None:
-    """Return what the standard library takes for it."""
+    """Return the delimiter that the standard library finds."""
     try:
         return csv.Sniffer().sniff(text[:SAMPLE_CHARACTERS], delimiters=DELIMITERS).delimiter
     except csv.Error:
@@ -79,7 +79,7 @@ def standard(text: str) -> str | None:
 
 
 def clever(text: str) -> str | None:
-    """Return what clevercsv takes for it."""
+    """Return the delimiter that clevercsv finds."""
     try:
         found = clevercsv.Sniffer().sniff(text[:SAMPLE_CHARACTERS])
     except clevercsv.Error:

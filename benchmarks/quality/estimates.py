@@ -23,7 +23,7 @@ WAYS = sorted({(SAMPLES, SAMPLE_CHARACTERS), (2, 512), (4, 512), (8, 256), (8, 5
 
 
 def texts_of(folder: Path) -> Iterator[str]:
-    """Yield the texts."""
+    """Yield the content of each UTF-8 file that is long enough to be estimated."""
     for path in sorted(folder.rglob("*")):
         try:
             text = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -34,7 +34,7 @@ def texts_of(folder: Path) -> Iterator[str]:
 
 
 def off_by(text: str, true: int, *, samples: int, characters: int) -> float:
-    """Return by what share of the true number windows are off that are spread evenly over what was not counted."""
+    """Return the relative error of an estimate from windows spread evenly over what was not counted."""
     end, total = CountedOnce(TiktokenCounter()).begin(text, EXACT_UP_TO)
     left = len(text) - end
     if left <= samples * characters:

@@ -1,7 +1,7 @@
 """Means with 95% intervals, from a seeded bootstrap that draws whole conversations.
 
-Results of one conversation resemble each other, so they are drawn together. Differences of two ways are paired: they
-are taken result by result before anything is drawn.
+Results of one conversation resemble each other, so they are drawn together. Differences between two ways are paired:
+they are taken result by result, before anything is drawn.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class Interval(NamedTuple):
 
 
 def interval(values: Iterable[float], conversations: Sequence[str]) -> Interval:
-    """Return the interval of the mean of ``values``, each of which comes from the conversation at the same place."""
+    """Return the interval of the mean of ``values``. Each comes from the conversation at the same position."""
     groups: dict[str, tuple[float, int]] = {}
     for value, conversation in zip(values, conversations, strict=True):
         total, count = groups.get(conversation, (0.0, 0))
         groups[conversation] = (total + value, count + 1)
-    # Not by random weights, as a Bayesian bootstrap has them: where no difference is negative, its interval is above
-    # zero as soon as one is positive.
+    # Not a Bayesian bootstrap with random weights: if no difference is negative, its interval is above zero as soon as
+    # one is positive.
     totals, counts = np.array(list(groups.values()), dtype=float).T
     drawn = np.random.default_rng(_SEED).multinomial(len(totals), np.full(len(totals), 1 / len(totals)), _RESAMPLES)
     low, high = np.percentile(drawn @ totals / (drawn @ counts), [2.5, 97.5])

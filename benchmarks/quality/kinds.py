@@ -1,4 +1,4 @@
-"""What kind of content a result is: the benchmark's own opinion, whatever the previews think."""
+"""What kind of content a result is, as the benchmark judges it, independently of the previews."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ __all__ = ("kind_of",)
 _NUMBERED = re.compile(r"\s*\d+[:|\t] ?")
 _LISTED = re.compile(r"(?:[-dlbcps][rwxsStT-]{9}.*|\.{0,2}/\S*|\S+:)")
 _ENVELOPE = re.compile(r"\w+=.{0,40}\bcontent=\[")
-"""How an MCP result looks where a host printed the object instead of its text."""
+"""The start of an MCP result whose object, not its text, was printed by the host."""
 
 _YAML = re.compile(r"\s*(?:- )?[\w-]+:(?: .*)?|\s*- .*")
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body|div|\?xml)", re.IGNORECASE)
 _MARKDOWN = re.compile(r"^#{1,6} |\]\([^)\s]+\)|^```|^\*\*|\|\s*-{3}", re.MULTILINE)
 _MEMBER = re.compile(r"[\\'\"]+[\w@$ -]+[\\'\"]+\s*:")
-"""The name of a member in JSON, however often its quotes are escaped."""
+"""A JSON key, however often its quotes are escaped."""
 
 _MAX_BETWEEN_MEMBERS = 150
-"""Characters, on average, in a text that counts as JSON within something else."""
+"""Average characters per key, at most, in text that counts as JSON within something else."""
 
 _MIN_MARKS = 3
 
 
 def kind_of(text: str) -> str:
-    """Return the name of the kind."""
+    """Return the name of the kind of content."""
     if text.lstrip()[:1] in {"[", "{", "("} and (parsed := _parsed_as(text)):
         return parsed
     if _HTML.match(text):
@@ -65,4 +65,4 @@ _BY_LINES = (
     ("listing", 1 / 2, _listed),
     ("YAML", 1 / 3, _YAML.fullmatch),
 )
-"""Kinds, and the share of the lines that must look like it. Long strings take several lines of YAML."""
+"""Kinds, and the share of lines that must match. It is lower for YAML, where long strings take several lines."""

@@ -1,4 +1,4 @@
-"""What each way shows of each result, at one budget: the share of the needed spans."""
+"""The share of the needed spans that each way shows of each result, at one budget."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _ANSWER_TOKENS = 2_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One result at one budget, by the name of the way."""
+    """What was measured for one result at one budget, by name of the way."""
 
     result: Result
     shown: Mapping[str, float]
     """Share of the needed spans in the preview."""
 
     reached: Mapping[str, float]
-    """Share of those in the preview or in the answer to one retrieval call."""
+    """Share of the needed spans in the preview or in the answer to one retrieval call."""
 
     tokens: Mapping[str, int]
-    """Of the preview."""
+    """Tokens of the preview."""
 
 
 def measure(results: Sequence[Result], budget: int, *, ways: Mapping[str, Way]) -> Iterator[Measured]:
@@ -58,7 +58,7 @@ def share(result: Result, text: str) -> float:
 
 
 def lost_spans(result: Result, budget: int, *, ways: Mapping[str, Way]) -> tuple[str, list[str]]:
-    """Return the way that shows most, and which of the needed spans it shows and ours does not."""
+    """Return the way that shows most, and the needed spans that it shows and ours does not."""
     previews = {name: way(result, budget) for name, way in ways.items()}
     best = max(previews, key=lambda name: share(result, previews[name]))
     shown = [span for span in result.needed if holds(previews[best], span) and not holds(previews[OURS], span)]
@@ -69,13 +69,13 @@ _ANSWERS: dict[Result, str] = {}
 
 
 def _read_back(result: Result) -> str:
-    """Return the answer of our retrieval tool to one search for what the agent knows, whatever the preview is."""
+    """Return our retrieval tool's answer to one search for what the agent knows, whatever the preview shows."""
     if result not in _ANSWERS:
         offloader = Offloader(token_counter=COUNTER, max_retrieval_tokens=_ANSWER_TOKENS)
         pattern = "(?i)" + "|".join(map(re.escape, result.known))
         with scope("quality"):
             outcome = offloader.offload([TextBlock(result.text)], tool_name="tool", policy=Always())
             found = result.known and offloader.retrieve(str(outcome.references[0]), pattern=pattern, context_lines=2)
-        # Without the header, which repeats the pattern.
+        # Drop the header, which repeats the pattern.
         _ANSWERS[result] = found.text.partition("\n")[2] if found else ""
     return _ANSWERS[result]

@@ -1,9 +1,9 @@
-"""The ways to show a part of a result that are compared: each a function of the result and a budget.
+"""The compared ways to show a part of a result. Each is a function of the result and a budget.
 
-An installed package is called as its users call it; the ways of the frameworks take a line each, and are here. All get
-the same budget of exact tokens, ``o200k_base``, and what costs more is cut to it. Notices and footers are left out
-everywhere, so that only what is shown of the content is compared. The one exception is ``WHOLE``: our preview in the
-tokens that our notice leaves of the budget.
+An installed package is called as its users call it. The ways of the frameworks take a line each, and are written here.
+All get the same budget of exact tokens, ``o200k_base``, and longer output is cut to it. Notices and footers are left
+out everywhere, so that only the shown content is compared. The one exception is ``WHOLE``: our preview in the tokens
+that our notice leaves of the budget.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ OURS = "coatcheck, preview"
 WHOLE = "coatcheck, whole placeholder"
 HEAD, HEAD_AND_TAIL = "head", "head and tail"
 PLAIN = (HEAD, HEAD_AND_TAIL)
-"""What no preview may lose to."""
+"""The ways that no preview may lose to."""
 
 OVER_BUDGET = "head, 4 characters a token"
-"""The one way that costs more than the budget: shown as it is shipped. Cut to the budget, it is ``HEAD``."""
+"""The one way that may exceed the budget, because it is shown as shipped. Cut to the budget, it is ``HEAD``."""
 
 CHARACTERS_PER_TOKEN = 4
 _HAYSTACK_CHARACTERS = 200
@@ -40,15 +40,15 @@ _LONGEST_LINE = 1_000
 
 
 def ours(result: Result, budget: int) -> str:
-    """Show the preview of a placeholder of coatcheck."""
+    """Show the preview in a coatcheck placeholder."""
     return preview(Previewed.of(result.text), COUNTER, budget=budget)
 
 
 def header_tokens(result: Result) -> int:
-    """Return the tokens of everything in a placeholder of coatcheck that is not the preview."""
+    """Return the tokens of a coatcheck placeholder without its preview."""
     offloader = Offloader(preview_tokens=0, policies={"*": Always()}, token_counter=COUNTER)
     outcome = offloader.offload([TextBlock(result.text)], tool_name="tool", scope="quality")
-    # A result hardly longer than the notice stays, because a placeholder would not be smaller.
+    # A result that is hardly longer than the notice stays, because a placeholder would not be smaller.
     blocks = outcome.blocks if isinstance(outcome, Offloaded) else ()
     return sum(COUNTER.count(block.text) for block in blocks if isinstance(block, TextBlock))
 
@@ -59,7 +59,7 @@ def head(result: Result, budget: int) -> str:
 
 
 def head_and_tail(result: Result, budget: int) -> str:
-    """Show as many tokens of the head as of the tail."""
+    """Show equally many tokens of head and tail."""
     return COUNTER.head(result.text, budget // 2) + "\n" + COUNTER.tail(result.text, budget // 2 - 1)
 
 
@@ -81,7 +81,7 @@ def two_hundred_characters(result: Result, budget: int) -> str:
 
 
 def all_ways() -> dict[str, Way]:
-    """Return every way that can be run here, by name, ours first; without ``WHOLE``, which is ours at less budget."""
+    """Return every way that can run here, by name, ours first. ``WHOLE`` is left out: it is ours at less budget."""
     found: dict[str, Way] = {
         OURS: ours,
         HEAD: head,
@@ -93,7 +93,7 @@ def all_ways() -> dict[str, Way]:
     for name, make in (("tooltrim", _tooltrim), ("tooltrim, asked", _tooltrim_asked), ("ctxtual", _ctxtual)):
         try:
             found[name] = make()
-        except ImportError as error:  # noqa: PERF203 - three times
+        except ImportError as error:  # noqa: PERF203 - only three rounds
             print(f"{name}: left out, not installed ({error})")
     return found
 
@@ -110,7 +110,7 @@ def _tooltrim_asked() -> Way:
 
 def _compressor() -> Callable[[str, str | None, int], str]:
     tooltrim: Any = importlib.import_module("tooltrim")
-    # Its own encoding must be fetched; without it, it would guess four characters a token and waste its budget.
+    # Its own encoding needs a download. Without one, it would guess four characters a token and waste its budget.
     tokens: Any = importlib.import_module("tooltrim.tokens")
     tokens._ENCODER = _Encoder  # noqa: SLF001
     compressor = tooltrim.ToolCompressor(store=None, add_footer=False)
@@ -118,7 +118,7 @@ def _compressor() -> Callable[[str, str | None, int], str]:
 
 
 class _Encoder:
-    """What tooltrim asks of an encoding."""
+    """The part of an encoding that tooltrim uses."""
 
     @staticmethod
     def encode(text: str) -> range:

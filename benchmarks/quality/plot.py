@@ -1,4 +1,4 @@
-"""The plot of the documentation: the budget on x, the share kept on y, with intervals."""
+"""The plot in the documentation: the budget on x, the share kept on y, with intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot(measured: Mapping[int, Sequence[Measured]], path: Path) -> None:
-    """Draw the mean and the interval of each way for each budget into an SVG file, the same bytes for the same data."""
+    """Draw each way's mean and interval at each budget into an SVG file. The same data gives the same bytes."""
     from matplotlib import pyplot as plt  # noqa: PLC0415 - only --write draws
 
     from benchmarks.svg import save  # noqa: PLC0415

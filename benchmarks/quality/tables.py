@@ -1,4 +1,4 @@
-"""The tables of the page about previews: every way by budget, ours by kind and by source, and the kinds that lose."""
+"""The tables on the page about previews: every way by budget, ours by kind and by source, and the kinds that lose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ("Loss", "find_losses", "held_out", "report")
 
 MIN_RESULTS = 5
-"""A kind with fewer results has no row."""
+"""A kind or source with fewer results gets no row."""
 
 MIN_TO_DECIDE = 30
 """A kind with fewer results cannot lose."""
@@ -31,7 +31,7 @@ _EVERYTHING = "### All conversations, including those used to choose rules\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A kind of which our preview keeps less than a plain way, at one budget."""
+    """A kind for which our preview keeps less than a plain way does, at one budget."""
 
     among: str
     kind: str
@@ -48,7 +48,7 @@ class Loss:
 
 
 def held_out(measured: ByBudget) -> dict[int, Sequence[Measured]]:
-    """Return what was measured on conversations that no rule was chosen on."""
+    """Return what was measured on conversations that were not used to choose rules."""
     return {budget: [one for one in ones if one.result.held_out] for budget, ones in measured.items()}
 
 

@@ -49,7 +49,7 @@ PREVIEWS = (250, 500, 1_000)
 
 PREFIXES = (2_000, 10_000, 30_000)
 PREFIX = 10_000
-"""For what is not shown at every prefix."""
+"""Tokens of the prefix in tables that show only one prefix."""
 
 DEFAULTS = (MAX_RESULT_TOKENS, DEFAULT_PREVIEW_TOKENS)
 DOCUMENT = Path(__file__).parents[2] / "docs/thresholds.md"
@@ -59,7 +59,7 @@ _COUNTER = TiktokenCounter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replayed:
-    """One conversation: as it was recorded, and what leaves it with each threshold and preview."""
+    """One conversation as recorded, and what is offloaded from it with each threshold and preview."""
 
     held_out: bool
     plain: Sequence[BilledPart]
@@ -68,10 +68,10 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What offloading saves and costs over some conversations, at a plain price and with a prompt cache."""
+    """What offloading saves and costs over some conversations, at plain prices and with a prompt cache."""
 
     saved: tuple[float, float]
-    """Share of the cost of all of them together."""
+    """Share of the total cost of all conversations."""
 
     dearer: tuple[float, float]
     """Share of the conversations that cost at least 2% more."""
@@ -82,7 +82,7 @@ class Outcome:
 
 
 def main(given: Sequence[str] | None = None) -> int:
-    """Count, print, and write where asked to."""
+    """Count, print, write if asked to, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--write", action="store_true", help="write docs/thresholds.md")

@@ -1,4 +1,4 @@
-"""The tool results that something was needed from, in recorded conversations, and which of them are held out.
+"""The tool results in recorded conversations from which something was needed, and which of them are held out.
 
 ``coatcheck.replay.needs`` decides what a span is, and from which result it was needed.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("HELD_OUT_SETS", "Result", "is_held_out", "read_results", "read_sets")
 
 HELD_OUT_SETS = ("livemcpbench", "ko_agentbench")
-"""File names, without their ending, of the sets that came after the rules were made."""
+"""File names, without extension, of the sets that were added after the rules were made."""
 
 _MAX_WORDS = 12
 _WORD = re.compile(r"[\w./@-]{4,}")
@@ -42,29 +42,29 @@ class Result:
     kind: str
     needed: tuple[str, ...]
     known: tuple[str, ...]
-    """Words that the agent could search for: the user's, and those of its next call. None gives away a needed span."""
+    """Words that the agent could search for: the user's, and those of its next turn. None is part of a needed span."""
 
     held_out: bool
-    """Whether no rule was chosen on its conversation."""
+    """Whether its conversation was kept out of choosing rules."""
 
 
 def read_sets(folder: Path) -> Iterator[tuple[str, Conversation]]:
-    """Yield every conversation of every transcript below ``folder``, after the name of its file without the ending."""
+    """Yield every conversation of every transcript below ``folder``, with its file's name without extension."""
     for path in sorted(folder.rglob("*.jsonl")):
         try:
             conversations = read_conversations(path, [])
         except InvalidRequest:
-            continue  # what a tool returned
+            continue  # a tool's output, not a transcript
         yield from ((path.stem, conversation) for conversation in conversations)
 
 
 def is_held_out(source: str, name: str, sets: Collection[str]) -> bool:
-    """Return whether a conversation belongs to the held-out half of the sets that came last."""
+    """Return whether a conversation belongs to the held-out half of the sets named in ``sets``."""
     return source in sets and hashlib.sha256(f"coatcheck-heldout:{name}".encode()).digest()[0] % 2 == 0
 
 
 def read_results(folder: Path, *, hold_out: Collection[str] = HELD_OUT_SETS) -> Iterator[Result]:
-    """Yield every tool result that anything was needed from, in every conversation below ``folder``."""
+    """Yield every tool result from which anything was needed, in every conversation below ``folder``."""
     for source, conversation in read_sets(folder):
         parts = conversation.parts
         for position, needs in find_needs(parts).items():
@@ -82,7 +82,7 @@ def read_results(folder: Path, *, hold_out: Collection[str] = HELD_OUT_SETS) -> 
 
 
 def _known(parts: Sequence[Part], position: int, *, needed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return words of the next turn and of the user, the latest first, without those that give away a needed span."""
+    """Return words of the next turn and of the user, the latest first, except those that occur in a needed span."""
     following = next((text_of(part) for part in parts[position + 1 :] if isinstance(part, Turn)), "")
     asked = [text_of(part) for part in parts[:position] if isinstance(part, Words)]
     told = " ".join(needed).lower()
