@@ -47,7 +47,7 @@ PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 
 
 def main() -> int:
-    """Measure or read, print, write where asked to, and say whether all targets are met."""
+    """Measure or read results, print them, write them if asked to, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     parser.add_argument("--work", action="append", choices=list(WORKS), help="only this; may be given again")
@@ -69,7 +69,7 @@ def main() -> int:
     text = report(results)
     print(text)
     if arguments.write:
-        from benchmarks.plots import draw  # noqa: PLC0415 - needs matplotlib, which nothing else does
+        from benchmarks.plots import draw  # noqa: PLC0415 - only this needs matplotlib
 
         put_into(PAGE, text)
         draw(results, PAGE.parent)
@@ -77,15 +77,15 @@ def main() -> int:
 
 
 def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Results:
-    """Install what is compared, and measure it."""
+    """Install the systems, and measure them."""
     chosen = {name: candidate for name, candidate in SYSTEMS.items() if name in {LIMIT, *systems}}
     needed = [*chosen.values(), *(ON_S3.values() if in_bucket.WORK in works else ())]
     environments = prepare(candidate.environment for candidate in needed)
-    # In the project, not where temporary files go: that is memory on some machines.
+    # In the project, because the folder for temporary files is in memory on some machines.
     folders = PAGE.parents[1] / ".nox"
     folders.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folders, prefix="bench-") as folder, ExitStack() as stack:
-        # Otherwise ripgrep, which one peer searches with, would skip whatever git ignores.
+        # Without this file, ripgrep, with which one peer searches, would skip whatever git ignores.
         Path(folder, ".ignore").write_text("!*\n", encoding="ascii")
         variables = {"TMPDIR": folder, **cache_ranks(Path(folder) / "ranks")}
         processes = stack.enter_context(Processes(chosen, environments, variables=variables))
@@ -101,7 +101,7 @@ def measure(works: Sequence[str], systems: Sequence[str], *, quick: bool) -> Res
 
 
 def facts(processes: Processes) -> dict[str, str]:
-    """Return the machine, and the version of each system or why it does not run."""
+    """Return the machine and, for each system, its version or why it does not run."""
     return {"machine": machine(), **{process.name: _versions(process) for process in processes.all(variants=True)}}
 
 
@@ -113,7 +113,7 @@ def _versions(process: Process) -> str:
 
 
 def machine() -> str:
-    """Name what all of this ran on."""
+    """Return a description of the machine."""
     cores = Path("/proc/cpuinfo").read_text(encoding="utf-8").count("processor\t:")
     system = platform.uname()
     return f"{cores} cores, {system.system} {system.release}, CPython {platform.python_version()}"

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ("LEAST", "SHORTEST", "Function", "Pair", "code_lines", "find_alike", "functions_in")
 
 LEAST = 0.9
-"""The share that two trees must have in common to count as alike."""
+"""The share of nodes that two trees must have in common to count as alike."""
 
 SHORTEST = 25
-"""Nodes of a tree; about three lines."""
+"""Nodes in a tree, about three lines. Shorter functions are left out."""
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,12 +37,12 @@ class Function:
     """One function, without its names, constants and docstring."""
 
     name: str
-    """Where it is: module, line and name."""
+    """Module, line and name."""
 
     is_async: bool
 
     nodes: tuple[str, ...]
-    """The kinds of its nodes, from top to bottom."""
+    """The types of its nodes, from top to bottom."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Pair:
 
 
 def functions_in(folder: Path) -> list[Function]:
-    """Return all functions in the modules of a folder, except short ones."""
+    """Return all functions in a folder's modules, except short ones."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -83,7 +83,7 @@ def find_alike(functions: Sequence[Function], *, least: float = LEAST) -> list[P
 
 
 def code_lines(path: Path) -> int:
-    """Return the lines of a module that hold code: no blank line, no comment, no docstring."""
+    """Return the number of code lines in a module, without blank lines, comments and docstrings."""
     source = path.read_text(encoding="utf-8")
     tree = ast.parse(source)
     code = {
@@ -105,12 +105,12 @@ def _kinds(function: ast.AST) -> Iterable[str]:
 
 
 def _is_docstring(node: ast.AST) -> TypeGuard[ast.Expr]:
-    """Return whether a statement is nothing but a ``str``."""
+    """Return whether a statement is only a string."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def main() -> int:
-    """Print the pairs in a folder; fail if there are any."""
+    """Print the pairs in a folder, and return 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "adapters")
     parser.add_argument("--least", type=float, default=LEAST, help="how much alike, from 0 to 1")

@@ -1,4 +1,4 @@
-"""One run: which systems, how much of everything, where texts and results are. What is measured is in ``works``."""
+"""One run: which systems, at which scale, and where its files and results are. ``works`` says what is measured."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much is measured."""
+    """The scale of a run."""
 
     rounds: int
-    """How often each system is asked, at most."""
+    """The most times that each system is asked."""
 
     enough_seconds: float
     enough_rounds: int
-    """A system that has spent this long on one case, and was asked this often, is not asked again."""
+    """A system that has spent more than these seconds on a case, in at least these rounds, is not asked again."""
 
     memory_rounds: int
 
     sizes: Sequence[int]
-    """Of the texts that are offloaded, in bytes."""
+    """Bytes of each text that is offloaded."""
 
     kinds: Sequence[str]
-    """Of those texts."""
+    """Kinds of text that are offloaded."""
 
     sizes_read: Sequence[int]
-    """Of the texts that are read back."""
+    """Bytes of each text that is read back."""
 
     touched_bytes: int
-    """Of memory, before anything is measured: about what all systems use together, with texts of the largest size."""
+    """Bytes of memory to write before anything is measured: about what all systems use together at the largest size."""
 
     stores: int
     """Entries in one storage."""
 
     store_samples: int
     store_seconds: float
-    """How long a peer may take to store that many."""
+    """How long a peer may take to store ``stores`` entries."""
 
     agents: int
     agent_rounds: int
@@ -97,15 +97,15 @@ QUICK = Scale(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bench:
-    """What every work is given."""
+    """What every kind of work gets."""
 
     processes: Processes
-    """Of the systems that keep content in files."""
+    """The processes of the systems that keep content in files."""
 
     environments: Environments
 
     folder: Path
-    """For texts and for what is stored; on the disk that is measured."""
+    """Holds the input and what is stored, on the disk that is measured."""
 
     scale: Scale
     results: Results = field(default_factory=Results)
@@ -113,9 +113,9 @@ class Bench:
     def in_turns(
         self, processes: Sequence[Process], ask: Callable[[Process, int], float], *, rounds: int | None = None
     ) -> dict[str, list[float] | str]:
-        """Ask all processes once a round, each time in another order; return their answers, or why there is none.
+        """Ask all processes once per round, each round in another order. Return their answers, or why there are none.
 
-        What one process leaves to the next, such as dirty pages, would otherwise always meet the same one.
+        In a fixed order, what one process leaves behind, such as dirty pages, would always slow the same other one.
         """
         scale = self.scale
         answers: dict[str, list[float] | str] = {process.name: [] for process in processes}
@@ -136,7 +136,7 @@ class Bench:
         return answers
 
     def text(self, kind: str, size: int) -> Path:
-        """Return the file of a text, written when first asked for."""
+        """Return the file with this kind and size of text. Write it the first time."""
         path = self.folder / f"{list(corpus.KINDS).index(kind)}-{size}"
         corpus.write(path, kind=kind, size=size)
         return path
@@ -144,7 +144,7 @@ class Bench:
     def prepared(
         self, work: str, cases: Sequence[str], processes: Sequence[Process], *jobs: dict[str, object]
     ) -> list[Process]:
-        """Return the processes that can do ``jobs``; for the others, note why not in each case."""
+        """Return the processes that can do ``jobs``. For the others, record the reason under each case."""
         able = []
         for process in processes:
             reason = _refusal(process, jobs)
@@ -173,5 +173,5 @@ def _answer(process: Process, ask: Callable[[Process, int], float], number: int)
 
 
 def named(size: int) -> str:
-    """Return a size as people say it."""
+    """Return a size in MB or KB."""
     return f"{size // MEGABYTE} MB" if size >= MEGABYTE else f"{size // KILOBYTE} KB"

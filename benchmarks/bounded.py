@@ -3,8 +3,8 @@
     python -m benchmarks.bounded                 at 100,000 entries
     python -m benchmarks.bounded 10000 --check   exit with 1 where a goal is missed
 
-All storages take turns, save by save, so that whatever else the machine does slows all of them alike. Then a full one
-removes as much as it saves; the mean of its saves includes every look through the folder.
+All storages take turns, save by save, so that other load on the machine slows all of them alike. After that, a full
+storage removes as much as it saves. The mean of its saves includes every scan of the folder.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from coatcheck import FileStorage
 __all__ = ("GOAL", "measure")
 
 GOAL = 1.3
-"""A save with limits may take this many times as long as one without, at the same number of entries; and at many
-entries, this many times as long as at few."""
+"""The longest that a save with limits may take, as a multiple of one without limits at the same number of entries, and
+of one with limits at few entries."""
 
 ENTRIES = 100_000
 FEW = 100
@@ -33,7 +33,7 @@ SCOPES = 20
 
 
 def save(storage: FileStorage, number: int) -> float:
-    """Save the entry with this number; return the seconds that it took."""
+    """Save the entry with this number, and return the seconds that it took."""
     content = b"%032d" % number * (SIZE // 32)
     digest = hashlib.sha256(content).hexdigest()
     key = f"{number % SCOPES:016x}/{digest[:16]}"
@@ -43,7 +43,7 @@ def save(storage: FileStorage, number: int) -> float:
 
 
 def measure(root: Path, entries: int, *, few: int = FEW, rounds: int = ROUNDS) -> dict[str, float]:
-    """Return the median seconds of a save by storage, and the mean of those that make room."""
+    """Return the median seconds of a save by storage, and the mean of saves that make room."""
     storages = {
         f"{name}, {count:,} entries": (FileStorage(root / f"{name} {count}", **limits), count)
         for name, limits in (
@@ -64,7 +64,7 @@ def measure(root: Path, entries: int, *, few: int = FEW, rounds: int = ROUNDS) -
         full = FileStorage(
             root / f"with limits {entries}" if count == entries else root / "full", max_bytes=count * SIZE
         )
-        for number in range(count, 2 * count):  # up to the limit, and once over it
+        for number in range(count, 2 * count):  # fill it to the limit, and then replace everything once
             save(full, number)
         taken = [save(full, number) for number in range(2 * count, 3 * count)]
         measured[f"full, {count:,} entries, mean"] = fmean(taken)
@@ -72,7 +72,7 @@ def measure(root: Path, entries: int, *, few: int = FEW, rounds: int = ROUNDS) -
 
 
 def ratios(measured: dict[str, float], entries: int, *, few: int = FEW) -> dict[str, float]:
-    """Return what is compared with the goal."""
+    """Return the ratios that are compared with the goal."""
     at_many = measured[f"with limits, {entries:,} entries"]
     return {
         f"limits at {entries:,} entries, to none": at_many / measured[f"without limits, {entries:,} entries"],

@@ -1,6 +1,6 @@
 """What tools return in every benchmark: four kinds of text of any size, the same in every run, each with one odd line.
 
-A text is written once, as a file, and read by the process of each system. Only text belongs here.
+Text is written to a file once, and each system's process reads it. Only text belongs here.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 __all__ = ("CHARACTER_CLASS", "KINDS", "LITERAL", "SMALL", "TROUBLE", "fresh", "write")
 
 LITERAL = "lost order QX-48151"
-"""Stands in one place of each text, after 95% of it."""
+"""Occurs once in each text, after 95% of it."""
 
 CHARACTER_CLASS = "[A-Z][A-Z]-[0-9][0-9][0-9][0-9][0-9]"
-"""Matches there, and nowhere else."""
+"""Matches within ``LITERAL``, and nowhere else."""
 
 SMALL = "a tool result of 1 KB that stays\n" * 31
 
@@ -53,14 +53,14 @@ KINDS: dict[str, Callable[[int, str], str]] = {
     "one long line": _piece,
     "Chinese text": _sentence,
 }
-"""Each makes one numbered part of a text."""
+"""Each function returns one numbered part of the text."""
 
 TROUBLE = "log of trouble"
-"""One more kind, for ``outputs`` alone: a log in which every line says error, timeout or warn."""
+"""One more kind, only for ``outputs``: a log in which every line says error, timeout or warn."""
 
 
 def write(path: Path, *, kind: str, size: int) -> None:
-    """Write a text of ``size`` UTF-8 bytes, or up to one part more, unless the file is there already."""
+    """Write ``size`` UTF-8 bytes of text, or up to one part more, unless the file exists."""
     if not path.exists():
         with path.open("w", encoding="utf-8", newline="") as file:
             file.writelines(_parts(kind, size))
@@ -83,6 +83,6 @@ def _parts(kind: str, size: int) -> Iterator[str]:
 
 
 def fresh(text: str, *, kind: str, run: int) -> str:
-    """Return the text of a file with a beginning that no other run has, so that it was not stored before."""
+    """Return text with a beginning that is unique to this run, so that it was not stored before."""
     head = f'[{{"run": {run}}},\n' if kind == "JSON records" else f"{run} "
     return head + text

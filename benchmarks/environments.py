@@ -1,7 +1,7 @@
-"""The Pythons that systems run on: one environment for each framework or peer, because their needs conflict.
+"""The environments of the systems: one for each framework or peer, because their requirements conflict.
 
 An environment holds this project with the extra of that name, if there is one, and the dependency group
-``bench-<name>`` of pyproject.toml, if there is one. ``core`` is the environment that the benchmark itself runs in.
+``bench-<name>`` of pyproject.toml, if there is one. ``core`` is the environment in which the benchmark itself runs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ FOLDER = ROOT / ".nox/bench-environments"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environments:
-    """What could be installed, and what could not."""
+    """The Python of each installed environment, and why the others are missing."""
 
     pythons: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
 
 
 def prepare(names: Iterable[str], *, folder: Path = FOLDER) -> Environments:
-    """Make the environments, or bring them up to date, with what the package index has now."""
+    """Create the environments, or update them to what the package index has now."""
     found = Environments()
     for name in dict.fromkeys(names):
         python = folder / name / "bin/python"
@@ -70,6 +70,6 @@ def _uv(*arguments: str) -> None:
 
 
 def _cause(said: str) -> str:
-    """Return the line that says what went wrong."""
+    """Return the first two lines of uv's output, which say what went wrong."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return re.sub(r"\s+", " ", " ".join(lines[:2])) if lines else "uv said nothing"

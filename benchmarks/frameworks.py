@@ -39,7 +39,7 @@ MAX_MILLISECONDS = 30.0
 MAX_MICROSECONDS = 10.0
 
 Ways: TypeAlias = "tuple[Callable[[], Awaitable[object]], Callable[[], Awaitable[object]]]"
-"""One call of a tool: without us, and with us."""
+"""Two ways to call a tool: without us, and with us."""
 
 SCRIPT = """
 from time import process_time
@@ -53,7 +53,7 @@ print(before - started, process_time() - before)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """A framework by its extra: what its users import anyway, what they import of ours, and how a result passes."""
+    """A framework: what its users import anyway, what they import from us, and how a result passes."""
 
     imports: str
     ours: str
@@ -61,8 +61,8 @@ class Framework:
 
 
 def in_openai_agents() -> Ways:
-    """Return a tool, and the same tool as we wrap it."""
-    from agents import FunctionTool  # noqa: PLC0415 - each framework is in an environment of its own
+    """Return calls of a tool, and of the same tool wrapped by us."""
+    from agents import FunctionTool  # noqa: PLC0415 - each framework has its own environment
     from agents.tool_context import ToolContext  # noqa: PLC0415
 
     from coatcheck_openai import ToolOffloader  # noqa: PLC0415
@@ -78,7 +78,7 @@ def in_openai_agents() -> Ways:
 
 
 def in_google_adk() -> Ways:
-    """Return a call that does nothing, since ADK without plugins calls none, and one of both our callbacks."""
+    """Return a call that does nothing, because ADK without plugins calls none, and a call of both our callbacks."""
     from google.adk.tools import FunctionTool  # noqa: PLC0415 - as above
 
     from coatcheck_adk import OffloadPlugin  # noqa: PLC0415
@@ -103,7 +103,7 @@ def in_google_adk() -> Ways:
 
 
 def in_pydantic_ai() -> Ways:
-    """Return a handler, and our capability around it."""
+    """Return calls of a handler, and of our capability around it."""
     from pydantic_ai.messages import ToolCallPart  # noqa: PLC0415 - as above
     from pydantic_ai.tools import ToolDefinition  # noqa: PLC0415
 
@@ -114,11 +114,11 @@ def in_pydantic_ai() -> Ways:
 
     offload, context = ToolOffloader(), SimpleNamespace()
     call: Any = {"call": ToolCallPart("f"), "tool_def": ToolDefinition(name="f"), "args": {}, "handler": give}
-    return lambda: give({}), lambda: offload.wrap_tool_execute(context, **call)  # type: ignore[arg-type] # a small result looks at none
+    return lambda: give({}), lambda: offload.wrap_tool_execute(context, **call)  # type: ignore[arg-type] # a small result uses none of them
 
 
 def in_agent_framework() -> Ways:
-    """Return the rest of a chain of middleware, and ours before it."""
+    """Return calls of the rest of a middleware chain, and of ours in front of it."""
     from agent_framework import Content, FunctionInvocationContext, FunctionTool  # noqa: PLC0415 - as above
 
     from coatcheck_agent_framework import ToolOffloader  # noqa: PLC0415
@@ -158,7 +158,7 @@ FRAMEWORKS = {
 
 
 async def passing(ways: Ways, *, rounds: int = ROUNDS, calls: int = CALLS) -> float:
-    """Return the seconds that we add to one call: the best round with us less the best without."""
+    """Return the seconds that we add to one call: the best round with us minus the best without."""
 
     async def seconds(way: Callable[[], Awaitable[object]]) -> float:
         started = time.process_time()
@@ -173,7 +173,7 @@ async def passing(ways: Ways, *, rounds: int = ROUNDS, calls: int = CALLS) -> fl
 def import_seconds(pythons: Mapping[str, str]) -> dict[str, list[float]]:
     """Return for each framework the seconds of its own import and of ours after it, each the best of all processes.
 
-    The yardstick is among them, with no import of ours.
+    The yardstick is included, without an import of ours.
     """
     scripts = {name: SCRIPT.format(theirs=one.imports, ours=one.ours) for name, one in FRAMEWORKS.items()}
     scripts[YARDSTICK] = SCRIPT.format(theirs="import asyncio", ours="")
@@ -181,21 +181,21 @@ def import_seconds(pythons: Mapping[str, str]) -> dict[str, list[float]]:
     for run in range(PROCESSES + 1):
         for name, script in scripts.items():
             said = ask(pythons.get(name, sys.executable), "-c", script)
-            if run:  # the first compiles
+            if run:  # the first run compiles
                 found[name].append([float(each) for each in said.split()])
     return {name: [min(column) for column in zip(*runs, strict=True)] for name, runs in found.items()}
 
 
 def ask(python: str, *arguments: str) -> str:
-    """Return what a process in the environment of a framework prints."""
+    """Return what a process in a framework's environment prints."""
     env = surroundings(python)
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every import compiles every file of ours again
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each import would compile all our files again
     command = [python, *arguments]
     return subprocess.run(command, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S603 - a fixed program
 
 
 def main() -> int:
-    """Measure, print a table, and say whether the goals are met."""
+    """Measure, print a table, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
     parser.add_argument("--passing", choices=list(FRAMEWORKS), help=argparse.SUPPRESS)

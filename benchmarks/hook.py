@@ -3,7 +3,7 @@
     python -m benchmarks.hook           the table: medians of 20 processes
     python -m benchmarks.hook --check   exit with 1 where a goal is missed
 
-A Python process that does nothing takes turns with them: it shows what any hook in Python takes here.
+A Python process that does nothing is measured in the same turns. It shows the least that any hook in Python takes here.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ never = true
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A result of a tool, and the seconds that the hook may take for it."""
+    """A tool result, and the seconds that the hook may take for it."""
 
     size: int
     goal: float
     kind: str = "log"
-    """What the result holds: one of ``LINES``, ``json`` as text, ``structured`` content of rows, of ``small`` objects
-    or of ``floats``, or rows as both (``copied``)."""
+    """What the result holds: a key of ``LINES``; ``json`` as text; structured content of rows (``structured``), small
+    objects (``small``) or floats (``floats``); or rows both as text and as structured content (``copied``)."""
 
     config: bool = False
-    """Whether the hook reads a ``coatcheck.toml``, as it does with ``--config`` for results above 4,000 bytes."""
+    """Whether the hook runs with ``--config``, and so reads a ``coatcheck.toml`` for results above 4,000 bytes."""
 
 
 CASES = {
@@ -80,14 +80,14 @@ def rows(size: int, kind: str = "structured") -> list[object]:
 
 
 def of_mcp(kind: str, size: int, number: int) -> dict[str, object]:
-    """Return what a tool of an MCP server returns: rows, of which there are half as many if they are said twice."""
+    """Return what a tool of an MCP server returns: rows, half as many if they are repeated as text."""
     found = {"number": number, "rows": rows(size // 2 if kind == "copied" else size, kind)}
     text = json.dumps(found) if kind == "copied" else "see the data"
     return {"content": [{"type": "text", "text": text}], "structuredContent": found}
 
 
 def said(size: int, number: int, kind: str = "log") -> bytes:
-    """Return what a client sends about a result that it has not sent before."""
+    """Return what a client sends about a new result. Another ``number`` makes another result."""
     event = {"session_id": "one", "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_input": {"command": "x"}}
     if kind in {"copied", "floats", "small", "structured"}:
         response = of_mcp(kind, size, number)

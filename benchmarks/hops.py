@@ -1,11 +1,11 @@
-"""How many functions and files one result passes through on its way, and how long our functions are.
+"""How many functions and files one result passes through, and how long our functions are.
 
     python -m benchmarks.hops            # the table
-    python -m benchmarks.hops --names    # the table, and the functions of each way in their order
+    python -m benchmarks.hops --names    # the table, and the functions of each way in call order
 
-Counts depend on the code alone, not on the machine. A function counts once, however often it is called, and so does a
-file; what a function defines without a name (a lambda, a comprehension) counts as part of it. Only our frames count, or
-those of deepagents where that is measured: what a library does inside does not.
+Counts depend only on the code, not on the machine. A function counts once, however often it is called, and so does a
+file. A lambda or comprehension counts as part of the function that defines it. Only our frames count, or those of
+deepagents when that is measured; frames inside other libraries do not.
 """
 
 from __future__ import annotations
@@ -36,44 +36,44 @@ OURS = ("src/coatcheck/", "adapters/")
 LOG_BYTES = 200_000
 THRESHOLD_TOKENS = 2_500
 THREAD = "1"
-"""The `thread_id` of the benchmarks' agent, hence the scope of what it stores."""
+"""The `thread_id` of the benchmarks' agent, and so the scope of what it stores."""
 
 MAX_LINES = 60
-"""Of one function, including its docstring and comments."""
+"""Lines of one function, including its docstring and comments."""
 
 MOST = {"small result": (8, 5), "offload": (90, 20), "read lines": (60, 18), "read pattern": (90, 21)}
-"""The goal of each way, in functions and files, which no change may exceed by more than a tenth: a stranger can keep
-about half as many in mind."""
+"""The goal of each way, in functions and files. No change may exceed it by more than a tenth, because a newcomer can
+keep about half as many in mind."""
 
 HOOK = ("convert.py", "hook.py")
-"""The modules of an adapter that convert results and hook into the framework."""
+"""The modules of an adapter that convert results and connect to the framework."""
 
 _UNNAMED = re.compile(r"(\.<locals>)?\.<(lambda|listcomp|setcomp|dictcomp|genexpr)>")
 
 
 @dataclass(slots=True)
 class Way:
-    """What one call passed through."""
+    """The functions that one call passed through."""
 
     functions: dict[tuple[str, str], None] = field(default_factory=dict)
-    """File and qualified name of each, in the order of their first calls."""
+    """File and qualified name of each function, in the order of first calls."""
 
     calls: int = 0
     depth: int = 0
-    """The most of our frames at once."""
+    """The most of our frames on the stack at once."""
 
     @property
     def files(self) -> int:
-        """How many files the functions are in."""
+        """The number of files that hold the functions."""
         return len({file for file, _ in self.functions})
 
 
 def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Way:
-    """Do ``work`` and return what it passed through, on this thread and those it starts.
+    """Call ``work``, and return what it passed through on this thread and on those it starts.
 
     Args:
-        work: called once; what it imports must have been loaded before.
-        is_ours: returns the name of a counted file, given its path; None for any other.
+        work: called once. What it imports must be loaded already.
+        is_ours: takes the path of a file. Returns the file's name if it counts, else None.
 
     """
     way, files, seen = Way(), dict[str, str | None](), set[int]()
@@ -90,17 +90,17 @@ def walk(work: Callable[[], object], is_ours: Callable[[str], str | None]) -> Wa
             return
         function = _UNNAMED.sub("", getattr(frame.f_code, "co_qualname", frame.f_code.co_name))
         if "<" in function.replace("<locals>", ""):
-            return  # a class body, or a module that is loaded meanwhile
+            return  # a class body, or a module that is being loaded
         way.functions.setdefault((file, function))
-        if id(frame) not in seen:  # a generator that is resumed counts as one call
+        if id(frame) not in seen:  # a resumed generator counts as one call
             seen.add(id(frame))
             held.append(frame)
             way.calls += 1
         way.depth = max(way.depth, sum(name_of(each) is not None for each in _stack(frame)))
 
-    held: list[FrameType] = []  # as long as a frame is held, no other has its id
+    held: list[FrameType] = []  # while a frame is held, no other frame gets its id
     gc.collect()
-    gc.disable()  # the end of an object from another test, with functions of ours, would count too
+    gc.disable()  # the finalizer of another test's object may run functions of ours, which would count too
     threading.setprofile(note)
     sys.setprofile(note)
     try:
@@ -119,7 +119,7 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def our_file(path: str) -> str | None:
-    """Return the path of one of our files below the checkout; None for any other."""
+    """Return the path of one of our files, relative to the checkout; None for any other file."""
     try:
         inside = Path(path).relative_to(ROOT).as_posix()
     except ValueError:
@@ -132,26 +132,26 @@ def _deepagents_file(path: str) -> str | None:
 
 
 def log(number: int = 0) -> str:
-    """Return a log of ``LOG_BYTES`` with one line of trouble; another ``number``, another log."""
+    """Return a log of ``LOG_BYTES`` with one line of trouble. Another ``number`` gives another log."""
     lines = [f"2026-03-01 12:00:{second % 60:02} INFO worker {number} took job {second}\n" for second in range(6_000)]
     lines[3_000] = "2026-03-01 12:50:00 ERROR worker failed: ConnectionError: no route to host\n"
     return "".join(lines)[:LOG_BYTES]
 
 
 def _system(name: str, folder: Path) -> System:
-    """Return a system of the benchmarks in LangChain, which may be missing here."""
+    """Return one of the benchmarks' systems in LangChain. Imported late, because LangChain may be missing."""
     system: System = getattr(importlib.import_module("benchmarks.systems.in_langchain"), name)(folder)
     return system
 
 
 def our_ways(folder: Path) -> dict[str, Way]:
-    """Return the ways through coatcheck: LangChain's middleware over files."""
-    from coatcheck import FileStorage, Offloader  # noqa: PLC0415 - what is measured is loaded late
+    """Return the ways through coatcheck: its LangChain middleware with file storage."""
+    from coatcheck import FileStorage, Offloader  # noqa: PLC0415 - load late what is measured
 
     if our_file(str(sys.modules["coatcheck"].__file__)) is None:
         sys.exit("the coatcheck that runs is not that of this checkout: install it with pip install -e .")
     system = _system("CoatcheckInLangChain", folder)
-    system.offloading(log(1))()  # everything is loaded now
+    system.offloading(log(1))()  # loads everything
     ways = {
         "small result": walk(system.passing("a small result"), our_file),
         "offload": walk(system.offloading(log()), our_file),
@@ -169,7 +169,7 @@ def our_ways(folder: Path) -> dict[str, Way]:
 
 
 def deepagents_ways(folder: Path) -> dict[str, Way]:
-    """Return the same ways through deepagents' own offload; none where it is not installed."""
+    """Return the same ways through deepagents' own offloading; none if it is not installed."""
     if importlib.util.find_spec("deepagents") is None:
         return {}
     system = _system("Deepagents", folder)
@@ -189,7 +189,7 @@ def deepagents_ways(folder: Path) -> dict[str, Way]:
 
 
 def longest_functions(folder: Path, most: int = 5) -> list[tuple[int, str]]:
-    """Return the longest functions below ``folder``: their lines, from ``def`` to end, and where they are."""
+    """Return the longest functions below ``folder``: the number of lines, from ``def`` to the end, and the place."""
     found: list[tuple[int, str]] = []
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -200,7 +200,7 @@ def longest_functions(folder: Path, most: int = 5) -> list[tuple[int, str]]:
 
 
 def hook_lines() -> dict[str, int]:
-    """Return the code lines of each adapter's conversions and hook. ``coatcheck_claude`` has no conversions."""
+    """Return the code lines in each adapter's conversions and hook. ``coatcheck_claude`` has no conversions."""
     adapters = sorted(path.parent for path in ROOT.glob("adapters/*/hook.py"))
     return {
         adapter.name: sum(code_lines(adapter / module) for module in HOOK if (adapter / module).exists())
@@ -219,7 +219,7 @@ def _print_ways(title: str, ways: dict[str, Way], *, names: bool) -> None:
 
 
 def main() -> None:
-    """Print all figures."""
+    """Print all counts."""
     names = "--names" in sys.argv[1:]
     with tempfile.TemporaryDirectory() as folder:
         _print_ways("coatcheck", our_ways(Path(folder, "ours")), names=names)

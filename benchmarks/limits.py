@@ -1,4 +1,4 @@
-"""The least that any system must do, written as plainly as can be: what every figure is compared with.
+"""The least that any system must do, written as plainly as possible. Every measurement is compared with it.
 
 A limit does one part of the work and nothing else: no preview, no digest, no reference, no scope.
 """
@@ -14,11 +14,11 @@ from pathlib import Path
 __all__ = ("encode_and_write", "ranged_read", "ripgrep", "ripgrep_program")
 
 CONTEXT_LINES = 5
-"""What `retrieve_offloaded_content` shows around a match, unless asked otherwise."""
+"""Lines that `retrieve_offloaded_content` shows around a match by default."""
 
 
 def encode_and_write(text: str, path: Path) -> None:
-    """Encode a text and write it to a new file, with one copy of it."""
+    """Encode text and write it to a new file, with only one copy in memory."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         view = memoryview(text.encode("utf-8"))
@@ -29,7 +29,7 @@ def encode_and_write(text: str, path: Path) -> None:
 
 
 def ranged_read(path: Path, start: int, size: int) -> bytes:
-    """Read some bytes of a file at a place that is known."""
+    """Read ``size`` bytes of a file from a known position."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.pread(descriptor, size, start)
@@ -38,13 +38,13 @@ def ranged_read(path: Path, start: int, size: int) -> bytes:
 
 
 def ripgrep_program() -> str | None:
-    """Return the path of ripgrep: the one installed with this Python, or one on the machine, or None."""
+    """Return the path of ripgrep: the one installed with this Python, else one on the machine, else None."""
     installed = Path(sys.executable).with_name("rg")
     return str(installed) if installed.exists() else shutil.which("rg")
 
 
 def ripgrep(program: str, pattern: str, path: Path) -> str:
-    """Search a file line by line, in a process of its own as people run it; return what it prints."""
+    """Search a file line by line, in a separate process as people run it, and return what it prints."""
     command = [
         program,
         "--no-config",
@@ -58,7 +58,7 @@ def ripgrep(program: str, pattern: str, path: Path) -> str:
 
 
 def ripgrep_version() -> str:
-    """Return the first words that ripgrep says of itself."""
+    """Return ripgrep's name and version."""
     program = ripgrep_program()
     if program is None:
         return "no ripgrep"

@@ -1,7 +1,7 @@
-"""How things are measured: seconds, memory, turns of an event loop. Nothing here knows what is measured.
+"""How to measure seconds, memory and the turns of an event loop. Nothing here knows what is measured.
 
-Memory is the kernel's own high-water mark of this process's resident memory, set back before each measurement: exact,
-where a watcher that looks now and then misses short peaks. Linux only.
+Memory is the kernel's high-water mark of this process's resident memory, reset before each measurement. It is exact,
+whereas sampling would miss short peaks. Linux only.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CLEAR_PEAK = "5"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """What many runs gave: the median and the middle half, so that one slow run decides nothing."""
+    """The results of many runs: the median and the middle half, so that one slow run decides nothing."""
 
     median: float
     low: float
@@ -56,14 +56,14 @@ def seconds(call: Callable[[], object]) -> float:
 
 @dataclass(slots=True)
 class Memory:
-    """Filled once the watched block has ended."""
+    """Memory of a watched block. Filled when the block ends."""
 
     peak_bytes: int = 0
-    """The most that was in use, beyond what was in use at first."""
+    """The most memory in use, beyond what was in use at the start."""
 
 
 def touch_memory(most: int) -> None:
-    """Write once to this many bytes of free memory. A virtual machine may get a page only at the first write to it."""
+    """Write once to ``most`` bytes of free memory: a virtual machine may get a page only at its first write."""
     page = os.sysconf("SC_PAGE_SIZE")
     free = os.sysconf("SC_AVPHYS_PAGES") * page
     with mmap.mmap(-1, min(most, free // 2) // page * page) as memory:
@@ -73,10 +73,10 @@ def touch_memory(most: int) -> None:
 
 @contextmanager
 def watched_memory() -> Iterator[Memory]:
-    """Watch the peak of this process's memory. What is free in the allocator is given back first: it would hide a peak.
+    """Watch this process's peak memory. Free allocator memory is released first, because it would hide a peak.
 
     Raises:
-        OSError: this is not Linux, or the kernel does not let the mark be set back.
+        OSError: this is not Linux, or the kernel does not allow the mark to be reset.
 
     """
     memory = Memory()
@@ -96,7 +96,7 @@ def _kilobytes(field: str) -> int:
 
 @dataclass(slots=True)
 class Loop:
-    """Filled once the watched block has ended. Seconds by which the loop was late for a turn."""
+    """Seconds by which an event loop was late for a turn. Filled when the watched block ends."""
 
     longest: float = 0.0
     percentile_99: float = 0.0
@@ -105,7 +105,7 @@ class Loop:
 
 @asynccontextmanager
 async def watched_loop() -> AsyncIterator[Loop]:
-    """Ask the running event loop for a turn each millisecond, and note by how much each comes late."""
+    """Ask the running event loop for a turn each millisecond, and record how late each comes."""
     loop = Loop()
     late: list[float] = []
 

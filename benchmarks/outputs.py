@@ -1,11 +1,11 @@
-"""The CPU time of offloading real results: each output and each tool result of a folder that is above the threshold.
+"""The CPU time of offloading real results: each output and tool result in a folder that is above the threshold.
 
     python -m benchmarks --outputs FOLDER          the table
     python -m benchmarks --outputs FOLDER --check  exit with 1 where a goal is missed
 
 The floor is what every exact system must do: count the tokens of a result until it is clear that it is too large. It is
-measured in the same run, and all goals are multiples of it. Every time is the median of five offloads, each into a
-folder of its own, so that nothing was stored before. Synthetic texts follow, each against its own floor.
+measured in the same run, and all goals are multiples of it. Every time is the median of five offloads, each into a new
+folder, so that nothing was stored before. Synthetic text follows, each kind against its own floor.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ COMPARED = {
 } | {name: SYSTEMS[name] for name in (OURS, "Strands")}
 
 GOALS = {"p50": 2.5, "p95": 6.0, "slowest": 15.0}
-"""How many times the floor's median ours may take: with a preview as long as that of Strands, and with the default."""
+"""Our longest times, in multiples of the floor's median, with a preview as long as Strands' and with the default."""
 
 ROUNDS = 5
 SYNTHETIC_BYTES = 100_000
@@ -47,7 +47,7 @@ SYNTHETIC_BYTES = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What one text took, in seconds of CPU by system."""
+    """The CPU seconds that one text took, by system."""
 
     name: str
     seconds: Mapping[str, float]
@@ -71,7 +71,7 @@ def main(folder: Path, *, check: bool) -> int:
 
 
 def real_texts(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and the text of each result below ``folder`` that is above the threshold."""
+    """Yield name and text of each result below ``folder`` that is above the threshold."""
     counter = TiktokenCounter()
     for given in real.results_in(folder):
         if given.text is not None and counter.exceeds(given.text, THRESHOLD_TOKENS):
@@ -79,7 +79,7 @@ def real_texts(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def synthetic_texts() -> Iterator[tuple[str, str]]:
-    """Yield the texts that the other benchmarks offload, and a log in which every line looks like trouble."""
+    """Yield kind and text of what the other benchmarks offload, and of a log in which every line looks like trouble."""
     with tempfile.TemporaryDirectory() as folder:
         for kind in (*corpus.KINDS, corpus.TROUBLE):
             path = Path(folder, kind)
@@ -88,7 +88,7 @@ def synthetic_texts() -> Iterator[tuple[str, str]]:
 
 
 def measure(texts: Sequence[tuple[str, str]], environments: Environments) -> list[Taken]:
-    """Offload every text with every system that runs here, in turns."""
+    """Offload every text with every system that runs here, in turn."""
     found = []
     with (
         tempfile.TemporaryDirectory(prefix="outputs-") as folder,
@@ -108,7 +108,7 @@ def measure(texts: Sequence[tuple[str, str]], environments: Environments) -> lis
 
 
 def _cpu(process: Process, path: Path) -> float | str:
-    """Return the seconds that a system takes, or why there are none."""
+    """Return a system's CPU seconds, or why there are none."""
     try:
         process.ask("load", path=str(path), kind="")
         return float(process.ask("cpu", rounds=ROUNDS))
@@ -117,7 +117,7 @@ def _cpu(process: Process, path: Path) -> float | str:
 
 
 def table(found: Sequence[Taken]) -> str:
-    """Return the table: for each system milliseconds, and how many times the floor that is."""
+    """Return the table: for each system the milliseconds, and the multiple of the floor."""
     heads = " | ".join(f"{place} | times the floor" for place in GOALS)
     rows = [f"| CPU in ms | results | {heads} |", "|---|---|" + "---|---|" * len(GOALS)]
     floor = _places(found, FLOOR)["p50"]

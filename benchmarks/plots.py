@@ -1,4 +1,4 @@
-"""The plots of docs/benchmarks.md, from results alone: offloading by size, reading back, waits of the event loop."""
+"""The plots of docs/benchmarks.md, drawn from results: offloading by size, reading back, event-loop waits."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ("draw",)
 _COLUMNS = 3
 
 _LEFT_OUT = (f"{OURS}, fsync", f"{OURS} in LangChain", f"{OURS} in Strands", f"{OURS} in Haystack")
-"""Not drawn, so that the lines of the peers can be told apart; the tables have them all."""
+"""Left out of the plots, so that the peers' lines can be told apart. The tables have all systems."""
 
 
 def draw(results: Results, folder: Path) -> None:
-    """Draw what these results hold: ``benchmarks-offload.svg``, ``-read.svg`` and ``-agents.svg``."""
+    """Draw what the results contain: ``benchmarks-offload.svg``, ``-read.svg`` and ``-agents.svg``."""
     if results.cases(offloading.WORK):
         _draw_offloading(results, folder / "benchmarks-offload.svg")
     if results.cases(reading_back.WORK):
@@ -69,7 +69,7 @@ def _draw_bars(results: Results, work: str, path: Path) -> None:
         medians = [results.median(work, case, name) for name in shown]
         colors = ["C0" if name.startswith(OURS) else "black" if name == LIMIT else "C1" for name in shown]
         axes.barh(shown, [median or 0 for median in medians], color=colors)
-        # Bars on a logarithmic scale have no natural beginning: they begin at a power of ten below the shortest.
+        # Bars on a logarithmic scale have no natural origin, so they start at a power of ten below the shortest.
         least = min((median for median in medians if median), default=1.0)
         axes.set(title=case, xscale="log", xlabel="seconds, median", xlim=(10 ** math.floor(math.log10(least)), None))
         axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,4 +1,4 @@
-"""The processes of the systems, and asking them in turns. What a job does is in ``worker``."""
+"""The processes of the systems, and how to send them jobs. ``worker`` does the jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ("Process", "Processes", "surroundings")
 ROOT = Path(__file__).parents[1]
 
 ANSWER_SECONDS = 120.0
-"""A job that takes longer is given up, and its process ended."""
+"""The longest time for a job. If it takes longer, its process is ended."""
 
 QUIET = {
     "HAYSTACK_TELEMETRY_ENABLED": "False",
@@ -33,24 +33,23 @@ QUIET = {
     "NO_PROXY": "127.0.0.1,localhost",
     "OTEL_SDK_DISABLED": "true",
 }
-"""No system sends or fetches anything, whatever the environment says: the network is not what is measured."""
+"""Keeps systems from sending or fetching anything, whatever the environment says. The network is not measured."""
 
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "2500000", "MALLOC_TRIM_THRESHOLD_": "64000000"}
-"""Bytes. The C library asks the system for each block from 2.5 MB up, and gives it back; smaller ones are used again.
+"""Bytes. The C library requests each block from 2.5 MB up from the kernel and returns it, and reuses smaller ones.
 
-Left to itself, it begins like that and adapts to the blocks that it meets. A copy of 10 MB then takes half a
-millisecond where such a block is left over from before, and 2 to 6 where none is. Which of the two a system meets
-depends on what ran before it, and on which thread."""
+By default, it starts like that and adapts to the blocks it sees. A copy of 10 MB then takes half a millisecond if such
+a block is left over, and 2 to 6 if not. Which of the two happens depends on what ran before, and on which thread."""
 
 
 def surroundings(python: str) -> dict[str, str]:
-    """Return the environment variables of a process. A program that a system brings is found next to its Python."""
+    """Return a process's environment variables. ``PATH`` leads to programs that a system puts next to its Python."""
     path = os.pathsep.join([str(Path(python).parent), os.environ.get("PATH", "")])
     return {**os.environ, **QUIET, **ALLOCATOR, "PATH": path, "PYTHONPATH": os.fspath(ROOT), "PYTHONUTF8": "1"}
 
 
 class Process:
-    """The process of one system; or, where it cannot run, the reason in its place."""
+    """The process of one system or, if it cannot run, the reason."""
 
     def __init__(self, name: str, place: str, *, python: str | None, reason: str, variables: Mapping[str, str]) -> None:
         self.name = name
@@ -66,7 +65,7 @@ class Process:
             )
 
     def ask(self, job: str, **arguments: object) -> Any:  # noqa: ANN401 - what the job returns
-        """Have a job done.
+        """Have the process do a job.
 
         Raises:
             Missing: the system cannot do it, failed, took too long, or does not run.
@@ -89,7 +88,7 @@ class Process:
         return answer["result"]
 
     def end(self, reason: str = "its process has ended") -> None:
-        """End the process; whatever it is asked from now on, the reason is the answer."""
+        """End the process. From now on, it answers every job with the reason."""
         self._reason = reason
         if self._process is not None:
             self._process.kill()
@@ -98,7 +97,7 @@ class Process:
 
 
 class Processes:
-    """One process for each system, started when first asked for; all of them end with the block."""
+    """One process for each system, started when first needed. All of them end with the block."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class Processes:
             process.end()
 
     def all(self, *, adapters: bool = True, variants: bool = False) -> list[Process]:
-        """Return the processes of the systems in the order of the tables, with or without our adapters and variants."""
+        """Return the systems' processes in the order of the tables, with or without our adapters and the variants."""
         return [
             self.of(name)
             for name, candidate in self.candidates.items()

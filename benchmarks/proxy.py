@@ -3,8 +3,8 @@
     python -m benchmarks.proxy           the table: medians of both in turns, and their ratio
     python -m benchmarks.proxy --check   exit with 1 where a goal is missed
 
-Client and server are written by hand and cost next to nothing, so that the processes in between are what is measured.
-CPU time is that of the proxy's process; memory is the most that it had. Linux only.
+Client and server are written by hand and cost next to nothing, so only the process in between is measured. CPU time is
+that of the proxy's process; memory is its peak. Linux only.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ create_proxy(StdioTransport(sys.argv[1], sys.argv[2:]), mode="legacy").run(show_
 """
 
 WIDE = 52
-"""Characters of the first column."""
+"""Width of the first column, in characters."""
 
 FIRST = "the first of 1 MB"
 PLAIN_NAME, OURS_NAME = "plain", "coatcheck"
@@ -72,7 +72,7 @@ PLAIN_NAME, OURS_NAME = "plain", "coatcheck"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What one kind of work took; seconds and bytes are medians."""
+    """What one kind of work took. Seconds and bytes are medians."""
 
     seconds: float
     cpu_seconds: float
@@ -83,7 +83,7 @@ class Proxy:
     """A running proxy, and the client in front of it."""
 
     def __init__(self, command: Sequence[str], folder: str) -> None:
-        """Start it, shake hands, and ask for the tools."""
+        """Start the proxy, initialize the session, and list the tools."""
         pipe, server = subprocess.PIPE, [sys.executable, "-c", SERVER]
         self._process = subprocess.Popen(  # noqa: S603 - this Python
             [*command, *server], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, cwd=folder
@@ -114,18 +114,18 @@ class Proxy:
 
     @property
     def cpu_seconds(self) -> float:
-        """Of this process alone, from its start, with a resolution of 10 ms."""
+        """CPU seconds of only the proxy's process since its start, with a resolution of 10 ms."""
         fields = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def peak_bytes(self) -> int:
-        """The most memory that the process had."""
+        """The process's peak memory."""
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
     def end(self) -> None:
-        """End it as a client that leaves does."""
+        """End the proxy as a departing client does, by closing its input."""
         with self._process as process:
             assert process.stdin is not None
             process.stdin.close()
@@ -137,13 +137,13 @@ class Proxy:
 
 
 def commands(folder: str) -> dict[str, list[str]]:
-    """Return both proxies, without the server's command."""
+    """Return the commands of both proxies, without that of the server."""
     ours = [sys.executable, "-m", "coatcheck", "mcp", f"--storage={folder}/store", "--"]
     return {PLAIN_NAME: [sys.executable, "-c", PLAIN], OURS_NAME: ours}
 
 
 def start_up(command: list[str], folder: str) -> Figures:
-    """Measure one start, from nothing to the list of tools."""
+    """Measure one start, up to the list of tools."""
     started = perf_counter()
     proxy = Proxy(command, folder)
     taken = perf_counter() - started
@@ -166,7 +166,7 @@ def small_calls(command: list[str], folder: str) -> Figures:
 
 
 def first_large_call(command: list[str], folder: str) -> Figures:
-    """Measure the first large result of a process: ours loads the vocabulary for it."""
+    """Measure the first large result of a process, for which ours loads the vocabulary."""
     proxy = Proxy(command, folder)
     taken, spent = proxy.call(SIZES[0])
     figures = Figures(seconds=taken, cpu_seconds=spent, peak_bytes=proxy.peak_bytes)
@@ -175,7 +175,7 @@ def first_large_call(command: list[str], folder: str) -> Figures:
 
 
 def large_call(size: int, kind: str = "text") -> Callable[[list[str], str], Figures]:
-    """Return what measures a large result of a process that had one before, of another size."""
+    """Return a function that measures a large result in a process that had one of another size before."""
 
     def measure_one(command: list[str], folder: str) -> Figures:
         proxy = Proxy(command, folder)
@@ -195,11 +195,11 @@ WORKS: dict[str, tuple[int, Callable[[list[str], str], Figures]]] = {
     **{f"a result of {size // 1_000_000} MB": (LARGE_CALLS, large_call(size)) for size in SIZES},
     "an image of 20 MB, which stays": (LARGE_CALLS, large_call(SIZES[-1], "image")),
 }
-"""Rounds, and what measures one."""
+"""For each kind of work, the rounds and the function that measures one."""
 
 
 def measure(work: str) -> dict[str, Figures]:
-    """Return what both took for one work, measured in turns."""
+    """Return what both proxies took for one kind of work, measured in turn."""
     rounds, measure_one = WORKS[work]
     found: dict[str, list[Figures]] = {PLAIN_NAME: [], OURS_NAME: []}
     for _ in range(rounds):
@@ -231,7 +231,7 @@ def goals(work: str, plain: Figures, ours: Figures) -> dict[str, bool]:
 
 
 def row(figures: Figures) -> str:
-    """Return milliseconds of time and of CPU, and megabytes."""
+    """Return milliseconds of wall-clock time and of CPU time, and megabytes, as a row."""
     return f"{figures.seconds * 1e3:>9,.1f} {figures.cpu_seconds * 1e3:>9,.1f} {figures.peak_bytes / 1e6:>7,.0f}"
 
 

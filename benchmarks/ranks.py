@@ -1,6 +1,6 @@
-"""The ranks that peers would download, put where tiktoken looks for them, so that they count as they do in production.
+"""Put the ranks that peers would download where tiktoken looks for them, so that peers count as in production.
 
-They come from the wheel ``bpe-openai``, byte for byte what OpenAI publishes; tiktoken compares their checksums.
+They come from the wheel ``bpe-openai``, and are byte for byte what OpenAI publishes; tiktoken verifies their checksums.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _ENCODINGS = ("cl100k_base", "o200k_base")
 
 
 def cache_ranks(folder: Path) -> dict[str, str]:
-    """Fill ``folder`` as tiktoken's cache, and return the environment variables that lead there."""
-    spec = find_spec("bpe_openai")  # not imported: only its data is wanted
+    """Fill ``folder`` as tiktoken's cache, and return the environment variables that point to it."""
+    spec = find_spec("bpe_openai")  # not imported, because only its data is needed
     assert spec is not None
     assert spec.origin is not None
     folder.mkdir()

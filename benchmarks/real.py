@@ -1,11 +1,11 @@
-"""Whether everything that real tools returned can be offloaded, previewed and read back.
+"""Check that everything that real tools returned can be offloaded, previewed and read back.
 
     python -m benchmarks.real FOLDER
 
-Every file below ``FOLDER`` is tried: a transcript, which is what ``coatcheck replay`` reads, by its tool results; any
-other text as a whole; any other file as a medium. Each goes through an ``Offloader`` at five budgets and is read back
-in every way. Ends with 1 if anything raised, was logged as a failure, cost more than its budget, or was not exactly
-what had been returned.
+Every file below ``FOLDER`` is tried. In a transcript, as ``coatcheck replay`` reads it, each tool result counts. Any
+other text file counts as a whole, and any other file as a medium. Each goes through an ``Offloader`` at five budgets,
+and is read back in every way. The exit code is 1 if anything raised, was logged as a failure, cost more than its
+budget, or differed from what the tool had returned.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import Block
 
 BUDGETS = (50, 250, 500, 1_000, 2_000)
-"""Tokens of a preview, and of a read-back where it may have as few."""
+"""Tokens of a preview, and of a read-back unless its minimum is higher."""
 
 _PAGES = 20
-"""How many pages of a content are read in a row, from its beginning; then comes its end."""
+"""Pages of a content that are read in a row from its beginning. After them, its end is read."""
 
 _FRAGMENT = 30
-"""Characters of a line that a pattern looks for."""
+"""Characters from a line that a pattern searches for."""
 
 _QUERIED_BYTES = 8_000_000
 
@@ -70,7 +70,7 @@ class Given:
 
     @property
     def text(self) -> str | None:
-        """Its text as it is stored; None for a medium."""
+        """The text as it is stored; None for a medium."""
         match self.block:
             case TextBlock():
                 return self.block.text
@@ -81,7 +81,7 @@ class Given:
 
     @property
     def data(self) -> bytes:
-        """Its bytes as they are stored."""
+        """The bytes as they are stored."""
         text = self.text
         return self.block.data if isinstance(self.block, MediaBlock) else (text or "").encode("utf-8", "replace")
 
@@ -96,7 +96,7 @@ class Report:
     examples: list[str] = field(default_factory=list)
 
     def check(self, holds: object, fault: Fault, what: str) -> None:
-        """Count one check, and what did not hold."""
+        """Count a check, and record it if it failed."""
         self.tried += 1
         if not holds:
             self.faults[fault] += 1
@@ -104,7 +104,7 @@ class Report:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try every file of the folder, print what did not hold, and return the exit code."""
+    """Try every file in the folder, print the failed checks, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real", description="Try real results on an Offloader.")
     parser.add_argument("folder", type=Path, help="transcripts, and outputs of tools, at any depth")
     folder: Path = parser.parse_args(arguments).folder
@@ -121,7 +121,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def tried(folder: Path) -> Report:
-    """Offload and read back whatever is below ``folder``."""
+    """Offload and read back everything below ``folder``."""
     report = Report()
     log = _Log(report)
     logger = logging.getLogger("coatcheck")
@@ -134,7 +134,7 @@ def tried(folder: Path) -> Report:
                 try:
                     with scope("real"):
                         _try(given, budget, report, log.about)
-                except Exception as error:  # noqa: BLE001 - to find them is what this is for
+                except Exception as error:  # noqa: BLE001 - this program exists to find them
                     report.check(False, "exception", f"{log.about}: {type(error).__name__}: {error}"[:500])  # noqa: FBT003
     finally:
         logger.removeHandler(log)
@@ -142,7 +142,7 @@ def tried(folder: Path) -> Report:
 
 
 class _Log(logging.Handler):
-    """Takes every warning of the library as a fault: a preview that failed raises nowhere else."""
+    """Counts every warning of the library as a fault. A failed preview shows up nowhere else."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(logging.WARNING)
@@ -154,7 +154,7 @@ class _Log(logging.Handler):
 
 
 def results_in(folder: Path) -> Iterator[Given]:
-    """Yield what tools returned, each thing once."""
+    """Yield what tools returned, without duplicates."""
     known: set[bytes] = set()
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         for block in _blocks(path):
@@ -170,7 +170,7 @@ def _blocks(path: Path) -> Iterator[Block]:
         try:
             conversations = read_conversations(path, [])
         except InvalidRequest:
-            pass  # JSON that is not a transcript is what a tool returned
+            pass  # JSON that is not a transcript is a tool's output
         else:
             parts = (part for conversation in conversations for part in conversation.parts)
             yield from (block for part in parts if isinstance(part, Result) for block in part.result.blocks)
@@ -189,7 +189,7 @@ def _counter() -> TiktokenCounter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stored:
-    """Offloaded content, and how to read it."""
+    """Offloaded content, and what is needed to read and check it."""
 
     offloader: Offloader
     reference: str
@@ -198,7 +198,7 @@ class _Stored:
     where: str
 
     def ask(self, **selectors: Any) -> Any:  # noqa: ANN401 - selectors as a model sends them
-        """Read back, and check that the answer fits."""
+        """Read back, and check that the answer is within its limit."""
         answer = self.offloader.retrieve(self.reference, **selectors)
         cost = _counter().count(answer.text)
         self.check(cost <= self.limit, "over budget", f"a read-back by {[*selectors]} has {cost:,} tokens")
@@ -239,7 +239,7 @@ def _try(given: Given, budget: int, report: Report, where: str) -> None:
 
 
 def _try_preview(stored: _Stored, given: Given, budget: int, *, shown: str) -> None:
-    """Make the preview again: it must fit by itself, and be the one that is shown."""
+    """Make the preview again. It must fit the budget by itself, and be the one that is shown."""
     text = given.text or ""
     content_type = "text/plain" if isinstance(given.block, TextBlock) else "application/json"
     content = Previewed.of(text, content_type)
@@ -250,7 +250,7 @@ def _try_preview(stored: _Stored, given: Given, budget: int, *, shown: str) -> N
 
 
 def _try_pages(stored: _Stored, text: str) -> None:
-    """Read page after page from the beginning, each at the offset that the last one names, and then the end."""
+    """Read page after page from the beginning, each at the offset named by the last one, and then the end."""
     offset: int | None = 0
     for _ in range(_PAGES):
         if offset is None:
@@ -265,7 +265,7 @@ def _try_pages(stored: _Stored, text: str) -> None:
 
 
 def _try_line(stored: _Stored, text: str) -> None:
-    """Read a line from the middle by its number, and find it by its own words."""
+    """Read a line from the middle by its number, and find it by its text."""
     lines = text.removesuffix("\n").split("\n")
     numbers = (number for number in range(len(lines) // 2, len(lines)) if lines[number].strip())
     number = next(islice(numbers, 1), None)
@@ -284,7 +284,7 @@ def _try_line(stored: _Stored, text: str) -> None:
 
 
 def _try_query(stored: _Stored, text: str) -> None:
-    """Ask how much the outermost list or object holds, where the text is JSON."""
+    """If the text is JSON, query the length of the outermost list or object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The tables of the screen and of docs/benchmarks.md, from results alone. The page says in prose what they mean."""
+"""The tables on the screen and in docs/benchmarks.md, made from results. The page explains them in prose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ("put_into", "report")
 
 _CLEARLY = 1.05
-"""From here on a figure with one decimal shows that a limit was missed."""
+"""From this multiple of a limit on, a number with one decimal shows that the limit was missed."""
 
 _BEGIN, _END = "<!-- figures: written by nox -s bench -->", "<!-- end of figures -->"
 
@@ -27,7 +27,7 @@ _MEGABYTE = 1e6
 
 
 def report(results: Results) -> str:
-    """Return everything that a run says, as Markdown."""
+    """Return everything that a run found, as Markdown."""
     parts = [
         "### Targets",
         _targets(results),
@@ -42,10 +42,10 @@ def report(results: Results) -> str:
 
 
 def put_into(page: Path, text: str) -> None:
-    """Replace the figures of a page.
+    """Replace the results in a page.
 
     Raises:
-        ValueError: the page has no place for them.
+        ValueError: the page lacks the marks around them.
 
     """
     before, begin, rest = page.read_text(encoding="utf-8").partition(_BEGIN)
@@ -68,7 +68,7 @@ def _targets(results: Results) -> str:
 
 
 def _by_kind(results: Results, work: str, cases: Sequence[str], show: Callable[[float], str]) -> list[str]:
-    """Return one table; for cases of several kinds of text, one for each kind, with the sizes side by side."""
+    """Return one table or, for cases of several kinds of text, one per kind, with the sizes side by side."""
     kinds = list(dict.fromkeys(case.rpartition(", ")[0] for case in cases))
     if len(kinds) == 1 or len(kinds) == len(cases):
         return [_figures(results, work, dict(zip(cases, cases, strict=True)), show, corner="")]
@@ -121,7 +121,7 @@ def _whole(value: float) -> str:
 
 
 def _significant(value: float) -> str:
-    """Return a number with two or three digits that mean something."""
+    """Return a number with about three significant digits."""
     for least, digits in ((100, 0), (10, 1)):
         if value >= least:
             return f"{value:,.{digits}f}"

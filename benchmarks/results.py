@@ -1,4 +1,4 @@
-"""What was measured, and what was not and why: what works produce, and what targets, tables and plots read."""
+"""What was measured, and why the rest was not. ``works`` fill it; targets, tables and plots read it."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ __all__ = ("Results",)
 
 @dataclass(slots=True)
 class Results:
-    """Figures by work, case and system. Seconds or bytes, as the work says."""
+    """Measurements by work, case and system. The work defines the unit: seconds or bytes."""
 
     figures: dict[tuple[str, str, str], Spread] = field(default_factory=dict)
     missing: dict[tuple[str, str, str], str] = field(default_factory=dict)
-    """Why there is no figure."""
+    """Why there is no measurement."""
 
     facts: dict[str, str] = field(default_factory=dict)
-    """What else the report says: versions by system, the machine."""
+    """Other facts for the report: the machine, and versions by system."""
 
     def add(self, work: str, case: str, system: str, values: Sequence[float] | str) -> None:
-        """Note what was measured, or why nothing was."""
+        """Record measurements, or why there are none."""
         if isinstance(values, str):
             self.missing[work, case, system] = values
         else:
             self.figures[work, case, system] = Spread.of(values)
 
     def add_all(self, work: str, case: str, answers: Mapping[str, Sequence[float] | str]) -> None:
-        """Note what each system answered."""
+        """Record each system's answer."""
         for system, values in answers.items():
             self.add(work, case, system, values)
 
     def median(self, work: str, case: str, system: str) -> float | None:
-        """Return the median, or None where there is none."""
+        """Return the median, or None if there is none."""
         found = self.figures.get((work, case, system))
         return None if found is None else found.median
 
     def cases(self, work: str) -> list[str]:
-        """Return the cases of a work, in the order in which they were measured."""
+        """Return the cases of a work, in the order of measurement."""
         return list(dict.fromkeys(case for found, case, _ in [*self.figures, *self.missing] if found == work))
 
     def systems(self, work: str) -> list[str]:
-        """Return the systems that a work asked."""
+        """Return the systems that a work measured, or tried to."""
         return list(dict.fromkeys(system for found, _, system in [*self.figures, *self.missing] if found == work))
 
     def write(self, path: Path) -> None:

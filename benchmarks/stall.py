@@ -1,9 +1,9 @@
-"""How long the event loop waits for its turn: with many results at once, and where something holds the interpreter.
+"""How long the event loop waits for its turn with many results at once, and when something holds the interpreter.
 
     python -m benchmarks.stall
 
-The figures of "What holds the event loop" in docs/thresholds.md. Each is the longest wait of a loop that asks for a
-turn each millisecond, in wall-clock time; medians of all rounds, with the spread of the middle half.
+Prints the numbers of "What holds the event loop" in docs/thresholds.md. Each is the longest wait of a loop that asks
+for a turn each millisecond, in wall-clock time: the median of all rounds, with the spread of the middle half.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 RESULTS = 32
 RESULT_BYTES = 1_000_000
 PARSED_BYTES = 8_000_000
-"""``max_query_bytes``, the most JSON that is parsed in one piece."""
+"""``max_query_bytes``, the most JSON that is parsed at once."""
 
 ROUNDS = 7
 
@@ -41,7 +41,7 @@ async def longest_wait(work: Awaitable[object]) -> float:
 
 
 def filled(template: str, size: int, *, start: int = 0) -> str:
-    """Return at most ``size`` characters of numbered copies of ``template``, and nearly as many."""
+    """Return as many numbered copies of ``template`` as fit into ``size`` characters."""
     length = len(template.format(number=size, start=start))
     return "".join(template.format(number=number, start=start) for number in range(size // length))
 
@@ -59,7 +59,7 @@ async def many_results(folder: str, start: int, *, size: int = RESULT_BYTES) -> 
 
 
 def parsed(text: str) -> Callable[[str, int], Coroutine[object, object, float]]:
-    """Return what gives the longest wait while a query parses ``text``."""
+    """Return a function that measures the longest wait while a query parses ``text``."""
 
     async def one(folder: str, _start: int) -> float:
         offloader = Offloader(FileStorage(folder))
@@ -76,7 +76,7 @@ def records(size: int) -> str:
 
 
 def empty_lists(size: int) -> str:
-    """Return a list of nothing but empty lists, the most expensive JSON there is."""
+    """Return a list of empty lists, the most expensive JSON there is."""
     return f"[{','.join(['[]'] * (size // 3 - 1))}]"
 
 
@@ -86,7 +86,7 @@ async def first_use() -> float:
 
 
 def in_new_process() -> float:
-    """Return what ``first_use`` gives in a process of its own."""
+    """Return the result of ``first_use`` in a new process."""
     asked = "import asyncio; from benchmarks.stall import first_use; print(asyncio.run(first_use()))"
     done = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True)  # noqa: S603 - our own code
     return float(done.stdout)

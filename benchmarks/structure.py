@@ -1,12 +1,12 @@
-"""How the library is laid out: parts, layers, dependencies and cycles, from its imports.
+"""The library's structure, from its imports: parts, layers, dependencies and cycles.
 
     python -m benchmarks.structure
 
 A part is a module or a package directly below ``src/coatcheck``. What is inside a package counts as that package, and
-``__main__``, which starts the command line, counts as ``cli``. A dependency is a part that another one imports, inside
-a function or for types as well. A cycle is a set of parts that all depend on each other; the layers are the longest
-chain of dependencies, with a cycle as one part. Cycles are also looked for among the modules inside ``core``,
-``engine`` and ``storage``. What only a package's ``__init__`` imports is its front door: it is a dependency of the top
+``__main__``, which starts the command line, counts as ``cli``. A dependency is one part's import of another, also
+inside a function or only for types. A cycle is a set of parts that all depend on each other. The number of layers is
+the length of the longest chain of dependencies, with a cycle as one part. Cycles are also looked for among the modules
+inside ``core``, ``engine`` and ``storage``. What only a package's ``__init__`` imports is a dependency at the top
 level, but not inside the package.
 """
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 SOURCE = Path(__file__).parents[1] / "src/coatcheck"
 WITHIN = ("core", "engine", "storage")
-"""Packages without a cycle among their modules."""
+"""Packages that must have no cycle among their modules."""
 
 STARTS = {"__main__": "cli"}
-"""Modules that only start a program, with its part. Nothing imports them."""
+"""Modules that only start a program, and the part that each counts as. Nothing imports them."""
 
 MAX_PARTS, MAX_LAYERS, MAX_DEPENDENCIES = 16, 6, 50
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Parts, and for each the parts that it imports."""
+    """The parts, and the parts that each imports."""
 
     dependencies: Mapping[str, frozenset[str]]
 
     @cached_property
     def cycles(self) -> list[list[str]]:
-        """Each set of parts that lead to each other."""
+        """The sets of parts that all depend on each other."""
         reached = {part: self._reached(part) for part in self.dependencies}
         cycles = {
             frozenset({part} | {far for far in reached[part] if part in reached[far]}) for part in self.dependencies
@@ -49,12 +49,12 @@ class Plan:
 
     @property
     def count(self) -> int:
-        """How many dependencies there are."""
+        """The number of dependencies."""
         return sum(map(len, self.dependencies.values()))
 
     @property
     def layers(self) -> list[list[str]]:
-        """The parts by layer, the lowest first; those of a cycle are on one."""
+        """The parts by layer, the lowest first. The parts of a cycle share a layer."""
         cycle_of = {part: min(cycle) for cycle in self.cycles for part in cycle}
         merged: dict[str, set[str]] = {}
         for part, far in self.dependencies.items():
@@ -80,7 +80,7 @@ class Plan:
 
 
 def plan_of(folder: Path) -> Plan:
-    """Return the plan of the parts directly below ``folder``, a package; its own ``__init__`` is not a part."""
+    """Return the plan of the parts directly below ``folder``, a package. Its own ``__init__`` is not a part."""
     package = ".".join(("coatcheck", *folder.relative_to(SOURCE).parts))
     parts = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
     dependencies: dict[str, set[str]] = {part: set() for part in parts - {"__init__"} - STARTS.keys()}
@@ -94,7 +94,7 @@ def plan_of(folder: Path) -> Plan:
 
 
 def _imported(path: Path, package: str) -> Iterator[str]:
-    """Yield the full name of whatever a file imports from below ``package``."""
+    """Yield the full names that a file imports from ``package``."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -106,7 +106,7 @@ def _imported(path: Path, package: str) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the figures."""
+    """Print all counts and cycles."""
     top = plan_of(SOURCE)
     print(f"parts        {len(top.dependencies):3} (at most {MAX_PARTS})")
     print(f"layers       {len(top.layers):3} (at most {MAX_LAYERS})")

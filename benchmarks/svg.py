@@ -1,4 +1,4 @@
-"""How plots are drawn: as SVG files that are the same bytes for the same data. Other modules say what is drawn."""
+"""Save plots as SVG files with the same bytes for the same data. Other modules draw them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ mpl.use("svg")
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure without its date, and with names in it that do not change from run to run."""
+    """Write a figure without its date, and with ids that do not change from run to run."""
     with mpl.rc_context({"svg.hashsalt": "coatcheck"}):
         figure.savefig(path, metadata={"Date": None})

@@ -1,6 +1,6 @@
-"""What coatcheck may cost at most, and whether it keeps to that: targets are computed from results, in one place.
+"""The most that coatcheck may cost, and whether it stays within that. All targets are computed here, from results.
 
-A target that more than one case must meet is measured by the worst of them. What was not measured in a run is left out.
+A target for several cases is judged by the worst of them. What was not measured in a run is left out.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 __all__ = ("Outcome", "outcomes")
 
 NOISE = 1.05
-"""Two runs of the very same code differ by this much, so this many times as much counts as no more."""
+"""A ratio up to this counts as no difference, because two runs of the same code differ by this much."""
 
 _SCALES = {"µs": 1e-6, "ms": 1e-3, "MB": MEGABYTE}
-"""Units that are not ratios, in the units of what is measured: seconds and bytes."""
+"""Units that are not ratios, in seconds and bytes, which are what is measured."""
 
 _OURS_IN = {name: one.rival for name, one in SYSTEMS.items() if one.rival}
 _IN_PLACE_OF = {rival: ours for ours, rival in _OURS_IN.items()}
-"""For a peer that is part of a framework: ours in that framework. Others are compared with ours outside of any."""
+"""Maps a peer that is part of a framework to ours in that framework. Others are compared with ours in no framework."""
 _BIG = (named(10 * MEGABYTE), named(100 * MEGABYTE))
 
 Values = dict[str, float]
-"""For each case, the value that should be small."""
+"""The value of each case. Smaller is better."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class _Target:
 
 
 def outcomes(results: Results) -> Iterator[Outcome]:
-    """Yield the outcome of every target that these results say anything about."""
+    """Yield the outcome of every target for which there are results."""
     for target in _TARGETS:
         values = target.values(results)
         if values:

@@ -1,9 +1,10 @@
-"""What telemetry costs where it costs most: on a 1 KB result that stays, the commonest and quickest there is.
+"""What telemetry costs where it matters most: on a 1 KB result that stays, the most common and fastest case.
 
     python -m benchmarks.telemetry
 
-Silent; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; with the SDK, collecting metrics. Sync and
-async: on an event loop, listeners are told on another thread. Medians with the spread of the middle half.
+Measured without a listener; with a listener that does nothing; with ``OpenTelemetry`` and no SDK; and with the SDK,
+collecting metrics. Sync and async, because on an event loop, listeners are called on another thread. Prints medians
+with the spread of the middle half.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def sync_round(offloader: Offloader) -> float:
 
 
 async def async_round(offloader: Offloader) -> float:
-    """Return the seconds of one ``aoffload``, one after the other."""
+    """Return the seconds of one ``aoffload``, with calls one after another."""
     started = time.perf_counter()
     for _ in range(CALLS):
         await offloader.aoffload(CONTENT, tool_name="search", scope="s")
@@ -51,7 +52,7 @@ async def async_round(offloader: Offloader) -> float:
 
 
 def main() -> None:
-    """Measure all in turn, so that none has a quieter machine, and print a table."""
+    """Measure all in turn, so that the machine is equally busy for each, and print a table."""
     offloaders = {name: Offloader(on_event=listeners) for name, listeners in LISTENERS.items()}
     for offloader in offloaders.values():
         assert isinstance(offloader.offload(CONTENT, tool_name="search"), Kept)

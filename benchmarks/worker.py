@@ -2,8 +2,9 @@
 
     python -m benchmarks.worker core:Coatcheck
 
-One process for each system, all alive at once and asked in turns, so that whatever else the machine does meets all of
-them alike. A job is the name of a method of ``Jobs`` and its arguments; the answer is its result, or why there is none.
+There is one process for each system. All run at once and are asked in turn, so that other load on the machine slows all
+of them alike. A job is the name of a method of ``Jobs`` and its arguments. The answer is the result, or why there is
+none.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ __all__ = ("Jobs", "serve")
 
 WARM_UP_BYTES = 100_000
 STORED_SHARE = 0.9
-"""At least this share of a text's bytes must be on the disk after it was offloaded, or it was thrown away."""
+"""The share of the input that must be on disk after offloading. With less, the system threw content away."""
 
 PASSING_SECONDS = 0.02
-"""How long the calls take together whose mean is one measurement."""
+"""The total time of the calls whose mean is one measurement."""
 
 FEW = 100
-"""Entries of a storage that is nearly empty."""
+"""Entries in a nearly empty storage."""
 
 
 class Jobs:
-    """What the process can be asked for."""
+    """The jobs that the process can do."""
 
     def __init__(self, place: str, folder: Path) -> None:
         self._place = place
@@ -58,7 +59,7 @@ class Jobs:
         self._kept: System | None = None
 
     def versions(self) -> str:
-        """Return what runs."""
+        """Return the versions of what runs."""
         return self._make.versions()
 
     def load(self, path: str, kind: str) -> None:
@@ -67,12 +68,12 @@ class Jobs:
         self._text = Path(path).read_bytes().decode()
 
     def warm_up(self) -> None:
-        """Do everything once, so that no measurement meets what happens only the first time."""
+        """Offload once, so that no measurement includes what happens only the first time."""
         with self._open() as system:
             system.offloading(self._fresh(0)[:WARM_UP_BYTES])()
 
     def passing(self) -> float:
-        """Return the seconds of one small result that stays, as the mean of many calls."""
+        """Return the seconds for one small result that stays, as the mean of many calls."""
         with self._open() as system:
             step = system.passing(corpus.SMALL)
             once = min(timeit.repeat(step, number=1, repeat=5))
@@ -80,8 +81,8 @@ class Jobs:
             return timeit.timeit(step, number=calls) / calls
 
     def offload(self, run: int, *, memory: bool) -> dict[str, Any]:
-        """Offload the text into a new folder; return what it took, and what the conversation holds."""
-        with self._open() as system:  # gone at once, so that no run waits for another's dirty pages
+        """Offload the text into a new folder. Return what it took, and what the conversation holds."""
+        with self._open() as system:  # deleted at once, so that no run waits for another's dirty pages
             step = system.offloading(self._fresh(run))
             left: list[str] = []
             taken = self._measured(lambda: left.append(step()), memory=memory)
@@ -95,11 +96,11 @@ class Jobs:
             return {"taken": taken, "left": left[0]}
 
     def cpu(self, rounds: int) -> float:
-        """Return the median CPU time of offloading the text, all threads together, each time into a new folder."""
+        """Return the median CPU time of offloading the text, over all threads, each time into a new folder."""
         taken = []
         for _ in range(rounds):
             with self._open() as system:
-                system.offloading(corpus.SMALL * 20)()  # makes folders and starts threads, once in a storage's life
+                system.offloading(corpus.SMALL * 20)()  # creates folders and starts threads, once per storage
                 step = system.offloading(self._text)
                 gc.collect()
                 started = time.process_time()
@@ -108,7 +109,7 @@ class Jobs:
         return median(taken)
 
     def keep(self) -> None:
-        """Offload the text, for finding and reading, and let go of it."""
+        """Offload the text for finding and reading, and drop it from memory."""
         if self._make.cannot_read:
             raise Missing(self._make.cannot_read)
         self._kept = self._make(self._new_folder())
@@ -116,11 +117,11 @@ class Jobs:
         self._text = ""
 
     def find(self, pattern: str, *, memory: bool) -> float:
-        """Find the odd line of what is kept."""
+        """Find the odd line in the kept content."""
         return self._read_back(lambda system: system.find(pattern), corpus.LITERAL, memory=memory)
 
     def read(self, first: int, last: int, expected: str, *, memory: bool) -> float:
-        """Read lines of what is kept; ``expected`` is in the first of them."""
+        """Read lines of the kept content. ``expected`` is in the first of them."""
         return self._read_back(lambda system: system.read(first, last), expected, memory=memory)
 
     def _read_back(self, ask: Callable[[System], str], expected: str, *, memory: bool) -> float:
@@ -134,12 +135,12 @@ class Jobs:
         return taken
 
     def agents(self, count: int, run: int) -> dict[str, float]:
-        """Offload the text for ``count`` agents at once in one loop; return what it took, and how late the loop was."""
+        """Offload the text for ``count`` agents at once in one loop. Return what it took, and how late the loop was."""
         with self._open() as system:
             texts = [self._fresh(run * count + number) for number in range(count)]
 
             async def all_at_once() -> dict[str, float]:
-                gc.collect()  # what setting up has left would hold the loop of the next system
+                gc.collect()  # garbage from the setup would be collected during the measurement
                 started = time.perf_counter()
                 async with watched_loop() as loop:
                     await asyncio.gather(*(system.aoffload(text) for text in texts))
@@ -149,10 +150,10 @@ class Jobs:
             return asyncio.run(all_at_once())
 
     def stores(self, count: int, samples: int, at_most_seconds: float) -> dict[str, Any]:
-        """Store small entries up to the ``count``th, or as many as fit into the time.
+        """Store ``count`` small entries, or as many as fit into the time.
 
-        Return the seconds of single stores about the hundredth and about the last one, measured in turns, and how many
-        are stored in the end.
+        Return the seconds of single stores around the hundredth entry and around the last one, measured in turn, and
+        the number of entries stored in the end.
         """
         deadline = time.perf_counter() + at_most_seconds
         few: list[float] = []
@@ -163,7 +164,7 @@ class Jobs:
                 full.storing(number, corpus.SMALL)()
                 number += 1
             for _ in range(samples // FEW):
-                with self._open() as fresh:  # again and again, so that it stays one of few
+                with self._open() as fresh:  # new each time, so that it has few entries
                     for entry in range(FEW):
                         fresh.storing(entry, corpus.SMALL)()
                     for entry in range(FEW):
@@ -204,20 +205,20 @@ class Jobs:
 
 
 def serve(jobs: Jobs, answer: Callable[[str], object]) -> None:
-    """Do the jobs that come in, until no more come."""
+    """Do jobs from standard input until it ends."""
     for line in sys.stdin:
         job = json.loads(line)
         try:
             answered = {"result": getattr(jobs, job.pop("job"))(**job)}
         except Missing as missing:
             answered = {"missing": str(missing)}
-        except Exception as error:  # noqa: BLE001 - whatever a system raises is its result
+        except Exception as error:  # noqa: BLE001 - any exception counts as the system's answer
             answered = {"missing": f"fails: {type(error).__name__}: {error}"}
         answer(json.dumps(answered) + "\n")
 
 
 def main() -> None:
-    """Serve until standard input ends. What a system prints goes where errors go."""
+    """Serve until standard input ends. What a system prints goes to standard error."""
     with tempfile.TemporaryDirectory() as folder, os.fdopen(os.dup(1), "w", buffering=1) as pipe:
         os.dup2(2, 1)
         with redirect_stdout(sys.stderr), suppress(KeyboardInterrupt):

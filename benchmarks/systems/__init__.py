@@ -1,6 +1,6 @@
-"""The systems that are compared: for each its name in the tables, its class, and the Python that it runs on.
+"""The compared systems: for each its name in the tables, its class, and the environment in which it runs.
 
-To add one: a module next to this file with a subclass of ``System``, a line here, and a group in pyproject.toml.
+To add one, write a module next to this file with a subclass of ``System``, a line here, and a group in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ OURS = "coatcheck"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Where a system is found, and what has to be said of it."""
+    """Where to find a system, and what distinguishes it."""
 
     place: str
     """Module and class."""
 
     environment: str
-    """The Python that its process is given, see ``environments``."""
+    """The environment whose Python its process runs on; see ``environments``."""
 
     rival: str = ""
-    """For one of ours in a framework: what it takes the place of."""
+    """For one of ours in a framework: the system that it replaces."""
 
     variant: bool = False
-    """Whether only its offloading is measured: it differs from another only there, or does a part of what others do."""
+    """Whether only its offloading is measured, because it differs from another only there, or does only a part."""
 
     sizes: Literal["counts tokens", "estimates tokens", "compares characters"] = "counts tokens"
-    """How it finds what is too large. A system that estimates takes four characters for a token."""
+    """How it decides what is too large. A system that estimates assumes four characters per token."""
 
 
 SYSTEMS: dict[str, Candidate] = {
@@ -58,7 +58,7 @@ SYSTEMS: dict[str, Candidate] = {
     "tooltrim": Candidate(place="with_tooltrim:Tooltrim", environment="tooltrim"),
     "headroom": Candidate(place="with_headroom:Headroom", environment="headroom"),
 }
-"""Those that keep content in files of one folder."""
+"""The systems that keep content in files in one folder."""
 
 ON_S3: dict[str, Candidate] = {
     LIMIT: Candidate(place="on_s3:LeastOnS3", environment="strands", sizes="compares characters"),
@@ -66,7 +66,7 @@ ON_S3: dict[str, Candidate] = {
     "coatcheck in Strands": Candidate(place="on_s3:CoatcheckInStrandsOnS3", environment="strands", rival="Strands"),
     "Strands": Candidate(place="on_s3:StrandsOnS3", environment="strands"),
 }
-"""Those that keep it in a bucket."""
+"""The systems that keep content in a bucket."""
 
 
 def system_class(place: str) -> type[System]:

@@ -1,4 +1,4 @@
-"""coatcheck itself, with no framework around it, and with files on disk."""
+"""coatcheck itself, without a framework, and with files on disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Coatcheck(System):
         self._reference = ""
 
     def make_storage(self) -> Storage:
-        """Return where content goes."""
+        """Return the storage."""
         return FileStorage(self.folder, fsync=self.fsync)
 
     def passing(self, text: str) -> Callable[[], object]:
@@ -77,12 +77,12 @@ class Coatcheck(System):
 
 
 class CoatcheckSynced(Coatcheck):
-    """The same, with everything on the disk before a reference is handed out."""
+    """The same, with everything synced to disk before a reference is handed out."""
 
     fsync = True
 
 
 class CoatcheckByDefault(Coatcheck):
-    """The same, with the preview of users who choose none: half as long."""
+    """The same, with the default preview, which is half as long."""
 
     preview_tokens = None

@@ -1,4 +1,4 @@
-"""In Haystack: its own ``ToolResultOffloadHook``, and ours, which has the same shape. Each with its store of files."""
+"""In Haystack: its own ``ToolResultOffloadHook``, and ours with the same interface. Each with its own file store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ("CoatcheckInHaystack", "Haystack")
 
 
 class Haystack(System):
-    """The hook that Haystack brings. It counts characters."""
+    """Haystack's own hook. It counts characters."""
 
     distributions = ("haystack-ai",)
     cannot_read = "ships no tool that reads"
@@ -52,7 +52,7 @@ class Haystack(System):
         return step
 
     async def aoffload(self, text: str) -> str:
-        """Run the hook as Haystack does in an async run: a hook that is sync only, on a thread."""
+        """Run the hook as Haystack does in an async run, where a sync-only hook runs on a thread."""
         state = _state(text)
         if inspect.iscoroutinefunction(getattr(self._hook, "run_async", None)):
             await self._hook.run_async(state)
@@ -67,7 +67,7 @@ class Haystack(System):
 
 
 class CoatcheckInHaystack(Haystack):
-    """Ours in its place."""
+    """Our hook in its place."""
 
     distributions = ("coatcheck", "haystack-ai")
     library = "coatcheck_haystack"

@@ -23,7 +23,7 @@ class _InLangChain(System):
     middleware: Any
 
     def passing(self, text: str) -> Callable[[], object]:
-        """Wrap a call of a tool that has its result at hand."""
+        """Wrap a call of a tool whose result is ready."""
         request, message = _request(), _message(text)
 
         def handler(_: object) -> ToolMessage:
@@ -33,12 +33,12 @@ class _InLangChain(System):
         return lambda: self.middleware.wrap_tool_call(request, handler)
 
     def offloading(self, text: str) -> Callable[[], str]:
-        """Wrap a call of a tool that has its result at hand."""
+        """Wrap a call of a tool whose result is ready."""
         request, message = _request(), _message(text)
         return lambda: self._shown(self.middleware.wrap_tool_call(request, lambda _: message))
 
     async def aoffload(self, text: str) -> str:
-        """Wrap a call of a tool that has its result at hand."""
+        """Wrap a call of a tool whose result is ready."""
         message = _message(text)
 
         async def handler(_: object) -> ToolMessage:
@@ -51,7 +51,7 @@ class _InLangChain(System):
 
 
 class Deepagents(_InLangChain):
-    """The middleware that deepagents brings. Its preview is ten lines, whatever one asks for."""
+    """deepagents' own middleware. Its preview is always ten lines."""
 
     distributions = ("deepagents", "langchain", "langgraph")
 
@@ -64,7 +64,7 @@ class Deepagents(_InLangChain):
         self.middleware = FilesystemMiddleware(backend=self.backend, tool_token_limit_before_evict=THRESHOLD_TOKENS)
 
     def find(self, pattern: str) -> str:
-        """Search with its grep, which takes literals, and uses ripgrep where that is installed."""
+        """Search with its grep, which takes literals and uses ripgrep if that is installed."""
         return self._asked("grep", pattern=pattern, output_mode="content")
 
     def read(self, first: int, last: int) -> str:
@@ -85,7 +85,7 @@ _PATH = "/large_tool_results/1"
 
 
 class CoatcheckInLangChain(_InLangChain):
-    """Ours in its place."""
+    """Our middleware in its place."""
 
     distributions = ("coatcheck", "langchain", "langgraph")
 

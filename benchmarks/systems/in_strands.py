@@ -1,4 +1,4 @@
-"""In Strands Agents: its own ``ContextOffloader``, and ours, which has the same shape. Each in its ``FileStorage``."""
+"""In Strands Agents: its own ``ContextOffloader``, and ours with the same interface. Each with its ``FileStorage``."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _REFERENCES = "[Stored references:]\n"
 
 
 class NeverAsked(Model):
-    """Counts tokens as all of Strands' models do that have no counter of their own, and does nothing else."""
+    """Only counts tokens, as Strands' models without their own counter do."""
 
     update_config = get_config = structured_output = stream = NotImplemented
 
 
 class Strands(System):
-    """The plugin that Strands brings."""
+    """Strands' own plugin."""
 
     distributions = ("strands-agents",)
     library = "strands.vended_plugins.context_offloader"
@@ -49,7 +49,7 @@ class Strands(System):
         self._reference = ""
 
     def make_storage(self, module: Any) -> Any:  # noqa: ANN401 - a module of either library
-        """Return where the plugin stores."""
+        """Return the plugin's storage."""
         return module.FileStorage(str(self.folder))
 
     def passing(self, text: str) -> Callable[[], object]:
@@ -57,7 +57,7 @@ class Strands(System):
         event = self._event(text)
 
         def step() -> None:
-            with suppress(StopIteration):  # nothing is waited for, so no loop is needed
+            with suppress(StopIteration):  # it awaits nothing, so no loop is needed
                 self._hook(event).send(None)
 
         step()
@@ -111,7 +111,7 @@ class Strands(System):
 
 
 class CoatcheckInStrands(Strands):
-    """Ours in its place."""
+    """Our plugin in its place."""
 
     distributions = ("coatcheck", "strands-agents")
     library = "coatcheck_strands"

@@ -1,4 +1,4 @@
-"""The limit: the least that any such system must do, in the shape of a system, so that it runs among the others."""
+"""The limit: the least that any such system must do, written as a ``System`` so that it runs among the others."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ("Counted", "Decided", "Hashed", "Least")
 
 BYTES_OF_LINES = 2_000
-"""Some twenty lines of log text."""
+"""About twenty lines of log text."""
 
 
 class Least(System):
-    """``os.write``, ripgrep, and a read of some bytes whose place is known."""
+    """``os.write``, ripgrep, and a read of bytes at a known position."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -30,7 +30,7 @@ class Least(System):
 
     @classmethod
     def versions(cls) -> str:
-        """Name the ripgrep that runs, if there is one."""
+        """Return what runs, with ripgrep's version if there is one."""
         return f"os.write, os.pread, {ripgrep_version()}"
 
     def offloading(self, text: str) -> Callable[[], str]:
@@ -51,30 +51,30 @@ class Least(System):
         return ripgrep(program, pattern, self.folder / "content")
 
     def read(self, first: int, last: int) -> str:
-        """Read bytes from the middle: where lines begin is not known here, and finding out would cost more."""
+        """Read bytes from the middle, because it is unknown where lines begin, and finding out would cost more."""
         del first, last
         path = self.folder / "content"
         return ranged_read(path, path.stat().st_size // 2, BYTES_OF_LINES).decode(errors="replace")
 
     async def aoffload(self, text: str) -> str:
-        """Encode and write on a thread of asyncio's own."""
+        """Encode and write on one of asyncio's threads."""
         self._written += 1
         await asyncio.to_thread(encode_and_write, text, self.folder / f"content {self._written}")
         return ""
 
     def storing(self, number: int, text: str) -> Callable[[], object]:
-        """Encode and write one more file of the folder."""
+        """Encode and write one more file in the folder."""
         return partial(encode_and_write, f"{number} {text}", self.folder / str(number))
 
 
 class Hashed(System):
-    """SHA-256 of the text alone: the cost of a reference that reveals damaged content."""
+    """Only SHA-256 of the text: the cost of a reference that reveals damaged content."""
 
     stores = False
 
     @classmethod
     def versions(cls) -> str:
-        """Name what hashes."""
+        """Return the name of the hashing module."""
         return "hashlib"
 
     def offloading(self, text: str) -> Callable[[], str]:
@@ -88,12 +88,12 @@ class Hashed(System):
 
 
 class Decided(System):
-    """Counting alone, until it is clear that the text is above the threshold: what an exact decision takes."""
+    """Only counting, until it is clear that the text is above the threshold: the cost of an exact decision."""
 
     distributions = ("tiktoken",)
     stores = False
     shown_tokens = 0
-    """Tokens to cut off as well, as for a preview."""
+    """Tokens to cut from the head as well, as for a preview."""
 
     def offloading(self, text: str) -> Callable[[], str]:
         """Count."""
@@ -110,6 +110,6 @@ class Decided(System):
 
 
 class Counted(Decided):
-    """Counting alone: up to the threshold, to decide, and as many tokens as a preview has, to cut it."""
+    """Only counting: up to the threshold to decide, and up to a preview's tokens to cut it."""
 
     shown_tokens = PREVIEW_TOKENS

@@ -1,6 +1,6 @@
 """With content in an S3 bucket: Strands' own plugin, ours, and bare puts as the least.
 
-The environment says where the server is, in the variables that boto3 reads.
+The variables that boto3 reads from the environment say where the server is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ("BUCKET", "CoatcheckInStrandsOnS3", "CoatcheckOnS3", "LeastOnS3", "St
 BUCKET = os.environ.get("BENCHMARKS_BUCKET", "benchmarks")
 
 THREADS = 16
-"""As many as in the pool that coatcheck has for networks."""
+"""As many as in coatcheck's thread pool for networks."""
 
 
 class LeastOnS3(System):
@@ -38,7 +38,7 @@ class LeastOnS3(System):
         super().__init__(folder)
         self._client = boto3.client("s3", config=Config(max_pool_connections=THREADS))
         self._threads = ThreadPoolExecutor(THREADS)
-        self._client.head_bucket(Bucket=BUCKET)  # as much of a connection as the others start with
+        self._client.head_bucket(Bucket=BUCKET)  # opens a connection, as the others start with one
         self._puts = 0
 
     async def aoffload(self, text: str) -> str:
@@ -57,14 +57,14 @@ class CoatcheckOnS3(Coatcheck):
     """``Offloader`` with ``S3Storage``."""
 
     def make_storage(self) -> S3Storage:
-        """Return a storage that is connected."""
+        """Return a connected storage."""
         storage = S3Storage(BUCKET, self.folder.name)
         storage.load(f"{'0' * 16}/{'0' * 16}")
         return storage
 
 
 class StrandsOnS3(Strands):
-    """The plugin and the storage that Strands brings."""
+    """Strands' own plugin and storage."""
 
     def make_storage(self, module: Any) -> Any:  # noqa: ANN401 - a module of either library
         """Return the library's own storage."""
@@ -72,13 +72,13 @@ class StrandsOnS3(Strands):
 
 
 class CoatcheckInStrandsOnS3(StrandsOnS3):
-    """Ours in its place."""
+    """Our plugin and storage in their place."""
 
     distributions = CoatcheckInStrands.distributions
     library = CoatcheckInStrands.library
 
     def make_storage(self, module: Any) -> Any:  # noqa: ANN401 - a module of either library
-        """Return a storage that is connected, as Strands' own is once it is made."""
+        """Return a connected storage, as Strands' own is once created."""
         storage = super().make_storage(module)
         storage.load(f"{'0' * 16}/{'0' * 16}")
         return storage

@@ -1,4 +1,4 @@
-"""ctxtual: its ``Offload`` middleware for FastMCP servers, which has a threshold, over its store in SQLite."""
+"""ctxtual: its ``Offload`` middleware for FastMCP servers, which has a threshold, with its SQLite store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ("Ctxtual",)
 
 
 class Ctxtual(System):
-    """Text that is JSON is stored by its records, other text as it is."""
+    """Stores JSON text record by record, and other text as it is."""
 
     distributions = ("ctxtual", "fastmcp")
 
@@ -32,12 +32,12 @@ class Ctxtual(System):
         super().__init__(folder)
         self.store = SQLiteStore(folder / "ctxtual.db")
         self._middleware = Offload(threshold=THRESHOLD_TOKENS * CHARACTERS_PER_TOKEN, store=self.store)
-        self._server = FastMCP("tools", middleware=[self._middleware])  # through which its own tools are called
+        self._server = FastMCP("tools", middleware=[self._middleware])  # its own tools are called through this
         self._loop = asyncio.new_event_loop()
         self._result_id = ""
 
     def passing(self, text: str) -> Callable[[], object]:
-        """Call the middleware around a tool that has its result at hand; it waits for nothing, so no loop is needed."""
+        """Call the middleware around a tool whose result is ready. It awaits nothing, so no loop is needed."""
         result = _result(text)
 
         async def handler(_: object) -> ToolResult:
@@ -52,16 +52,16 @@ class Ctxtual(System):
         return step
 
     def offloading(self, text: str) -> Callable[[], str]:
-        """Call the middleware around a tool that has its result at hand."""
+        """Call the middleware around a tool whose result is ready."""
         result = _result(text)
         return lambda: self._loop.run_until_complete(self._offloaded(result))
 
     async def aoffload(self, text: str) -> str:
-        """Call the middleware around a tool that has its result at hand."""
+        """Call the middleware around a tool whose result is ready."""
         return await self._offloaded(_result(text))
 
     def find(self, pattern: str) -> str:
-        """Search with its tool, which looks for words."""
+        """Search with its tool, which matches words."""
         return self._asked("result_search", query=pattern)
 
     async def _offloaded(self, result: ToolResult) -> str:

@@ -1,6 +1,6 @@
-"""headroom: ``compress`` on a conversation with one tool result, over its store in SQLite, from which it reads back.
+"""headroom: ``compress`` on a conversation with one tool result, with its SQLite store, from which it reads back.
 
-It has a minimum size instead of a threshold, and no size of preview. Here it does without the model that it would
+It has a minimum size instead of a threshold, and no preview size. Here it runs without the model that it would
 download, so it leaves prose as it is.
 """
 
@@ -19,14 +19,14 @@ __all__ = ("Headroom",)
 
 
 class Headroom(System):
-    """One conversation."""
+    """Compresses a conversation with one tool result."""
 
     distributions = ("headroom-ai",)
     cannot_read = "gives back the whole content only"
 
     def __init__(self, folder: Path) -> None:
         os.environ["HEADROOM_WORKSPACE_DIR"] = os.fspath(folder)
-        from headroom import CompressConfig, compress  # noqa: PLC0415 - reads the variable on import
+        from headroom import CompressConfig, compress  # noqa: PLC0415 - it reads the variable on import
         from headroom.cache.compression_store import reset_compression_store  # noqa: PLC0415
 
         super().__init__(folder)

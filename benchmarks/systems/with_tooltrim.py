@@ -1,4 +1,4 @@
-"""tooltrim: ``ToolCompressor`` over its store of files. It has one limit, which is threshold and preview at once."""
+"""tooltrim: ``ToolCompressor`` with its file store. It has one limit, which is both threshold and preview size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ("Tooltrim",)
 
 
 class Tooltrim(System):
-    """Counts with tiktoken, as its extra ``tokens`` makes it do."""
+    """Counts with tiktoken, because its extra ``tokens`` is installed."""
 
     distributions = ("tooltrim",)
     cannot_read = "reads pages of characters only"
@@ -27,11 +27,11 @@ class Tooltrim(System):
         self._compressor = tooltrim.ToolCompressor(max_tokens=PREVIEW_TOKENS, store=self.store)
 
     def passing(self, text: str) -> Callable[[], object]:
-        """Compress a text that is small enough."""
+        """Compress text that is small enough to stay."""
         return lambda: self._compressor.compress(text)
 
     def offloading(self, text: str) -> Callable[[], str]:
-        """Compress a text."""
+        """Compress text that is too large."""
         return lambda: self._compressor.compress(text).text
 
     def storing(self, number: int, text: str) -> Callable[[], object]:

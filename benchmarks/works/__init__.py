@@ -1,1 +1,1 @@
-"""What is measured: one module for each kind of work, each with a function ``measure`` that fills the results."""
+"""What is measured: one module for each kind of work, with a function ``measure`` that fills the results."""

@@ -1,4 +1,4 @@
-"""What an import costs beyond what users of the framework pay anyway, each in a fresh interpreter."""
+"""What an import costs beyond what the framework's users pay anyway, each in a fresh interpreter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IMPORTS: dict[str, tuple[str, str, str]] = {
     "tooltrim": ("tooltrim", "", "from tooltrim import ToolCompressor"),
     "headroom": ("headroom", "", "from headroom import compress"),
 }
-"""For each system its environment, what its users import anyway, and what they import for it."""
+"""For each system: its environment, what its users import anyway, and what they import for it."""
 
 _SCRIPT = """
 import time
@@ -48,7 +48,7 @@ print(before - started, between - before, time.perf_counter() - before)
 
 
 def measure(bench: Bench) -> None:
-    """Measure all systems of this run, in turns; the first import of each compiles its files and does not count."""
+    """Measure all systems of this run, in turn. The first import of each compiles its files and does not count."""
     chosen = {name: IMPORTS[name] for name in bench.processes.candidates if name in IMPORTS}
     seconds: dict[str, dict[str, list[float] | str]] = {FRAMEWORK: {}, ALONE: {}, ADDED: {}}
     for run in range(bench.scale.imports + 1):
@@ -56,7 +56,7 @@ def measure(bench: Bench) -> None:
             if environment in bench.environments.reasons:
                 seconds[ADDED][name] = bench.environments.reasons[environment]
                 continue
-            alone = "import coatcheck" if name == OURS else ""  # what a user who writes no more than that waits for
+            alone = "import coatcheck" if name == OURS else ""  # what a user waits for who writes only this
             taken = imported(bench.environments.pythons[environment], framework, alone=alone, added=added)
             if isinstance(taken, str):
                 seconds[ADDED][name] = taken
@@ -71,10 +71,10 @@ def measure(bench: Bench) -> None:
 
 
 def imported(python: str, framework: str, *, alone: str, added: str) -> dict[str, float] | str:
-    """Return the seconds of each case, where ``added`` has those of ``alone`` too; or why there are none."""
+    """Return the seconds of each case, or why there are none. Those of ``added`` include those of ``alone``."""
     script = _SCRIPT.format(framework=framework, alone=alone, added=added)
     env = surroundings(python)
-    env.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every import compiles every file of ours again
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each import would compile all our files again
     said = subprocess.run([python, "-c", script], env=env, check=False, capture_output=True, text=True)  # noqa: S603 - a fixed program
     if said.returncode:
         return f"fails: {said.stderr.strip().splitlines()[-1]}"

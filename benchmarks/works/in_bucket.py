@@ -1,6 +1,6 @@
-"""64 agents again, with an S3 bucket on a real server (SeaweedFS) that is 50 ms away: a proxy adds that.
+"""64 agents again, with an S3 bucket on a real server (SeaweedFS), 50 ms away: a proxy adds that latency.
 
-Server and proxy are those of the tests, in processes of their own.
+Server and proxy are those of the tests, in separate processes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LATENCY_SECONDS = 0.05
 
 
 def measure(bench: Bench) -> None:
-    """Measure those that have an S3 storage."""
-    from tests.storage.faulty_proxy import running_proxy_process  # noqa: PLC0415 - needs boto3, which no other work does
+    """Measure the systems that have an S3 storage."""
+    from tests.storage.faulty_proxy import running_proxy_process  # noqa: PLC0415 - only this work needs boto3
     from tests.storage.seaweed import BUCKET, running_server, session  # noqa: PLC0415
 
     folder = bench.folder / "server"

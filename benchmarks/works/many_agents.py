@@ -1,7 +1,7 @@
-"""64 agents in one event loop, each with a result of 1 MB at once: how late the loop is for whatever else it has to do.
+"""64 agents in one event loop, each with a 1 MB result at once: how late the loop is for its other tasks.
 
-A task asks for a turn each millisecond and notes by how much it comes late: the longest such wait, and the wait that
-99 of 100 turns stay below.
+A task asks for a turn each millisecond and records how late each comes. Reported are the longest wait, and the wait
+that 99 of 100 turns stay below.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ KIND = "log text"
 
 
 def measure(bench: Bench) -> None:
-    """Measure all that can be awaited, with files."""
+    """Measure all systems that can be awaited, with files."""
     measure_agents(bench, WORK, bench.processes.all())
 
 
 def measure_agents(bench: Bench, work: str, processes: Sequence[Process]) -> None:
-    """Measure the scale's number of agents in each process."""
+    """Measure as many agents as the scale says, in each process."""
     loading: dict[str, object] = {"job": "load", "path": str(bench.text(KIND, MEGABYTE)), "kind": KIND}
     able = bench.prepared(work, [TAKEN], processes, loading, {"job": "agents", "count": 2, "run": 0})
     waits: dict[str, dict[str, list[float]]] = {LONGEST: {}, PERCENTILE: {}}

@@ -1,4 +1,4 @@
-"""Whether a store costs more the more is stored: the hundredth entry of a storage against the last of very many."""
+"""Whether storing gets slower as a storage fills up: the hundredth entry against the last of very many."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ STORED = "stored"
 COUNT = "entries"
 
 GENEROUS_SECONDS = 90.0
-"""For ours and the least, which must get to the end; the others get as far as their time allows."""
+"""For ours and the least, which must reach the end. The others get as far as their time allows."""
 
 
 def measure(bench: Bench) -> None:
-    """Measure one system after the other: each compares with itself, in turns."""
-    for process in bench.processes.all(adapters=False):  # in a framework it is the same storage again
+    """Measure one system after another. Each alternates between a full and a nearly empty storage."""
+    for process in bench.processes.all(adapters=False):  # in a framework, it is the same storage
         generous = process.name in {LIMIT, OURS}
         try:
             answer = process.ask(

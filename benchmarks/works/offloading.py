@@ -1,4 +1,4 @@
-"""One large result: the time and the memory that offloading it to disk takes, and the tokens that it leaves."""
+"""One large result: the time and memory that offloading it to disk takes, and the tokens that it leaves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ MEMORY = "memory of offloading"
 LEFT = "tokens left"
 
 TOO_SLOW_SECONDS = 5.0
-"""A system that would take longer for the next size is not asked for it."""
+"""A system that would take longer than this for the next size skips it."""
 
 MIN_BYTES_WATCHED = 10 * MEGABYTE
-"""Less is gone before it can be seen."""
+"""The smallest size whose memory is measured. A smaller peak cannot be seen."""
 
 
 def measure(bench: Bench) -> None:
-    """Measure all, on every kind of text, from the smallest size up."""
+    """Measure all systems, on every kind of text, from the smallest size up."""
     for kind in bench.scale.kinds:
         slow: dict[str, str] = {}
         for size, following in zip_longest(bench.scale.sizes, bench.scale.sizes[1:], fillvalue=0):
@@ -34,7 +34,7 @@ def measure(bench: Bench) -> None:
 
 
 def _measure_text(bench: Bench, kind: str, size: int, slow: dict[str, str], *, times: float) -> None:
-    """Measure one text; note which systems are too slow for the next one, which is ``times`` times as large."""
+    """Measure one text. Add systems too slow for the next one, ``times`` times as large, to ``slow``."""
     case = f"{kind}, {named(size)}"
     left: dict[str, str] = {}
 

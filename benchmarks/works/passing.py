@@ -1,4 +1,4 @@
-"""A result of 1 KB, which stays: what every small result costs that has nothing to do with offloading."""
+"""A result of 1 KB, which stays: the cost added to every small result, which is never offloaded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ("CASE", "WORK", "measure")
 WORK = "pass"
 CASE = "1 KB"
 ROUNDS_FOR_EACH = 3
-"""Rounds are short here, and the differences small: hence more rounds."""
+"""There are more rounds here, because they are short and the differences small."""
 
 
 def measure(bench: Bench) -> None:
-    """Measure all but the least, which is nothing at all."""
+    """Measure all systems but the least, which does nothing here."""
     processes = [process for process in bench.processes.all() if process.name != LIMIT]
     able = bench.prepared(WORK, [CASE], processes, {"job": "passing"})
     rounds = bench.scale.rounds * ROUNDS_FOR_EACH

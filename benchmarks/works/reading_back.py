@@ -1,4 +1,4 @@
-"""Finding the one odd line of a stored log, by a literal and by a character class, and reading 20 of its lines."""
+"""Finding the one odd line in a stored log, by a literal and by a character class, and reading 20 of its lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LINES = 20
 
 
 def measure(bench: Bench) -> None:
-    """Measure the time of all that can find and read, in turns, and then their memory."""
+    """Measure the time of all systems that can find and read, in turn, and then their memory."""
     for size in bench.scale.sizes_read:
         path = bench.text(KIND, size)
         with path.open(encoding="utf-8") as file:
@@ -35,7 +35,7 @@ def measure(bench: Bench) -> None:
         }
         cases = {f"{case}, {named(size)}": ask for case, ask in asks.items()}
         loading: dict[str, object] = {"job": "load", "path": str(path), "kind": KIND}
-        # Framework or none, it is the same reading: our adapters are left out.
+        # Our adapters are left out, because reading is the same with or without a framework.
         able = bench.prepared(WORK, list(cases), bench.processes.all(adapters=False), loading, {"job": "keep"})
         for case, ask in cases.items():
             measured = bench.in_turns(able, partial(_ask, ask=ask, memory=False))
@@ -46,6 +46,6 @@ def measure(bench: Bench) -> None:
 
 
 def _ask(process: Process, _: int, *, ask: dict[str, object], memory: bool) -> float:
-    # The least reads some bytes of the middle, whichever lines they hold.
+    # The least reads bytes from the middle, whatever lines they hold.
     asked = {**ask, "expected": ""} if process.name == LIMIT and "expected" in ask else ask
     return float(process.ask(memory=memory, **asked))  # type: ignore[arg-type]
