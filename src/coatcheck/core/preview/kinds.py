@@ -147,9 +147,9 @@ _TERMINAL = {
     "error: ": re.compile(r"^[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
     "error[E": re.compile(r"^error\[E\d{4}\]: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
 }
-"""What only program output contains: colours, progress, stack traces of Python, Java and .NET, failed tests of Jest (but
-not its crosses, which pages have too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and Rust. Each
-pattern is under a literal that its match contains: a search for the literal takes a hundredth of the time."""
+"""What only program output contains: colours, progress, stack traces of Python, Java and .NET, failed tests of Jest
+(but not its crosses, which pages have too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and
+Rust. Each pattern is under a literal that its match contains: a search for that takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
