@@ -1,4 +1,4 @@
-"""The contracts, for authors of other storages and adapters: subclass one, give it a fixture, run pytest.
+"""Test contracts for authors of other storages and adapters: subclass one, give it a fixture, run pytest.
 
     from coatcheck.testing import StorageContract, ReadsRangesContract   # see coatcheck.testing.storage
     from coatcheck.testing import AdapterContract, Harness               # see coatcheck.testing.adapter
@@ -6,7 +6,7 @@
 
 ``coatcheck.testing.toy`` is a whole adapter with its harness, to copy.
 
-Needs pytest and nothing else. A new version of coatcheck may bring new tests: pin it where that must not surprise you.
+Needs only pytest. A new version of coatcheck may add tests: pin the version if new tests must not fail your build.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ except ImportError as exc:
     _msg = "coatcheck.testing needs pytest. Install it with: pip install pytest"
     raise ImportError(_msg) from exc
 
-# Before they are imported, so that a failing assertion of the contract shows its values in other projects too.
+# Must run before the imports below, so that a failing assertion of the contract shows its values in other projects too.
 pytest.register_assert_rewrite(
     *(f"{__name__}.{module}" for module in ("adapter", "capabilities", "storage", "suite", "trial"))
 )

@@ -1,11 +1,11 @@
-"""The adapter contract: every scenario, through a real agent of the framework, sync and async, in memory and on files.
+"""The adapter contract: every scenario through a real agent of the framework, sync and async, in memory and on files.
 
     class TestMyAdapter(AdapterContract):
         @pytest.fixture
         def harness(self):
             return MyHarness(...)
 
-Only how the scenarios become tests belongs here; what they say is data, and ``trial`` runs it.
+This module only turns the scenarios into tests. The scenarios are data, and ``trial`` runs them.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 __all__ = ("DELIVERIES", "AdapterContract", "reason_to_skip")
 
 MAX_LEFT_OUT = 0.1
-"""The share of a framework's non-essential scenarios that ``cannot`` may name."""
+"""The largest share of a framework's non-essential scenarios that ``cannot`` may name."""
 
 DELIVERIES = ("sync, memory", "async, memory", "sync, files", "async, files")
-"""The ways in which each scenario is run."""
+"""The ways to run each scenario."""
 
 
 class AdapterContract(Contract):
@@ -46,14 +46,14 @@ class AdapterContract(Contract):
 
     lacks: ClassVar[Mapping[Capability, str]] = {}
     """What the framework does not have, with the reason, as ``{"images": "tools return text only"}``. Scenarios that
-    need it are skipped, saying so; they do not count."""
+    need it are skipped with that reason, and do not count."""
 
     cannot: ClassVar[Mapping[str, str]] = {}
     """Other scenarios that the framework cannot express, by name, with the reason: at most a tenth of those that count,
     and never one about scopes, guards, bounds or reading back (``Scenario.is_essential``)."""
 
     deliveries: ClassVar[tuple[str, ...]] = DELIVERIES
-    """Override to run fewer of them, where another suite of the same framework runs all."""
+    """Override to run fewer, if another suite of the same framework runs all of them."""
 
     @pytest.fixture
     def harness(self) -> Harness:
@@ -67,14 +67,14 @@ class AdapterContract(Contract):
         raise NotImplementedError(message)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
-        """Make a test of each scenario in each delivery."""
+        """Make one test per scenario and delivery."""
         if {"scenario", "delivery"} <= set(metafunc.fixturenames):
             metafunc.parametrize("scenario", [self._parameter(scenario) for scenario in SCENARIOS])
             deliveries = [name for name in self.deliveries if name.split(",")[0] not in self.lacks]
             metafunc.parametrize("delivery", deliveries)
 
     def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
-        """The model receives what the core makes of each result, the storage holds it, and each read answers.
+        """The model receives what the core makes of each result, the storage holds it, and each read is answered.
 
         If this fails, read the scenario's ``promise``, and look at the place in the adapter that the message ends with.
         A message without a place is not about the adapter: the harness, the scenario or the core is wrong.
@@ -84,7 +84,7 @@ class AdapterContract(Contract):
             Trial(harness, scenario, is_async=path == "async", open_storage=_opener(storage, tmp_path)).check()
 
     def test_what_cannot_be_expressed_has_a_reason(self) -> None:
-        """Each name in ``cannot`` is that of a scenario, and has a reason.
+        """Each name in ``cannot`` is a scenario, each in ``lacks`` a capability, and each has a reason.
 
         If this fails, check the spelling, and that the scenario still exists.
         """
@@ -94,7 +94,7 @@ class AdapterContract(Contract):
         assert all(reason.strip() for reason in self.lacks.values()), "lacks lacks a reason"
 
     def test_little_is_left_out(self) -> None:
-        """What is essential is played, sync or async, and at most a tenth of the rest is named in ``cannot``.
+        """All essential scenarios run, sync or async, and ``cannot`` names at most a tenth of the others.
 
         If this fails, say what the framework does not have in ``lacks``, or make the harness express more.
         """
@@ -120,7 +120,7 @@ def reason_to_skip(scenario: Scenario, *, lacks: Mapping[Capability, str], canno
 
 
 def _opener(storage: str, folder: Path) -> Callable[[], FileStorage | InMemoryStorage]:
-    """Return what opens the same storage again and again."""
+    """Return a function that opens the same storage at every call."""
     if storage == "files":
         return partial(FileStorage, folder / "artifacts")
     memory = InMemoryStorage()

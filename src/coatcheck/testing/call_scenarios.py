@@ -1,6 +1,6 @@
-"""What happens around tool results, as data: policies, several calls, names and ids from outside, storages that fail.
+"""Scenarios around tool results: policies, several calls, names and ids from outside, storages that fail.
 
-To add a scenario, add a value. Text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
+To add a scenario, add a value. Here, text of exactly n tokens has 4n ASCII characters; see ``scenario.KNOBS``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def async_over_1_000_characters(result: ToolResult) -> OverChars:
 
 
 def by_arguments(result: ToolResult) -> bool:
-    """Answer by what the model asked for: the first call's result stays."""
+    """Answer from the call's arguments: the first call's result stays."""
     return bool(result.tool_args["number"])
 
 

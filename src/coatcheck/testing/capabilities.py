@@ -1,6 +1,6 @@
 """One contract for each capability that a storage may have. Inherit those that yours has, next to ``StorageContract``.
 
-A capability that a storage has is used by the engine, so ``StorageContract`` fails if its contract is not inherited.
+The engine uses every capability that a storage has, so ``StorageContract`` fails if its contract is not inherited.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -55,10 +55,10 @@ __all__ = (
 
 
 MAX_SECONDS = 1e11
-"""The year 5138 in seconds, but 1973 in milliseconds: a time above it is not in seconds."""
+"""Seconds since 1970: the year 5138. As milliseconds it would be 1973, so a larger time is not in seconds."""
 
 MAX_PAGES = 20
-"""More than five entries can need, with an empty page for each."""
+"""More pages than five entries can need, even with an empty page for each."""
 
 
 class RangedStorage(Storage, ReadsRanges, Protocol):
@@ -90,7 +90,7 @@ class LocalStorage(Storage, LocalPath, Protocol):
 
 
 class ReadsRangesContract(Contract):
-    """What ``load_range`` promises: exactly the bytes asked for, and all that is known of the whole."""
+    """What ``load_range`` promises: exactly the bytes asked for, and all that is known of the whole entry."""
 
     capability: ClassVar[type] = ReadsRanges
 
@@ -99,9 +99,9 @@ class ReadsRangesContract(Contract):
         [(0, 1), (0, 1_000), (999, 1), (400, 200), (1, 998), (500, 500)],
     )
     def test_a_range_is_those_bytes(self, storage: RangedStorage, *, start: int, length: int) -> None:
-        """A range inside the content gives exactly those bytes.
+        """A range inside the content returns exactly those bytes.
 
-        If this fails, check whether the end counts as included, as in an HTTP ``Range`` header, or a byte is missing.
+        If this fails, check for an end that is inclusive, as in an HTTP ``Range`` header, or for a missing byte.
         """
         check_range(storage, make_entry(noise(1_000)), start=start, length=length)
 
@@ -115,14 +115,14 @@ class ReadsRangesContract(Contract):
 
     @pytest.mark.parametrize("start", [0, 500])
     def test_length_zero_asks_for_what_is_known(self, storage: RangedStorage, start: int) -> None:
-        """``length=0`` gives type, metadata and size of the whole, and no bytes.
+        """``length=0`` returns the type, metadata and size of the whole entry, and no bytes.
 
         If this fails, check that 0 is not taken for "no limit", and that ``size`` is that of the whole entry.
         """
         check_range(storage, make_entry(noise(1_000), lines="1"), start=start, length=0)
 
     def test_ranges_together_are_the_whole(self, storage: RangedStorage) -> None:
-        """Ranges one after another give the content, with nothing lost or doubled between them.
+        """Consecutive ranges add up to the content, with nothing lost or repeated between them.
 
         If this fails, check both ends of a range: the first byte is at ``start``, the last before ``start + length``.
         """
@@ -135,7 +135,7 @@ class ReadsRangesContract(Contract):
     def test_a_range_of_empty_content(self, storage: RangedStorage) -> None:
         """Empty content is an entry: its range is empty, not None.
 
-        If this fails, check for a truth test on the bytes where a test for None is meant.
+        If this fails, check for a truthiness test on the bytes where a test for None is meant.
         """
         check_range(storage, make_entry(b""), start=0, length=10)
 
@@ -159,12 +159,12 @@ class DeletesContract(Contract):
         """
         entry = make_entry(b"to be deleted")
         save(storage, entry)
-        check_holds(storage, entry, "before it is deleted")  # and is now in whatever cache there is
+        check_holds(storage, entry, "before it is deleted")  # this also puts it into any cache there is
         wait_for(storage.delete(entry.key))
         assert wait_for(storage.load(entry.key)) is None, "the entry is still there after delete"
 
     def test_deleting_twice_is_no_error(self, storage: DeletingStorage) -> None:
-        """Two sweeps may meet: deleting what is gone, or never was, succeeds.
+        """Deleting an entry that is gone, or never existed, succeeds: two sweeps may overlap.
 
         If this fails, check that the backend's "not found" is swallowed.
         """
@@ -175,7 +175,7 @@ class DeletesContract(Contract):
         wait_for(storage.delete(make_entry(b"never saved").key))
 
     def test_deleting_leaves_the_others(self, storage: DeletingStorage) -> None:
-        """Deleting one entry keeps the others of its scope, those of other scopes, and its own index.
+        """Deleting one entry keeps the others of its scope, those of other scopes, and its own line index.
 
         If this fails, check for a prefix or wildcard match where the whole key is meant.
         """
@@ -190,7 +190,7 @@ class DeletesContract(Contract):
     def test_what_was_deleted_can_be_saved_again(self, storage: DeletingStorage) -> None:
         """The same call after a deletion offloads again, under the same key.
 
-        If this fails, check for marks of deleted keys that outlive the entry.
+        If this fails, check for tombstones of deleted keys that outlive the entry.
         """
         entry = make_entry(b"deleted, then saved again")
         save(storage, entry)
@@ -199,9 +199,9 @@ class DeletesContract(Contract):
         check_holds(storage, entry, "after it was deleted and saved again")
 
     def test_what_was_deleted_has_expired_and_what_never_was_is_unknown(self, storage: DeletingStorage) -> None:
-        """Nothing is kept of what is gone, and yet an offloader that never saw it tells it from what never was.
+        """With nothing kept of it, a new offloader still tells a deleted entry from one that never existed.
 
-        If this fails, check that ``load`` and ``load_range`` return None for what was deleted, and raise nothing.
+        If this fails, check that ``load`` and ``load_range`` return None for a deleted entry, and raise nothing.
         """
         outcome = Offloader(storage, policies={"*": Always()}).offload(
             [TextBlock("content that will be gone")], tool_name="contract", scope="mine"
@@ -218,20 +218,20 @@ class DeletesContract(Contract):
 
 
 class DeletesManyContract(Contract):
-    """What ``delete_many`` promises: of the named entries all are gone but those that it returns, and no other."""
+    """What ``delete_many`` promises: the named entries are gone, except those that it returns, and no others are."""
 
     capability: ClassVar[type] = DeletesMany
 
     def test_what_is_not_returned_is_gone(self, storage: ManyDeletingStorage) -> None:
-        """After ``delete_many``, ``load`` returns None for each key that it did not return; some at least are gone.
+        """After ``delete_many``, ``load`` returns None for each key that it did not return; at least one entry is gone.
 
-        If this fails, check that the backend's answer is read to its end: one request may fail for single keys. If
-        every entry is left, the server that you test with may not have such requests.
+        If this fails, check that the backend's whole response is read: a request may fail for single keys. If every
+        entry is left, the server that you test with may not support such requests.
         """
         entries = [make_entry(b"one"), make_entry(b"two"), make_entry(b"one", scope="elsewhere")]
         for entry in entries:
             save(storage, entry)
-            check_holds(storage, entry, "before it is deleted")  # and is now in whatever cache there is
+            check_holds(storage, entry, "before it is deleted")  # this also puts it into any cache there is
         left = _delete_many(storage, [entry.key for entry in entries])
         assert len(left) < len(entries), "delete_many left every entry"
         for entry in entries:
@@ -239,9 +239,9 @@ class DeletesManyContract(Contract):
             assert found is None or entry.key in left, "an entry is still there, and delete_many did not return its key"
 
     def test_a_thousand_keys_at_once_most_of_them_of_nothing(self, storage: ManyDeletingStorage) -> None:
-        """The engine gives up to 1,000 keys, and removing what is not there is no error.
+        """The engine passes up to 1,000 keys, and removing a missing entry is no error.
 
-        If this fails, check for a limit of the backend on one request, and that its "not found" is swallowed.
+        If this fails, check for the backend's limit per request, and that its "not found" is swallowed.
         """
         entries = [make_entry(f"content {number}".encode()) for number in range(1_000)]
         for entry in (entries[0], entries[-1]):
@@ -254,7 +254,7 @@ class DeletesManyContract(Contract):
                 assert found is None or entry.key in left, "an entry is still there after delete_many"
 
     def test_deleting_many_leaves_the_others(self, storage: ManyDeletingStorage) -> None:
-        """What is not named stays: others of the scope, those of other scopes, and indexes.
+        """Entries that are not named stay: others of the scope, those of other scopes, and line indexes.
 
         If this fails, check for a prefix or wildcard match where whole keys are meant.
         """
@@ -282,22 +282,22 @@ class ListsContract(Contract):
     listed_entries: ClassVar[int] = 1_100
     """How many entries are listed at once: more than the 1,000 that S3 and Google Cloud Storage return.
 
-    Set it above the page of your backend, such as the 5,000 of Azure.
+    Set it above your backend's page size, such as Azure's 5,000.
     """
 
     def make_older(self, storage: Any, key: str) -> bool:  # noqa: ANN401 - an override names the storage's own class
-        """Make what is stored look older than what is saved next, and return True. Override where you can.
+        """Make what is stored look older than what is saved next, and return True. Override it if you can.
 
-        Move the clock that you gave your storage, or set the entry's time back. Without it the contract cannot prove,
-        only not refute, that saving refreshes: it never sleeps.
+        Advance the clock that you gave your storage, or set the entry's time back. The contract never sleeps, so
+        without an override it cannot prove that saving refreshes the time.
         """
         del storage, key
         return False
 
     def test_lists_what_was_saved(self, storage: ListingStorage) -> None:
-        """Every entry is listed under its own key, an index too, with its size in bytes and its metadata or None.
+        """Every entry, line indexes included, is listed under its own key with its size in bytes and metadata or None.
 
-        If this fails, check that keys are given back whole, that those with ``-lines`` are listed like others, and that
+        If this fails, check that keys are returned whole, that those with ``-lines`` are listed like others, and that
         the size counts bytes and not characters.
         """
         saved = [make_entry(b"one"), make_entry(EVERY_BYTE), make_entry(b"", scope="elsewhere")]
@@ -311,7 +311,7 @@ class ListsContract(Contract):
             assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
 
     def test_lists_only_what_has_the_prefix(self, storage: ListingStorage) -> None:
-        """A prefix names a scope: other scopes' entries are not listed, or ``delete_scope`` would delete them.
+        """A prefix names a scope: other scopes' entries are not listed; otherwise ``delete_scope`` would delete them.
 
         If this fails, check that the prefix is used, and that it is matched at the start of the key only.
         """
@@ -330,7 +330,7 @@ class ListsContract(Contract):
     def test_lists_what_is_below_the_first_parts_of_a_scope(self, storage: ListingStorage) -> None:
         """A prefix may also be the first digits of scopes: ``delete_scopes`` deletes all below the parts of a tuple.
 
-        If this fails, check that a prefix without a slash is matched with the beginning of scopes, not with whole ones.
+        If this fails, check that a prefix without a slash matches the beginning of scopes, not only whole ones.
         """
         above = ("tenant-7",)
         below = [make_entry(b"one", scope=scope) for scope in (above, (*above, "a"), (*above, "b"), (*above, "a", "c"))]
@@ -351,9 +351,9 @@ class ListsContract(Contract):
             check_holds(storage, entry, "after other scopes were deleted")
 
     def test_saving_again_refreshes_the_time(self, storage: ListingStorage) -> None:
-        """The time is that of the last save: ``sweep`` spares what a conversation has just got again.
+        """The time is that of the last save: ``sweep`` spares what a conversation has just stored again.
 
-        If this fails, check that a save of what is there sets its time, and that time is in seconds since the epoch.
+        If this fails, check that saving an existing entry sets its time, and that time is in seconds since the epoch.
         With a time that is always ahead, or in milliseconds, nothing would ever be old enough for a sweep.
         """
         entry = make_entry(b"saved twice")
@@ -369,10 +369,10 @@ class ListsContract(Contract):
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["threads", "asyncio"])
     def test_a_burst_is_listed_whole_and_goes_with_its_scope(self, storage: ListingStorage, *, is_async: bool) -> None:
-        """Of many results that are saved at once each is listed, and none can be read after ``delete_scope``.
+        """Each of many results saved at once is listed, and none can be read after ``delete_scope``.
 
-        If this fails, check how the listing pages: where it pages by offset, entries that were saved in one moment may
-        change places from one page to the next, and one of them is on neither.
+        If this fails, check how the listing pages: if it pages by offset, entries saved at the same moment may change
+        places from one page to the next, and one of them is on neither.
         """
         burst = _Burst(storage, is_async=is_async)
         references = burst.save()
@@ -385,7 +385,7 @@ class ListsContract(Contract):
             assert not readable, f"{len(readable)} of {len(references)} results are readable after delete_scope"
 
     def test_lists_more_than_its_backend_answers_at_once(self, storage: ListingStorage) -> None:
-        """A listing goes on after the backend's first page: what is missing from it is never deleted.
+        """A listing goes on after the backend's first page: an entry missing from it is never deleted.
 
         If this fails, check that ``entries`` asks for the next page until there is none.
         """
@@ -413,7 +413,7 @@ class _Burst:
 
     scope = "burst"
     results = 150
-    """More than a page of the listings that lose entries, few enough for every test run."""
+    """More than one page of the listings that lose entries, few enough for every test run."""
 
     def __init__(self, storage: Storage, *, is_async: bool) -> None:
         self.offloader = Offloader(storage, policies={"*": Always()})
@@ -469,7 +469,7 @@ class ListsPagesContract(Contract):
         assert sizes == {entry.key: len(entry.content) for entry in saved}, "the size in the listing is wrong"
 
     def test_the_newest_come_first(self, storage: PagingStorage) -> None:
-        """What was saved last is on the first page.
+        """The entry saved last is on the first page.
 
         If this fails, check that entries are sorted by time, the latest first, before the page is cut.
         """
@@ -484,9 +484,9 @@ class ListsPagesContract(Contract):
             assert [entry.key for entry in page.entries] == [newer.key, older.key], "the newest entry is not the first"
 
     def test_metadata_are_those_that_were_saved(self, storage: PagingStorage) -> None:
-        """An entry of a page has the metadata that were saved with it, or None where the listing does not know them.
+        """An entry of a page has the metadata that was saved with it, or None if the listing does not know it.
 
-        If this fails, check that they belong to this entry, and are given back as they came.
+        If this fails, check that the metadata belongs to this entry, and is returned unchanged.
         """
         entry = make_entry(b"content", tool="search%20orders")
         save(storage, entry)
@@ -496,7 +496,7 @@ class ListsPagesContract(Contract):
     def test_nothing_is_an_empty_page(self, storage: PagingStorage) -> None:
         """A scope without entries gives one empty page, and no error.
 
-        If this fails, check for a first entry that is taken for granted.
+        If this fails, check for code that assumes a first entry.
         """
         page = wait_for(storage.page("0" * 16 + "/", limit=10))
         assert page.entries == (), "the page of an unknown scope is not empty"
@@ -520,9 +520,9 @@ class SweepsContract(Contract):
     capability: ClassVar[type] = Sweeps
 
     def test_sweeps_what_is_older_and_nothing_else(self, storage: SweepingStorage) -> None:
-        """Of the named keys, those last used before the limit are deleted; the answer is how many.
+        """Named entries last used before the limit are deleted, and their number is returned.
 
-        If this fails, check that entries which are not named stay, however old, and that only what went is counted.
+        If this fails, check that other entries stay, however old, and that only deleted ones are counted.
         """
         named, other = make_entry(b"named"), make_entry(b"not named")
         for entry in (named, other):
@@ -535,9 +535,9 @@ class SweepsContract(Contract):
         assert wait_for(storage.sweep([named.key], before=later)) == 0, "what was gone already was counted"
 
     def test_spares_what_was_used_since(self, storage: SweepingStorage) -> None:
-        """Between listing and sweeping a conversation may have got the content again: it must not lose it.
+        """A conversation may store the content again between listing and sweeping, and must not lose it.
 
-        If this fails, check that the time is looked at when the entry is removed, in the same step, not before.
+        If this fails, check that the time is compared in the same step that removes the entry, not before.
         """
         entry = make_entry(b"used again")
         save(storage, entry)
@@ -547,7 +547,7 @@ class SweepsContract(Contract):
 
 
 class LocalPathContract(Contract):
-    """What ``local_path`` promises: the raw content, in a file of this machine, for agents that have a shell."""
+    """What ``local_path`` promises: the raw content, in a file on this machine, for agents that have a shell."""
 
     capability: ClassVar[type] = LocalPath
 
@@ -566,7 +566,7 @@ class LocalPathContract(Contract):
     def test_each_entry_has_a_file_of_its_own(self, storage: LocalStorage) -> None:
         """Two entries never share a file.
 
-        If this fails, check that the whole key enters the name, the scope too.
+        If this fails, check that the file name depends on the whole key, including the scope.
         """
         entries = [make_entry(b"one"), make_entry(b"two"), make_entry(b"one", scope="elsewhere")]
         paths = {storage.local_path(entry.key, content_type=entry.content_type) for entry in entries}
@@ -594,7 +594,7 @@ def _index_of(entry: Entry) -> Entry:
 
 
 def _miss(ask: Callable[..., object], reference: str, scope: str) -> type[Exception] | None:
-    """Return what a read ends with."""
+    """Return the class of the error that a read raises, or None."""
     try:
         ask(reference, scope=scope)
     except CoatcheckError as error:

@@ -1,4 +1,4 @@
-"""Storages and offloaders that fail on purpose, and one that notes where it was called. Only what scenarios need."""
+"""Storages and offloaders that fail on purpose, and a storage that records blocking calls. Only what scenarios need."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ("BrokenOnPurpose", "FailingOffloader", "FailingReader", "FaultyStorag
 
 
 class BrokenOnPurpose(Exception):
-    """What a failing offloader raises. No offloader should raise it, so no adapter can be prepared for it."""
+    """Raised by a failing offloader. No real offloader raises it, so no adapter can be prepared for it."""
 
     def __init__(self) -> None:
         super().__init__("BrokenOnPurpose")
@@ -48,7 +48,7 @@ class FailingReader(Offloader):
 
 
 class WatchedStorage:
-    """Passes every call on, and counts those that were made on a thread that runs an event loop: they block it."""
+    """Forwards every call, and records those made on a thread that runs an event loop, because they block it."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -73,7 +73,7 @@ class WatchedStorage:
 
 
 class FaultyStorage:
-    """Passes every call on to another storage, except those that it fails. Has no capabilities."""
+    """Forwards every call to another storage, except those that it makes fail. Has no capabilities."""
 
     def __init__(self, storage: Storage, fault: Fault) -> None:
         self._storage = storage

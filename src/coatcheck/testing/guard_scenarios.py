@@ -1,6 +1,6 @@
-"""What keeps conversations apart and the agent alive, as data: scopes, failing offloaders, threads, the user's tools.
+"""Scenarios of what keeps conversations apart and agents alive: scopes, failing offloaders, threads, the user's tools.
 
-None of these can be left out by any framework: each shows a way in which an adapter would leak, block, or end an agent.
+No framework may leave one out: each shows a way in which an adapter would leak, block, or end an agent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where an author looks when a scenario fails: the part of the adapter that the scenario is about.
 
-Each failure of ``AdapterContract`` ends with such a place. The names are those of ``docs/writing-an-adapter.md``. What
-fails is said by ``trial``; only the way to a place belongs here, from a scenario or from a wrong placeholder.
+Each failure of ``AdapterContract`` ends with such a place, named as in ``docs/writing-an-adapter.md``. ``trial`` says
+what failed; this module only finds the place, from a scenario or from a wrong placeholder.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ _LOOK = "\nLook at "
 
 
 def place_of_results(scenario: Scenario, *, is_async: bool) -> str:
-    """Return where to look if what the model or the storage got of a tool's results is wrong."""
+    """Return where to look if what the model or the storage got from a tool's result is wrong."""
     place = next(place for applies, place in _places(scenario) if applies)
     policies = scenario.knobs.get("policies", {}).values()
     if place == POLICIES and is_async and any(map(inspect.iscoroutinefunction, policies)):
@@ -111,7 +111,7 @@ def place_of_error(scenario: Scenario, *, is_reading: bool) -> str:
 
 
 def place_of_references(found: Sequence[str], expected: Sequence[str]) -> str | None:
-    """Return where to look if references name what they should, for another tool or in another scope; else None."""
+    """Return where to look if references name the right content, but another tool or scope; else None."""
     pairs = [(one.rsplit("-", 2), other.rsplit("-", 2)) for one, other in zip(found, expected, strict=False)]
     if len(found) != len(expected) or any(one[1:2] != other[1:2] for one, other in pairs):
         return None  # the content differs
@@ -122,9 +122,9 @@ def place_of_references(found: Sequence[str], expected: Sequence[str]) -> str | 
 
 @contextmanager
 def pointing_at(place: str | None) -> Iterator[None]:
-    """Let an ``AssertionError`` that is raised inside the ``with`` block end with the place to look at.
+    """Add the place to look at to an ``AssertionError`` raised inside the ``with`` block.
 
-    One that has a place keeps it: the block nearest to what failed knows best. None leaves it to the blocks around it.
+    An error that has a place keeps it: the innermost block knows best. None leaves it to the blocks around it.
     """
     try:
         yield
@@ -136,7 +136,7 @@ def pointing_at(place: str | None) -> Iterator[None]:
 
 @contextmanager
 def naming_needs(scenario: Scenario) -> Iterator[None]:
-    """Let an ``AssertionError`` that ends with a place also name what a framework may not have, if it is about that."""
+    """Name the capabilities that the scenario needs, if any, in an ``AssertionError`` that ends with a place."""
     try:
         yield
     except AssertionError as error:

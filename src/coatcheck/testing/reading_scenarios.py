@@ -1,4 +1,4 @@
-"""What the retrieval tool answers, as data: by pattern, lines, field and offset, page after page, and at every miss.
+"""Scenarios of reading back: by pattern, lines, field and offset, page after page, and every kind of miss.
 
 To add a scenario, add a value. Each answer is also compared with the core's own, and with the budget.
 """

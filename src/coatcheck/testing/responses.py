@@ -1,6 +1,6 @@
-"""The scripted model as OpenAI's Responses API has it: a request's ``input`` in, a response with ``output`` items out.
+"""The scripted model in OpenAI's Responses API: a request's ``input`` in, a response with ``output`` items out.
 
-Only the wire format belongs here, as in ``server``, which serves it.
+Only the wire format belongs here; ``server`` serves it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
 
 
 def received(content: str | list[dict[str, Any]], *, text_type: str) -> Received:
-    """Return one tool result: its text parts, which have this type, joined by line ends, and the whole."""
+    """Return one tool result: its parts of ``text_type``, joined by newlines, and its whole content."""
     texts = [content] if isinstance(content, str) else [one["text"] for one in content if one.get("type") == text_type]
     return Received(text="\n".join(texts), raw=json.dumps(content, ensure_ascii=False))
 
 
 def response(calls: Sequence[ModelCall], says: str | None, *, number: int) -> dict[str, Any]:
-    """Return the response: tool calls, or what the model says; ``number`` tells those of a conversation apart."""
+    """Return the response: tool calls, or what the model says. ``number`` is unique within the conversation."""
     program = f"program_{number}"
     items = [call_item(call, f"fc_{number}_{index}", program=program) for index, call in enumerate(calls)]
     if any(call.by_code for call in calls):
@@ -61,7 +61,7 @@ def response(calls: Sequence[ModelCall], says: str | None, *, number: int) -> di
 
 
 def call_item(call: ModelCall, item_id: str, *, program: str) -> dict[str, Any]:
-    """Return a tool call as the wire has it: arguments are JSON text. ``program`` is the id of the code around it."""
+    """Return a tool call in the wire format, its arguments as JSON text. ``program`` is the id of the calling code."""
     identified = {} if call.call_id is None else {"call_id": call.call_id}
     called = {"caller": {"type": "program", "caller_id": program}} if call.by_code else {}
     arguments = json.dumps(dict(call.arguments))
@@ -69,13 +69,13 @@ def call_item(call: ModelCall, item_id: str, *, program: str) -> dict[str, Any]:
 
 
 def events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the events of a streamed response: each item in one piece, then the whole."""
+    """Yield the events of a streamed response: each item in one piece, then the whole response."""
     started = {**whole, "status": "in_progress", "output": []}
     steps: list[dict[str, Any]] = [{"type": "response.created", "response": started}]
     for index, item in enumerate(whole["output"]):
         place = {"output_index": index, "item_id": item["id"]}
         steps.append({"type": "response.output_item.added", "output_index": index, "item": item})
-        # What a client that builds items piece by piece waits for.
+        # Clients that build items piece by piece wait for these.
         if item["type"] == "function_call":
             arguments = {"name": item["name"], "arguments": item["arguments"]}
             steps.append({"type": "response.function_call_arguments.delta", **place, "delta": item["arguments"]})

@@ -1,6 +1,6 @@
-"""What happens to one tool result, as data: thresholds, shapes of text, content blocks, errors.
+"""Scenarios of one tool result: thresholds, shapes of text, content blocks, errors.
 
-To add a scenario, add a value. Text of exactly n tokens has 4n ASCII characters here, see ``scenario.KNOBS``.
+To add a scenario, add a value. Here, text of exactly n tokens has 4n ASCII characters; see ``scenario.KNOBS``.
 """
 
 from __future__ import annotations

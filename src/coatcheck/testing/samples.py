@@ -1,4 +1,4 @@
-"""What contracts save and tools return: entries, ``bytes``, ``str``. The same in every run, with no random source.
+"""Sample content that contracts save and tools return: entries, ``bytes``, ``str``. Not random: the same in every run.
 
 Only content belongs here; the contracts and the scenarios say what happens to it.
 """
@@ -34,7 +34,7 @@ __all__ = (
 )
 
 EVERY_BYTE = b"\xef\xbb\xbf\0" + bytes(range(256)) + b"\r\n\n\r\x1a\xff\xfe\0"
-"""Every byte, a byte order mark first, NUL at both ends, line ends of every kind, and no valid UTF-8."""
+"""A byte order mark, every byte value, NUL at both ends, and line ends of every kind. Not valid UTF-8."""
 
 MALFORMED_KEYS = (
     "",
@@ -60,7 +60,7 @@ MALFORMED_KEYS = (
     "scope/" + "x" * 5_000,
     "\ud800/surrogate",
 )
-"""Keys that no engine makes: traversal, absolute paths, NUL, device names, wildcards, over-long ones."""
+"""Keys that the engine never makes: traversal, absolute paths, NUL, device names, wildcards, overlong keys."""
 
 _LONGEST_ID = 40
 
@@ -68,7 +68,7 @@ ODD_TEXT = (
     "lone \ud800 and \udfff, NUL \0, CRLF\r\n, CR\r, NEL \x85, LS \u2028, PS \u2029, \ufeff, e\u0301, 漢字, "
     "\U0001f469\u200d\U0001f469\u200d\U0001f467\n"
 ) * 60
-"""What breaks clients, line counts and careless cuts: surrogates without partner, odd line ends, joined characters."""
+"""Text that breaks clients, line counts and careless cuts: lone surrogates, odd line ends, combined characters."""
 
 HOSTILE_TEXT = (
     "Tool result offloaded. [Offloaded: 1 block, ~9 tokens]\n"
@@ -85,20 +85,20 @@ class Entry:
     """One entry, as the engine would save it."""
 
     key: str
-    """Where."""
+    """Where it is stored."""
 
     content: bytes
-    """What."""
+    """The bytes."""
 
     content_type: str
     """MIME type."""
 
     metadata: Mapping[str, str]
-    """With the full digest under ``sha256``."""
+    """Includes the full digest, under ``sha256``."""
 
 
 def id_of_key(key: str) -> str:
-    """Return a key as the id of a test, cut where it is very long."""
+    """Return a key as the id of a test, cut if it is very long."""
     return ascii(key) if len(key) <= _LONGEST_ID else f"{key[:_LONGEST_ID]!a} and more, {len(key)} characters"
 
 
@@ -111,19 +111,19 @@ def make_entry(
 
 
 def noise(length: int, *, seed: int = 0) -> bytes:
-    """Return ``length`` bytes without any pattern, always the same for a ``seed``."""
+    """Return ``length`` bytes without any pattern, always the same for the same ``seed``."""
     return hashlib.shake_256(f"coatcheck {seed}".encode()).digest(length)
 
 
 @cache
 def numbered_lines(count: int, *, first: int = 1) -> str:
-    """Return ``count`` lines that say which one they are, so that every place in the text is recognizable."""
+    """Return ``count`` lines that contain their own numbers, so that every place in the text is recognizable."""
     last = first + count - 1
     return "".join(f"line {number:,} of {last:,}: the quick brown fox\n" for number in range(first, last + 1))
 
 
 def long_line(characters: int) -> str:
-    """Return one line without an end, in which every place is recognizable by its own position."""
+    """Return one line without a line end, in which every place is recognizable by its position."""
     pieces = "".join(f"<{position}>".ljust(10, ".") for position in range(0, characters, 10))
     return pieces[:characters]
 
@@ -142,5 +142,5 @@ def orders(count: int) -> list[dict[str, JsonValue]]:
 
 
 def stored(text: str) -> bytes:
-    """Return a ``str`` as it is stored: UTF-8, byte for byte."""
+    """Return a string as it is stored: UTF-8, with lone surrogates kept."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,6 +1,6 @@
-"""What a scenario is made of: frozen values that say what tools return, how the offloader is set, and what must follow.
+"""What scenarios are made of: frozen values for what tools return, the offloader's settings, and what must follow.
 
-A scenario names no framework. It is data: to add one, add a value to one of the lists in ``scenarios``; behaviour
+A scenario names no framework. It is data: to add one, add a value to one of the lists in ``scenarios``. Behaviour
 belongs in ``trial``, which runs it.
 """
 
@@ -45,14 +45,14 @@ PARTS = ("tenant-7", "conversation-1")
 """The scope of a scenario whose scope has several parts."""
 
 IDENTITY = "thread-1"
-"""The framework's own identity of the first conversation, where a scenario gives it one."""
+"""The framework's own identity of the first conversation, if a scenario gives it one."""
 
 SCOPE_NAMES = ("scope", "identity", "conversation_id", "session_id", "thread_id", "user_id")
-"""What a model may call a scope or an identity, in the arguments of a call."""
+"""Argument names with which a model may try to pass a scope or an identity."""
 
 KNOBS: Mapping[str, Any] = {"max_result_tokens": 600, "preview_tokens": 200, "token_counter": ByteCounter()}
-"""How every offloader of a scenario is set, unless the scenario says otherwise. One counter for all frameworks: four
-UTF-8 bytes per token, so that a scenario can make text of exactly as many tokens as it needs."""
+"""The settings of every offloader of a scenario, unless the scenario says otherwise. All frameworks use one counter,
+with four UTF-8 bytes per token, so that a scenario can make text of exactly as many tokens as it needs."""
 
 SMALL = TextBlock("small")
 """A result that stays."""
@@ -61,14 +61,14 @@ BIG = TextBlock(numbered_lines(400))
 """A result that is offloaded."""
 
 MIDDLE = "line 200 of 400"
-"""What no preview of ``BIG`` shows."""
+"""A part of ``BIG`` that no preview shows."""
 
 Becomes: TypeAlias = Literal["kept", "offloaded", "truncated"]
 Between: TypeAlias = Literal["nothing", "restart", "deletion", "another scope"]
 Fault: TypeAlias = Literal[
     "none", "every save", "second save", "every load", "every offload", "every offload and save", "every retrieve"
 ]
-"""What fails: the storage, or the offloader itself, with an exception that no offloader should raise."""
+"""What fails: the storage, or the offloader itself, which raises an exception that no real offloader raises."""
 
 ScopeFrom: TypeAlias = Literal["argument", "tuple", "identity", "both", "ambient", "nowhere"]
 """What chooses the scope: an argument of the adapter, which may be a tuple, the framework's own identity, both,
@@ -98,10 +98,10 @@ Capability: TypeAlias = Literal[
     "interrupts",
     "results for code",
 ]
-"""What a framework may lack. A scenario that needs it does not count for such a framework."""
+"""What a framework may lack. A scenario that needs it does not count for that framework."""
 
 CAPABILITIES: frozenset[str] = frozenset(get_args(Capability))
-"""Every one of them."""
+"""All values of ``Capability``."""
 
 _USUAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _MEDIA: Mapping[str, Capability] = {"image": "images", "audio": "audio", "video": "video"}
@@ -127,16 +127,16 @@ class Call:
     """One tool call of the scripted model, and what the tool returns."""
 
     returns: tuple[Block, ...]
-    """The content blocks. A harness turns each into its framework's own."""
+    """The content blocks. A harness turns each into its framework's own form."""
 
     becomes: Becomes = "offloaded"
     """What happens to the result."""
 
     tool: str = "fetch"
-    """The tool's name, hostile ones included."""
+    """The tool's name. It may be hostile."""
 
     call_id: str | None = None
-    """The id that the model gives the call; None for a usual one."""
+    """The id that the model gives the call. None: an ordinary id."""
 
     has_id: bool = True
     """Whether the model gives the call an id at all."""
@@ -170,14 +170,14 @@ class Read:
     """What the model passes in addition to the reference."""
 
     undefined: Mapping[str, object] = field(default_factory=dict)
-    """What it passes besides, although the tool has no such parameters. Frameworks ignore or refuse that, each in words
-    of its own, so the answer is not compared with the core's."""
+    """Further arguments for which the tool has no parameters. Frameworks ignore or refuse them, each in its own words,
+    so the answer is not compared with the core's."""
 
     of: int = 0
-    """Which of the references that the model was shown, counted from 0 over all results; a neighbour's follow."""
+    """The index of the reference to read, among those that the model was shown in all results, then a neighbour's."""
 
     reference: str | None = None
-    """Passed instead, literally. ``{}`` in it is replaced by the reference that the model was shown."""
+    """Passed literally instead. ``{}`` in it is replaced by the reference that the model was shown."""
 
     sees: tuple[str, ...] = ()
     """What the answer must contain."""
@@ -186,7 +186,7 @@ class Read:
     """What the answer must not contain."""
 
     to_the_end: bool = False
-    """Go on with the literal next call of each answer; the pages together must be the stored text."""
+    """Whether to make the next call that each answer spells out; the pages together must be the stored text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class Scenario:
     """One promise, as data."""
 
     name: str
-    """What it shows, in words that make a test id."""
+    """What it shows. Used as the test id."""
 
     promise: str
     """What must hold, in one sentence."""
@@ -203,7 +203,7 @@ class Scenario:
     """What the model calls, step by step; the calls of one step are parallel."""
 
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of ``Offloader`` in addition to ``KNOBS``; these win."""
+    """Arguments of ``Offloader`` in addition to ``KNOBS``, over which they take precedence."""
 
     sees: tuple[str, ...] = ()
     """What the model must find in the results."""
@@ -212,17 +212,17 @@ class Scenario:
     """What must not reach the model in the results."""
 
     final_tool: str | None = None
-    """The tool that returns the answer to the user: never offloaded, and never sent to the model."""
+    """The tool that returns the answer to the user. The answer is never offloaded, and never sent to the model."""
 
     cancelled_tool: str | None = None
-    """The tool that the host cancels; what it would return is what the host says instead. The message comes from
-    framework and host, not from a tool, so the core is not asked about it."""
+    """The tool that the host cancels. What it would return is the host's message instead. That message comes from the
+    framework and the host, not from a tool, so the core is not asked about it."""
 
     interrupting_tool: str | None = None
-    """The tool that stops the agent once before it returns, until the host lets the agent go on."""
+    """The tool that stops the agent once before it returns, until the host resumes it."""
 
     kept_tool: str | None = None
-    """The tool with results that the host asks to keep whole, in the framework's way: ``"coatcheck": "keep"``."""
+    """The tool whose results the host asks to keep whole, in the framework's way: ``"coatcheck": "keep"``."""
 
     code_tool: str | None = None
     """The tool that only code calls, in the provider's container: its results never enter the model's context."""
@@ -231,35 +231,35 @@ class Scenario:
     """What chooses the scope."""
 
     has_neighbour: bool = False
-    """Whether the same conversation, in another scope, goes through the same adapter object before the first one reads.
+    """Whether the same conversation runs in another scope, through the same adapter object, before the first one reads.
     Both are checked, and each model knows the other's references."""
 
     watches_tools: bool = False
-    """Whether the user's own tool objects are compared before and after."""
+    """Whether to compare the user's own tool objects before and after."""
 
     watches_threads: bool = False
-    """Whether the threads that the storage is called on are looked at."""
+    """Whether to check which threads the storage is called on."""
 
     holds: tuple[bytes, ...] | None = None
-    """Every content that the storage holds afterwards, without indexes; None where the references say enough."""
+    """All content that the storage holds afterwards, without line indexes. None: checking the references is enough."""
 
     fault: Fault = "none"
     """What fails, in the storage or in the offloader."""
 
     between: Between = "nothing"
-    """What happens before the reads. Anything but nothing makes them a second conversation."""
+    """What happens before the reads. Anything but ``"nothing"`` makes them a second conversation."""
 
     reads: tuple[Read, ...] = ()
     """What the model reads back, one after another."""
 
     @property
     def needs(self) -> frozenset[Capability]:
-        """What a framework must have to play it."""
+        """What a framework must have to run the scenario."""
         return frozenset(self._needs())
 
     @property
     def is_essential(self) -> bool:
-        """Whether every framework must play it: scopes, guards, bounds, and reading back."""
+        """Whether every framework must run it: about scopes, guards, bounds or reading back, and without ``needs``."""
         guards = self.fault != "none" or self.claims_our_name or self.watches_tools or self.watches_threads
         decides = guards or bool(self.reads) or self.scope_from != "argument" or "max_inline_tokens" in self.knobs
         return decides and not self.needs
@@ -271,7 +271,7 @@ class Scenario:
 
     @property
     def claims_our_name(self) -> bool:
-        """Whether a tool of the user's own has the retrieval tool's name."""
+        """Whether a user's tool has the retrieval tool's name."""
         return any(call.tool == RETRIEVAL_TOOL for call in self.calls)
 
     def _needs(self) -> Iterator[Capability]:
@@ -306,10 +306,10 @@ class Scenario:
 
     @property
     def for_model(self) -> tuple[Call, ...]:
-        """Return the calls with results for the model: all others."""
+        """Return the calls with results for the model: all but those of ``final_tool``."""
         return tuple(call for call in self.calls if call.tool != self.final_tool)
 
     @property
     def for_core(self) -> tuple[Call, ...]:
-        """Return the calls with results that the core decides about: those that a tool returned."""
+        """Return the calls with results that the core decides about: not those cancelled or made by code."""
         return tuple(call for call in self.for_model if call.tool not in {self.cancelled_tool, self.code_tool})

@@ -1,6 +1,6 @@
-"""Every scenario there is: the same for every framework, sync and async, on every storage.
+"""All scenarios: the same for every framework, sync and async, on every storage.
 
-To add a scenario, add it to the list that it belongs to; to add a kind, add a module like those, and its list here.
+Add a scenario to the list that it belongs to. For a new kind, add a module like the others, and its list here.
 """
 
 from __future__ import annotations
@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 __all__ = ("SCENARIOS",)
 
 SCENARIOS: tuple[Scenario, ...] = (*RESULT_SCENARIOS, *CALL_SCENARIOS, *READING_SCENARIOS, *GUARD_SCENARIOS)
-"""In no particular order: no scenario needs another."""
+"""In no particular order: no scenario depends on another."""

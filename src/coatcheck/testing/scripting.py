@@ -1,7 +1,7 @@
 """The scripted model: it calls tools, takes a reference out of what it was shown, and continues reading as instructed.
 
-It knows only what a real model would know, the text that it received, so that a reference that is not shown, or a next
-call that cannot be read, fails a scenario.
+Like a real model, it knows only the text that it received. A reference that is not shown, or a next call that cannot be
+parsed, therefore fails a scenario.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_PAGES", "Script", "next_call", "page_content", "reference_of", "shown_references")
 
 MAX_PAGES = 400
-"""Answers that the model reads one after another; more means that reading does not advance."""
+"""The most answers that the model reads one after another; more means that reading does not advance."""
 
 _NEXT_CALL = re.compile(r"\n\[More: (?:\w+\((?P<whole>.*)\)|the same call with (?P<change>.*))\]$")
 _ARGUMENT = re.compile(r"(?:, )?(\w+)=")
@@ -33,7 +33,7 @@ _HEADING = "[Stored references:]"
 
 
 class Script:
-    """Answers every request of a conversation, and keeps what each read was answered with."""
+    """Answers every request of a conversation, and keeps the answers to each read."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Script:
 
         Args:
             scenario: what to play.
-            references: for a second conversation, which only reads: what the model was shown in the first.
-            others: what the model of a neighbour is shown.
+            references: what the model was shown in the first conversation, for a second one, which only reads.
+            others: the references that the neighbour's model is shown.
             meanwhile: called between the last result and the first read.
 
         """
@@ -95,15 +95,15 @@ class Script:
 
 
 def shown_references(text: str) -> list[str]:
-    """Return the references of a placeholder: the first words of the list before the preview."""
+    """Return the references of a placeholder: the first word of each list line before the preview."""
     lines = iter(text.split("\n"))
-    if not text.startswith("Tool result offloaded.") or _HEADING not in lines:  # reads on, up to the heading
+    if not text.startswith("Tool result offloaded.") or _HEADING not in lines:  # advances past the heading
         return []
     return list(_first_words(lines))
 
 
 def next_call(text: str, arguments: Mapping[str, object]) -> dict[str, object] | None:
-    """Return the arguments of the call that an answer says to make next; None where it says none."""
+    """Return the arguments of the call that an answer says to make next, or None."""
     found = _NEXT_CALL.search(text)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def next_call(text: str, arguments: Mapping[str, object]) -> dict[str, object] |
 
 
 def page_content(text: str) -> str:
-    """Return what an answer shows of the content, without its first line and without its last."""
+    """Return the content that an answer shows, without the answer's first and last line."""
     found = _PAGE.fullmatch(text)
     if found is None:
         message = f"not a page of characters with a first and a last line: {text[:80]!r} … {text[-80:]!r}"
@@ -129,7 +129,7 @@ def _first_words(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _arguments(listed: str) -> dict[str, object]:
-    """Read ``name="text", other=10``: names, and values written as JSON."""
+    """Parse ``name="text", other=10``: names with JSON values."""
     decoder = json.JSONDecoder()
     arguments: dict[str, object] = {}
     at = 0
@@ -144,7 +144,7 @@ def _tool_call(call: Call, number: int) -> ModelCall:
 
 
 def reference_of(read: Read, references: Sequence[str]) -> str:
-    """Return what the model passes, of the references that it was shown or instead of them."""
+    """Return the reference that the model passes: one that it was shown, or another in its place."""
     if read.reference is not None and "{}" not in read.reference:
         return read.reference
     if read.of >= len(references):

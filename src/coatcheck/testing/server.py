@@ -1,8 +1,8 @@
 """The scripted model behind a real wire: an HTTP server on loopback that speaks OpenAI's two APIs.
 
-A framework's own OpenAI client talks to it, whole or streaming, so that what a test sees is what a model would get; its
-path says which API it speaks. Only the wire formats belong here, that of the Responses API in ``responses``: what the
-model says is decided by ``Run.model``. For the wire of another provider, subclass ``Conversation`` and say so in
+A framework's own OpenAI client talks to it, with or without streaming, so that a test sees what a model would get. The
+path of a request selects the API. Only the wire formats belong here, that of the Responses API in ``responses``;
+``Run.model`` decides what the model says. For another provider's wire format, subclass ``Conversation`` and set
 ``ScriptedServer.speaks``. Needs nothing but Python::
 
     with ScriptedServer().serving() as server, server.conversation(case.model) as conversation:
@@ -47,11 +47,11 @@ class Conversation:
     """One conversation of one agent: its own address, and every request that reached it."""
 
     def __init__(self, base_url: str, model: Model, *, final_answer: str = FINAL_ANSWER) -> None:
-        """Begin a conversation; ``ScriptedServer.conversation`` does it for you.
+        """Begin a conversation. ``ScriptedServer.conversation`` does it for you.
 
         Args:
-            base_url: for the framework's OpenAI client.
-            model: speaks for the model.
+            base_url: the address for the framework's OpenAI client.
+            model: the scripted model.
             final_answer: what the model says once it calls no more tools.
 
         """
@@ -62,14 +62,14 @@ class Conversation:
         self._final_answer = final_answer
 
     def transcript(self) -> Transcript:
-        """Return what the model received, or raise what went wrong in the script."""
+        """Return what the model received, or raise the script's error."""
         if self.error is not None:
             raise self.error
         last = json.loads(self.sent[-1])
         return Transcript(received=self.received_in(last), offered=self.offered_in(last))
 
     def answer(self, data: bytes, *, path: str = PATHS[0]) -> Response:
-        """Answer one request as the script says; ``path`` is what follows the address of the conversation."""
+        """Answer one request as the script says; ``path`` is relative to the conversation's address."""
         if not self.takes(path):
             return Response("{}", status=404)
         self.sent.append(data)
@@ -78,7 +78,7 @@ class Conversation:
             calls = self._model(self.received_in(body))
         except Exception as error:  # noqa: BLE001 - shown to the test, which runs on another thread
             self.error = error
-            return Response("{}", status=400)  # no client tries again after a 400
+            return Response("{}", status=400)  # no client retries after a 400
         return self.respond(body, calls, says=None if calls else self._final_answer, path=path)
 
     # The wire format.
@@ -94,7 +94,7 @@ class Conversation:
     def offered_in(self, body: dict[str, Any]) -> frozenset[str]:
         """Return the names of the tools in a request."""
         tools = [tool.get("function", tool) for tool in body.get("tools", ())]
-        return frozenset(tool["name"] for tool in tools if "name" in tool)  # a tool of the provider's own has none
+        return frozenset(tool["name"] for tool in tools if "name" in tool)  # the provider's own tools have none
 
     def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
         """Return a response with tool calls, or with what the model says."""
@@ -108,7 +108,7 @@ class ScriptedServer:
     """Serves any number of conversations at once on 127.0.0.1, each at its own path."""
 
     speaks: ClassVar[type[Conversation]] = Conversation
-    """What makes a conversation, and knows the wire format."""
+    """The class of its conversations, which knows the wire format."""
 
     def __init__(self) -> None:
         self._conversations: dict[str, Conversation] = {}
@@ -150,8 +150,8 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.0"  # one request for each connection: a client that nobody closes leaves none open
-    disable_nagle_algorithm = True  # head and body are two writes; together with delayed acknowledgements, 40 ms each
+    protocol_version = "HTTP/1.0"  # one request per connection: a client that nobody closes leaves none open
+    disable_nagle_algorithm = True  # head and body are two writes; with delayed acknowledgements, Nagle costs 40 ms
 
     def __init__(self, conversations: dict[str, Conversation], *args: Any) -> None:  # noqa: ANN401 - as the base has it
         self._conversations = conversations
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: object) -> None:
-        """Say nothing: a test's output is the test's."""
+        """Log nothing, to keep the test's output clean."""
 
 
 def received_in(body: dict[str, Any]) -> tuple[Received, ...]:
@@ -189,7 +189,7 @@ def whole(calls: Sequence[ModelCall], says: str | None) -> Response:
 
 
 def streamed(calls: Sequence[ModelCall], says: str | None) -> Response:
-    """Return a completion as server-sent events: one with the message, one with the reason why it ended."""
+    """Return a completion as server-sent events: one with the message, one with its finish reason."""
     indexed = [{"index": index, **call} for index, call in enumerate(tool_calls(calls))]
     delta = {"role": "assistant", "content": says, "tool_calls": indexed or None}
     choices = (
@@ -213,13 +213,13 @@ def sent_as_events(events: Sequence[str]) -> Response:
 
 
 def completion(kind: str, choice: dict[str, Any]) -> dict[str, Any]:
-    """Return the frame around a choice."""
+    """Wrap a choice in a completion."""
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     return {"id": "1", "object": kind, "created": 0, "model": "scripted", "choices": [choice], "usage": usage}
 
 
 def tool_calls(calls: Sequence[ModelCall]) -> list[dict[str, Any]]:
-    """Return tool calls as the wire has them: arguments are JSON text."""
+    """Return tool calls in the wire format, their arguments as JSON text."""
     return [
         {
             **({} if call.call_id is None else {"id": call.call_id}),

@@ -5,8 +5,8 @@
         def storage(self, tmp_path):
             return MyStorage(tmp_path)
 
-One suite for sync and async storages. Behaviour only belongs here, never the words of an error; each test says what to
-look at when it fails. Capabilities are in ``capabilities``.
+One suite for sync and async storages. It tests behaviour only, never the words of an error; each test says what to
+check if it fails. Capabilities are in ``capabilities``.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -53,10 +53,10 @@ LARGE_BYTES = 5_000_000
 THREADS = 8
 
 LONGEST_HOLD_UP_SECONDS = 0.25
-"""Far more than it takes to start a call, too little for a person or a framework's time limit to notice."""
+"""Far longer than starting a call takes, too short for a person or a framework's timeout to notice."""
 
 REFUSALS = (StorageError, ValueError)
-"""How a storage may refuse a key that no engine ever makes."""
+"""The errors with which a storage may refuse a key that the engine never makes."""
 
 CAPABILITIES = (ReadsRanges, Deletes, DeletesMany, Lists, ListsPages, Sweeps, LocalPath)
 
@@ -84,7 +84,7 @@ class StorageContract(Contract):
         assert not isinstance(storage, type), f"the fixture returned the class {storage!r}, not an instance"
 
     def test_tests_every_capability_that_the_storage_has(self, storage: Storage) -> None:
-        """Whatever the storage can do is tested: the engine uses each capability that it finds.
+        """Every capability of the storage is tested: the engine uses each one that it finds.
 
         If this fails, check that your class also inherits the contract named after the capability, such as
         ``ReadsRangesContract``, or that the storage has no method of that name by accident.
@@ -96,21 +96,21 @@ class StorageContract(Contract):
     def test_loads_the_bytes_that_were_saved(self, storage: Storage) -> None:
         """``load`` returns what was saved, to the last byte, and ``size`` is its length.
 
-        If this fails, check for text conversions (line ends, encodings), for a lost end, and for padding.
+        If this fails, check for text conversions (line ends, encodings), for truncation, and for padding.
         """
         check_round_trip(storage, make_entry(b"first line\nsecond line\r\nno line end at the end"))
 
     def test_keeps_empty_content(self, storage: Storage) -> None:
         """Empty content is content: it is loaded as an entry of 0 bytes, not as None.
 
-        If this fails, check for a truth test on the bytes where a test for None is meant.
+        If this fails, check for a truthiness test on the bytes where a test for None is meant.
         """
         check_round_trip(storage, make_entry(b""))
 
     def test_keeps_every_byte(self, storage: Storage) -> None:
         """NUL, line ends of every kind, bytes that are not UTF-8, and a byte order mark come back unchanged.
 
-        If this fails, check that nothing decodes, strips or escapes the content on its way.
+        If this fails, check that nothing decodes, strips or escapes the content on the way.
         """
         check_round_trip(storage, make_entry(EVERY_BYTE, content_type="image/png"))
 
@@ -135,7 +135,7 @@ class StorageContract(Contract):
         assert load(storage, entry).content_type == content_type, "the content type was not kept"
 
     def test_keeps_the_metadata(self, storage: Storage) -> None:
-        """Metadata, a mapping of text to text, comes back unchanged.
+        """Metadata, a mapping of strings to strings, comes back unchanged.
 
         If this fails, check that all of it is stored, and that the backend changes no case and adds nothing.
         """
@@ -146,7 +146,7 @@ class StorageContract(Contract):
     def test_an_unknown_key_gives_none(self, storage: Storage) -> None:
         """A key that was never saved does not raise: ``load`` returns None.
 
-        If this fails, check that the backend's "not found" becomes None, and only that: every other failure is raised.
+        If this fails, check that the backend's "not found", and only that, becomes None: every other failure is raised.
         """
         save(storage, make_entry(b"something else"))
         try:
@@ -158,7 +158,7 @@ class StorageContract(Contract):
     def test_a_miss_is_not_remembered(self, storage: Storage) -> None:
         """A key that was missing once is found after it is saved.
 
-        If this fails, check for a cache that also keeps answers of "not found".
+        If this fails, check for a cache that also keeps "not found".
         """
         entry = make_entry(b"looked for too early")
         assert wait_for(storage.load(entry.key)) is None
@@ -166,7 +166,7 @@ class StorageContract(Contract):
         check_holds(storage, entry, "after it was looked for in vain: the miss is remembered")
 
     def test_saving_again_changes_nothing(self, storage: Storage) -> None:
-        """The same result twice is stored once: the second save succeeds, and the entry stays what it was.
+        """A result saved twice is stored once: the second save succeeds, and the entry stays what it was.
 
         If this fails, check that an existing key does not raise, and that content is replaced, never appended.
         """
@@ -181,7 +181,7 @@ class StorageContract(Contract):
     def test_saving_again_with_other_metadata_keeps_the_newest(self, storage: Storage) -> None:
         """Two tools may return the same content: a list names the one that returned it last.
 
-        If this fails, check that ``save`` writes the metadata of an entry that is there as well, and not only its time.
+        If this fails, check that saving an existing entry also writes its metadata, not only its time.
         """
         entry = make_entry(b"of two tools", tool="first")
         save(storage, entry)
@@ -196,10 +196,10 @@ class StorageContract(Contract):
     def test_refuses_other_content_under_the_same_key(
         self, storage: Storage, *, other: bytes, content_type: str
     ) -> None:
-        """Keys are short digests. Where two contents meet under one, the second is refused and the first stays.
+        """Keys are short digests. If two contents share a key, the second is refused and the first stays.
 
-        If this fails, check that ``save`` compares ``metadata["sha256"]`` with that of the entry that is there,
-        whatever their types and sizes, and raises ``StorageError`` before it writes anything.
+        If this fails, check that ``save`` compares ``metadata["sha256"]`` with that of the existing entry, whatever
+        their types and sizes, and raises ``StorageError`` before it writes anything.
         """
         entry = make_entry(b"original")
         intruder = make_entry(other, content_type=content_type)
@@ -212,7 +212,7 @@ class StorageContract(Contract):
             pytest.fail("other content under the same key was accepted silently; StorageError was due", pytrace=False)
 
     def test_keeps_scopes_apart(self, storage: Storage) -> None:
-        """A key holds its scope before the slash: equal content of two scopes is two entries.
+        """The part of a key before the slash is the scope: equal content in two scopes makes two entries.
 
         If this fails, check that the whole key is used, not only what follows the slash.
         """
@@ -228,8 +228,8 @@ class StorageContract(Contract):
     def test_keeps_the_scopes_of_tuples_apart(self, storage: Storage, parts: int) -> None:
         """The key of a tuple scope is longer, up to 161 characters, and begins like those of the scopes above it.
 
-        If this fails, check for a key that is cut, for a column or name that is too short, and for a pattern of keys
-        that takes only 16 hex digits before the slash.
+        If this fails, check for a truncated key, for a column or name that is too short, and for a key pattern that
+        accepts only 16 hex digits before the slash.
         """
         scope = tuple(f"part {number}" for number in range(parts))
         mine = make_entry(b"equal content", scope=scope)
@@ -268,7 +268,7 @@ class StorageContract(Contract):
 
     @pytest.mark.parametrize("key", MALFORMED_KEYS, ids=id_of_key)
     def test_a_malformed_key_does_no_harm(self, storage: Storage, key: str) -> None:
-        """A key that no engine makes is refused with ``StorageError`` or is a key like any other; nothing more happens.
+        """A key that the engine never makes is refused with one of ``REFUSALS``, or works like any other.
 
         If this fails, check that no part of a key ever becomes a path, a pattern or a query without being checked.
         """
@@ -303,7 +303,7 @@ class StorageContract(Contract):
         If this fails, check for calls in ``async def`` methods that wait without ``await``: files, sockets, locks,
         ``time.sleep``. A storage with plain methods may wait as it likes: the engine calls it on threads.
         """
-        # What else the machine does can hold up a loop, but hardly three times in a row.
+        # Other load on the machine can hold up a loop, but hardly three times in a row.
         held_up = min(asyncio.run(_longest_hold_up(storage, numbered_lines(9_000 + run))) for run in range(3))
         assert held_up < LONGEST_HOLD_UP_SECONDS, f"the event loop was held up for {held_up:.2f} s"
 

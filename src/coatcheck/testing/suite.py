@@ -1,7 +1,7 @@
-"""What every contract has: the guard against hollowing it out, the way to call sync and async alike, and its words.
+"""What the contracts share: a guard against overridden tests, one way to call sync and async code, failure messages.
 
-A contract is a plain class of tests. Never make one an abstract base class: pytest collects no test of such a class,
-and does not say so. Only what storage and adapter contracts share belongs here.
+A contract is a plain class of tests. Never make one an abstract base class: pytest silently collects no test of such a
+class. Only what storage and adapter contracts share belongs here.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -31,10 +31,10 @@ class Contract:
     """Base of the contracts: a plain class, so that pytest collects what inherits from it."""
 
     def test_no_test_of_the_contract_was_changed(self) -> None:
-        """The suite runs every inherited test as it is. Do not override this one.
+        """The suite runs every inherited test unchanged. Do not override this one.
 
-        If this fails, check that your class neither defines a test of the same name nor sets one to None. A storage or
-        adapter that cannot keep a promise says so where everybody sees it::
+        If this fails, check that your class neither defines a test of the same name nor sets one to None. If your
+        storage or adapter cannot keep a promise, say so where everybody sees it::
 
             @pytest.mark.xfail(reason="why", strict=True)
             def test_of_the_contract(self, storage):
@@ -51,10 +51,10 @@ def wait_for(value: Awaitable[Result]) -> Result: ...
 @overload
 def wait_for(value: MaybeAwaitable[Result]) -> Result: ...
 def wait_for(value: MaybeAwaitable[Result]) -> Result:
-    """Return ``value``, or what it returns if it is awaitable, so that one suite tests sync and async alike.
+    """Return ``value``, awaited if it is awaitable, so that one suite tests sync and async alike.
 
-    Each call has an event loop of its own, as in frameworks that start one for each run: nothing that you keep may
-    belong to a loop.
+    Each call has its own event loop, as in frameworks that start one for each run: nothing that you keep may belong to
+    a loop.
     """
     return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
@@ -65,7 +65,7 @@ def require_same(found: object, expected: bytes, what: str) -> None:
         return
     if not isinstance(found, (bytes, bytearray, memoryview)):
         message = f"{what}: a value of type {type(found).__name__} instead of {len(expected):,} bytes"
-        raise AssertionError(message)  # noqa: TRY004 - a failed test, and without the words that pytest adds to an assert
+        raise AssertionError(message)  # noqa: TRY004 - a failed test, without what pytest adds to an assert
     same = next((at for at, (one, other) in enumerate(zip(found, expected, strict=False)) if one != other), None)
     first = min(len(found), len(expected)) if same is None else same
     near = slice(max(0, first - 8), first + 24)
@@ -77,7 +77,7 @@ def require_same(found: object, expected: bytes, what: str) -> None:
 
 
 def words_of(error: BaseException) -> str:
-    """Return what an error says, even if saying it fails."""
+    """Return an error's message, even if its ``__str__`` raises."""
     try:
         return str(error)
     except Exception as again:  # noqa: BLE001 - the error is an adapter's, or its framework's

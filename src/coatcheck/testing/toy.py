@@ -1,8 +1,8 @@
-"""An agent framework of a hundred lines, its adapter and its harness: what an author of another adapter may copy.
+"""An agent framework of a hundred lines, its adapter and its harness, for authors of other adapters to copy.
 
 ``ToyResult``, the methods of ``ToyHarness`` from ``adopt`` to ``aretrieve``, ``find`` and ``offloaded_references`` are
 the adapter, built on ``coatcheck.adapting``. The rest is the framework, and the harness that runs it for the contract.
-Messages hold content blocks here, so nothing has to be converted.
+The framework's messages hold content blocks, so nothing has to be converted.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Message:
 
 
 class Interrupt(Exception):
-    """Stops the agent, which goes on with the same step from its start."""
+    """Stops the agent, which then repeats the same step from its start."""
 
 
 @dataclass
 class ToyTool:
-    """A tool of the user's, as the framework has it."""
+    """A user's tool in the framework."""
 
     name: str
     results: Mapping[int, Returned]
@@ -69,7 +69,7 @@ class ToyTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToyResult(Delivery[Message]):
-    """What a tool returned, on its way into the conversation: what the guard asks an adapter."""
+    """What a tool returned, on its way into the conversation: what an adapter hands to the guard."""
 
     raw: Message
     call: ModelCall
@@ -79,11 +79,11 @@ class ToyResult(Delivery[Message]):
     is_kept: bool
 
     def look(self) -> Sequence[Batch]:
-        """Return what the core must know about the result, and the scope it belongs to."""
+        """Return what the core must know about the result, and its scope."""
         arrival = Arrival(
             content=self.raw.blocks,
             convert=tuple,
-            convert_plainly=tuple,  # the parts are content blocks already: none may end up inside another
+            convert_plainly=tuple,  # the parts already are content blocks: none may end up inside another
             tool_name=self.call.tool,
             tool_args=self.call.arguments,
             is_error=self.raw.is_error,
@@ -165,11 +165,11 @@ class ToyHarness:
     # The adapter.
 
     def adopt(self, tools: Mapping[str, ToyTool]) -> None:
-        """Refuse a tool with the name of the retrieval tool: a model could never call ours."""
+        """Refuse a tool with the name of the retrieval tool: a model could never call the real one."""
         refuse_name_clash(tools)
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
-        """Return what a tool returned, with what is known of its call."""
+        """Return the tool's result, with what is known of its call."""
         return ToyResult(
             raw=Message(result.blocks, is_error=result.is_error),
             call=call,
@@ -188,7 +188,7 @@ class ToyHarness:
         return await asettle(delivery, logger=logger)
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
-        """Answer a use of the retrieval tool."""
+        """Answer a call of the retrieval tool."""
         return said(answer(partial(find, case), call.arguments, convert_media=tuple))
 
     async def aretrieve(self, call: ModelCall, case: Run) -> Message:
@@ -197,18 +197,18 @@ class ToyHarness:
 
 
 def shared(case: Run) -> Run:
-    """Return a run with the adapter that users share: this one keeps nothing but an offloader."""
+    """Return a run with the adapter that users share. This adapter keeps nothing but an offloader."""
     offloader = case.offloader
     return case if offloader is None else replace(case, offloader=case.share(lambda: offloader))
 
 
 def find(case: Run) -> tuple[Offloader, dict[str, Any]]:
-    """Return what reads for the model, and the scope it may read: the host's choice, never the model's."""
+    """Return the offloader that reads for the model and the scope it may read, which the host chose, not the model."""
     return offloader_of(case), {"scope": case.scope, "identity": case.identity}
 
 
 def offloaded_references(message: Message) -> tuple[str, ...]:
-    """Return the references in the message of an offloaded result, for user interfaces."""
+    """Return the references in an offloaded result's message, for user interfaces."""
     return references_in(message.mark)
 
 
@@ -220,7 +220,7 @@ def said(answered: str | tuple[Block, ...] | Failure) -> Message:
 
 
 def offloader_of(case: Run) -> Offloader:
-    """Return the offloader of a run. The model of the run reads back, so there is one."""
+    """Return the offloader of a run. A run whose model reads back has one."""
     if case.offloader is None:
         raise LookupError(RETRIEVAL_TOOL)
     return case.offloader
@@ -249,7 +249,7 @@ def received(message: Message) -> Received:
 
 
 def part(block: Block) -> object:
-    """Return a content block as JSON has it."""
+    """Return a content block as a JSON value."""
     match block:
         case TextBlock():
             return block.text
@@ -262,6 +262,6 @@ def part(block: Block) -> object:
 
 
 def transcript(messages: Sequence[Message], case: Run) -> Transcript:
-    """Return what came of a conversation."""
+    """Return the outcome of a conversation."""
     offered = {*case.tools, *(() if case.offloader is None else (RETRIEVAL_TOOL,))}
     return Transcript(received=tuple(map(received, messages)), offered=frozenset(offered))

@@ -1,7 +1,7 @@
 """Runs one scenario through an adapter and through the core alone, and compares what the model gets.
 
-The core is the oracle: the same blocks, settings and scope give the same words in every framework. What the words must
-be is in the scenario. Running and checking belong here, data in the scenarios, frameworks in the harnesses.
+The core is the oracle: the same blocks, settings and scope give the same words in every framework. The scenario says
+what the words must be. This module runs and checks; data belongs in the scenarios, frameworks in the harnesses.
 """
 
 # ruff: noqa: S101 - assert is how pytest asks
@@ -63,19 +63,19 @@ __all__ = ("Trial",)
 
 OTHER_SCOPE = "conversation-2"
 SURVIVING = 200
-"""Characters that Strands' default conversation manager keeps of a result's beginning when the window overflows."""
+"""Characters of a result's head that Strands' default conversation manager keeps when the window overflows."""
 OTHER_IDENTITY = "thread-2"
 NO_ERRORS = (pytest.exit.Exception, unittest.SkipTest)
-"""What a harness may raise to end or skip a test. Pytest's other outcomes are no ``Exception``."""
+"""What a harness may raise to end or skip a test. Pytest's other outcomes do not derive from ``Exception``."""
 _BECOMES: dict[type, Becomes] = {Kept: "kept", Offloaded: "offloaded", Truncated: "truncated"}
 
 
 class _Keeping(Storage, Lists, Deletes, Protocol):
-    """What the trial asks of a storage, to look into it."""
+    """What the trial needs of a storage to look into it."""
 
 
 class _SharedAdapter:
-    """What the harness makes for the first of several runs, for all of them."""
+    """The adapter that the harness makes in the first of several runs, shared by all of them."""
 
     def __init__(self) -> None:
         self.runs: int = 0
@@ -106,16 +106,16 @@ class Trial:
         Args:
             harness: runs the framework's agent.
             scenario: what to play.
-            is_async: whether through the framework's async path.
+            is_async: whether to use the framework's async path.
             open_storage: opens the same storage again, as after a restart.
-            adapter: for a neighbour: that of the first conversation.
+            adapter: the first conversation's adapter, for a neighbour.
 
         """
         self._harness = harness
         self._scenario = scenario
         self._is_async = is_async
         self._open_storage = open_storage
-        # The oracle's own storage: the storage contract makes sure that storages are alike.
+        # The oracle may use another storage: the storage contract makes sure that storages behave alike.
         self._oracle_storage = InMemoryStorage()
         self._oracle = Offloader(self._faulty(self._oracle_storage), **self._knobs)
         self._is_second = False
@@ -210,7 +210,7 @@ class Trial:
         return storage if self._scenario.fault == "none" else FaultyStorage(storage, self._scenario.fault)
 
     def _offloader(self, storage: Storage) -> Offloader:
-        """Return what the adapter gets."""
+        """Return the offloader that the adapter gets."""
         kind = Offloader
         if self._scenario.fails_offloading:
             kind = FailingOffloader
@@ -223,7 +223,7 @@ class Trial:
         return kind(faulty, **self._knobs)
 
     def _converse_with_adapter(self, offloader: Offloader, script: Script) -> Transcript:
-        """Run a conversation. An error that is not raised without the adapter gets a place to look at."""
+        """Run a conversation. An error raised only with the adapter gets a place to look at."""
         try:
             return self._converse(offloader, script)
         except (AssertionError, *NO_ERRORS):
@@ -276,14 +276,14 @@ class Trial:
 
     @property
     def _others(self) -> list[str]:
-        """What the core shows the other model. The oracle then holds what both conversations stored."""
+        """The references that the core shows the other model. The oracle then holds what both conversations stored."""
         if not self._scenario.has_neighbour:
             return []
         outcomes = self._expected(scope=self._first_scope if self._is_neighbour else self._elsewhere)
         return [str(each) for outcome in outcomes if isinstance(outcome, Offloaded) for each in outcome.references]
 
     def _run_neighbour(self) -> None:
-        """Run the neighbour's whole conversation, on a thread of its own: this one may belong to an event loop."""
+        """Run the neighbour's whole conversation on a separate thread: this one may belong to an event loop."""
         if not self._scenario.has_neighbour or self._is_neighbour:
             return
         neighbour = Trial(
@@ -307,7 +307,7 @@ class Trial:
     # What else must hold.
 
     def _check_name_clash(self) -> None:
-        """Check that a tool of the user's with our tool's name is refused, or warned about."""
+        """Check that a user's tool with our tool's name is refused, or warned about."""
         script = Script(replace(self._scenario, reads=()))
         refusal = ""
         with warnings_logged() as warnings:
@@ -323,7 +323,7 @@ class Trial:
         )
 
     def _check_warnings(self, warnings: Sequence[str]) -> None:
-        """Check that warnings name what failed in the offloader, and not too often."""
+        """Check that warnings name what failed in the offloader, but not too often, and that a scope is missing."""
         if self._scenario.fails_offloading:
             told = sum(BrokenOnPurpose.__name__ in words for words in warnings)
             most = len(self._scenario.for_core) + len(self._scenario.reads)  # an answer read back is a result too
@@ -351,7 +351,7 @@ class Trial:
         assert not changed, f"the adapter changed the user's own tools: {sorted(changed)}; change a copy"
 
     def _check_what_tools_returned(self) -> None:
-        """Check that the adapter changed none of it in place; the framework itself may."""
+        """Check that the adapter changed nothing in place that a tool returned; the framework itself may."""
         changed = self._results.changes()
         if changed:
             self._results = ResultWatch()
@@ -373,7 +373,7 @@ class Trial:
     # The results of the scenario's own tools.
 
     def _outcomes(self) -> list[Outcome]:
-        """Return what the core makes of each result for the model, if that is what the scenario says."""
+        """Return what the core makes of each result for the model, and check it against ``Call.becomes``."""
         expected = iter(self._expected(scope=self._stored_in))
         outcomes: list[Outcome] = []
         for number, call in enumerate(self._scenario.for_model):
@@ -402,7 +402,7 @@ class Trial:
                     check_equal(received.text, expected, f"result {number} is not what the core makes of it")
 
     def _check_marks(self, results: Sequence[Received], outcomes: Sequence[Outcome]) -> None:
-        """Check what the framework's messages hold next to the content, as far as the harness reports it."""
+        """Check what the framework's messages hold besides the content, as far as the harness reports it."""
         for number, (call, received) in enumerate(zip(self._scenario.for_model, results, strict=True)):
             if received.is_error is not None and call in self._scenario.for_core:
                 found = "an error" if received.is_error else "no error"
@@ -416,7 +416,7 @@ class Trial:
                     )
 
     def _check_what_the_core_says(self, outcomes: Sequence[Outcome]) -> None:
-        """Check what the scenario says about the core alone: no adapter can mend what fails here."""
+        """Check what the scenario says about the core alone: no adapter can fix what fails here."""
         for outcome in outcomes:
             if isinstance(outcome, Offloaded):
                 check_early(outcome.text)
@@ -428,7 +428,7 @@ class Trial:
         check_contains(said, sees=self._scenario.sees, hides=self._scenario.hides, what="the core's own results")
 
     def _check_what_is_seen(self, results: Sequence[Received]) -> None:
-        """Check the same for the results: their texts are known to match by now, what else they hold is not."""
+        """Check the same for the results: by now their text is known to match, their other content is not."""
         seen = "\n".join(f"{received.text}\n{received.raw}" for received in results)
         check_contains(seen, sees=self._scenario.sees, hides=self._scenario.hides, what="the results")
 
@@ -437,7 +437,7 @@ class Trial:
             check_equal(str(transcript.answer), _texts(self._scenario.answer.returns), "the answer to the user")
 
     def _expected(self, *, scope: Scope) -> list[Outcome]:
-        """Return what the core makes of each result, step by step; it does not see results that are not for it."""
+        """Return what the core makes of each result, step by step. It sees only the results in ``for_core``."""
         numbers = iter(range(len(self._scenario.calls)))
         steps = [
             [
@@ -503,7 +503,7 @@ class Trial:
             assert content.data in _contents(self._oracle_storage).values(), f"{reference} names other content"
 
     def _shown(self, results: Sequence[Received]) -> list[str]:
-        """Return the references that the model was shown in place of results; a kept one may hold whatever it wants."""
+        """Return the references that the model was shown in place of results; a kept result may contain anything."""
         offloaded = [
             received
             for call, received in zip(self._scenario.for_model, results, strict=True)
@@ -559,12 +559,12 @@ class Trial:
 
 
 def check_equal(found: str, expected: str, what: str) -> None:
-    """Fail, naming the first difference, if two ``str`` differ."""
+    """Fail, naming the first difference, if two strings differ."""
     require_same(found.encode("utf-8", "surrogatepass"), expected.encode("utf-8", "surrogatepass"), what)
 
 
 def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what: str) -> None:
-    """Fail if a ``str`` lacks something that it must contain, or contains what it must not."""
+    """Fail if a string lacks something that it must contain, or contains what it must not."""
     for wanted in sees:
         assert wanted in text, f"{what} lack {wanted!r}: {_shortened(text)}"
     for unwanted in hides:
@@ -572,14 +572,14 @@ def check_contains(text: str, *, sees: Sequence[str], hides: Sequence[str], what
 
 
 def check_early(text: str) -> None:
-    """Fail unless the first reference survives what frameworks do to old results: keep their first characters."""
+    """Fail unless the first reference survives in frameworks that keep only the first characters of old results."""
     reference = shown_references(text)[0]
     end = text.index(reference) + len(reference)
     assert end < SURVIVING, f"the first reference ends at character {end}; {SURVIVING} are what is left of old results"
 
 
 def _words(record: LogRecord) -> str:
-    """Return what a record says, its error included."""
+    """Return the message of a log record, and the name of its error."""
     error = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
     return f"{record.getMessage()} {'' if error is None else error.__name__}"
 
@@ -597,7 +597,7 @@ def _texts(blocks: Sequence[Block]) -> str:
 
 
 def _contents(storage: _Keeping) -> dict[str, bytes]:
-    """Return all that a storage holds."""
+    """Return the content of every entry in a storage, by key."""
     keys = [listed.key for listed in wait_for(storage.entries(""))]
     found = {key: wait_for(storage.load(key)) for key in keys}
     return {key: entry.content for key, entry in found.items() if entry is not None}

@@ -1,6 +1,6 @@
 """What the contract watches besides the conversation: the user's tool objects, what they return, and logged warnings.
 
-Only looking belongs here; what must be seen is checked in ``trial``.
+This module only watches; ``trial`` checks what it saw.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Result = TypeVar("Result")
 Way: TypeAlias = "tuple[str, ...]"
 
 _PLAIN = (str, bytes, bytearray, int, float, set, frozenset, type(None), type)
-"""What is compared by its value; it holds nothing that could change by itself."""
+"""Types compared by value; they hold nothing that could change by itself."""
 
 _CLOSED = (*_PLAIN, ModuleType)
-"""What is not looked into."""
+"""Types that are not looked into."""
 
 _LISTS = (list, tuple, deque)
 
 _MAX_PARTS = 100_000
-"""Parts of one result that are watched: one that holds a client may hold half of the program."""
+"""The most parts of one result to watch: a result that holds a client may hold half of the program."""
 
 
 class ToolWatch:
-    """Remembers what tool objects hold, and tells what changed since."""
+    """Remembers what tool objects hold, and reports what changed since."""
 
     def __init__(self) -> None:
         self._watched: list[tuple[object, dict[str, object]]] = []
@@ -52,25 +52,25 @@ class ToolWatch:
         return tool
 
     def changes(self) -> set[str]:
-        """Return the attributes that changed, as ``type.name``. What a class caches in its objects does not count."""
+        """Return the attributes that changed, as ``type.name``. What a class caches in its instances does not count."""
         return {
             f"{type(tool).__name__}.{name}" for tool, before in self._watched for name in _changed(tool, before=before)
         }
 
 
 class _Part:
-    """What was seen of one object in a result. It keeps the object, so that no other gets its id."""
+    """What was seen of one object in a result. It keeps the object alive, so that no other gets its id."""
 
     __slots__ = ("_value", "held", "seen")
 
     def __init__(self, seen: object) -> None:
         self.seen = seen
         self.held: dict[str, _Part] | None = None
-        """What it holds, by the path to it; None if nobody looked."""
+        """The parts it holds, by the path to each. None: not looked into."""
         self._value = _value(seen)
 
     def is_still(self, now: object) -> bool:
-        """Return whether an object is what this one was, apart from what it holds."""
+        """Return whether an object is unchanged, apart from what it holds."""
         if now is not self.seen and type(now) is not type(self.seen):
             return False
         if issubclass(type(now), _PLAIN):
@@ -79,9 +79,9 @@ class _Part:
 
 
 class ResultWatch:
-    """Remembers all that results hold, however deep, and tells what changed since.
+    """Remembers everything that results hold, however deep, and reports what changed since.
 
-    What cannot be looked at is left out. An attribute that is private and None may be filled: it is a cache.
+    It leaves out what cannot be read. A private attribute that is None may be set later: it is a cache.
     """
 
     def __init__(self) -> None:
@@ -98,7 +98,7 @@ class ResultWatch:
         return result
 
     def changes(self) -> set[str]:
-        """Return where results changed, as ``dict['content'][0]``."""
+        """Return the paths at which results changed, as ``dict['content'][0]``."""
         return {
             "".join((type(result).__name__, *way))
             for result, first in self._watched
@@ -108,7 +108,7 @@ class ResultWatch:
 
 @contextmanager
 def warnings_logged() -> Iterator[list[logging.LogRecord]]:
-    """Collect what any logger says at WARNING or above inside the ``with`` block."""
+    """Collect what any logger logs at WARNING or above inside the ``with`` block."""
     records: list[logging.LogRecord] = []
 
     class Keeping(logging.Handler):
@@ -127,7 +127,7 @@ def warnings_logged() -> Iterator[list[logging.LogRecord]]:
 def _changed(tool: object, *, before: dict[str, object]) -> Iterator[str]:
     after = _state_of(tool)
     yield from (name for name in before if name not in after or not _is_same(before[name], after[name]))
-    # A new attribute that hides a method or a field of the class is a patch; any other is a note that changes nothing.
+    # A new attribute that shadows a method or field of the class is a patch; any other changes no behaviour.
     yield from (name for name in after.keys() - before.keys() if _is_hidden_by(tool, name))
 
 
@@ -137,7 +137,7 @@ def _is_hidden_by(tool: object, name: str) -> bool:
 
 
 def _first_part(result: object) -> _Part:
-    """Return what a result is and holds now. Each object in it is looked at once, those near the surface first."""
+    """Return what a result is and holds now. Look at each object in it once, breadth first."""
     first = _Part(result)
     known = {id(result): first}
     waiting = deque([first])
@@ -157,9 +157,9 @@ def _changed_parts(first: _Part, result: object) -> Iterator[Way]:
     while waiting:
         way, part, now = waiting.popleft()
         pair = (id(part), id(now))
-        if pair in compared:  # shared, or a part that holds the whole
+        if pair in compared:  # shared, or a cycle
             continue
-        compared[pair] = now  # so that its id is not used again
+        compared[pair] = now  # kept alive, so that its id is not reused
         if not part.is_still(now):
             yield way
             continue
@@ -167,7 +167,7 @@ def _changed_parts(first: _Part, result: object) -> Iterator[Way]:
             continue
         held = _held(now)
         yield from ((*way, name) for name in part.held if name not in held)
-        # As above, a new attribute is a note that changes nothing. A new key is content.
+        # As above, a new attribute changes no behaviour. A new key is content.
         yield from ((*way, name) for name in held if name not in part.held and name.endswith("]"))
         waiting += (
             ((*way, name), before, held[name])
@@ -177,7 +177,7 @@ def _changed_parts(first: _Part, result: object) -> Iterator[Way]:
 
 
 def _held(value: object) -> dict[str, object]:
-    """Return what a part of a result holds, by the path to it. What cannot be looked at is left out."""
+    """Return what a part of a result holds, by the path to it. Leave out what cannot be read."""
     held: dict[str, object] = {}
     with suppress(Exception):
         if isinstance(value, dict):
@@ -203,7 +203,7 @@ def _state_of(tool: object) -> dict[str, object]:
 
 
 def _attributes(owner: object) -> dict[str, object]:
-    """Return the attributes of an object. One that raises when it is read is left out."""
+    """Return the attributes of an object, except those that raise when they are read."""
     held: dict[str, object] = {}
     with suppress(Exception):
         held |= owner.__dict__
@@ -231,7 +231,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _value(part: object) -> object:
-    """Return a part of a result, copied where it may change in place and holds nothing that is looked into."""
+    """Return a part of a result, copied if it may change in place and holds nothing that is looked into."""
     with suppress(Exception):
         if isinstance(part, set):
             return frozenset(part)
@@ -243,4 +243,4 @@ def _value(part: object) -> object:
 def _is_equal(one: object, other: object) -> bool:
     with suppress(Exception):
         return one is other or bool(one == other)
-    return True  # what cannot be compared is left out
+    return True  # what cannot be compared counts as equal
