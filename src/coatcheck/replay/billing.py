@@ -1,7 +1,7 @@
-"""What a conversation costs as it is billed: every turn sends everything before it once more.
+"""What a conversation costs as it is billed: every turn sends everything before it again.
 
 Pure arithmetic on tokens, and the only place that does it: ``coatcheck replay`` and ``benchmarks.quality.thresholds``
-both call it. The caller measures the tokens of each part, and what offloading makes of them.
+both call it. The caller counts the tokens of each part, with and without offloading.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ __all__ = (
 )
 
 CALL_TOKENS = 60
-"""A retrieval call with its reference and a pattern, as a model writes it: the reference alone takes about 30."""
+"""Tokens of a retrieval call with a reference and a pattern, as a model writes it: a reference alone takes about 30."""
 
 OTHER = ""
-"""The name under which everything that belongs to no tool is billed. No tool has this name."""
+"""The name that everything without a tool is billed under. No tool has this name."""
 
 DEFINITION = "(definition)"
-"""The name under which the definition of the retrieval tool is billed. APIs allow no such tool name."""
+"""The name that the retrieval tool's definition is billed under. APIs allow no such tool name."""
 
 
 @dataclass(frozen=True, slots=True)
 class BilledWords:
-    """What the model was told."""
+    """What the system, user or host told the model."""
 
     tokens: int
 
@@ -52,7 +52,7 @@ class BilledWords:
 class BilledDefinition:
     """The definition of the retrieval tool, which every later turn sends.
 
-    Tools are sent before the messages, so where one is added, a prompt cache has to write the whole conversation again.
+    Tools are sent before the messages, so after adding one, a prompt cache has to write the whole conversation again.
     """
 
     tokens: int
@@ -60,7 +60,7 @@ class BilledDefinition:
 
 @dataclass(frozen=True, slots=True)
 class BilledTurn:
-    """One call of the model: billed for everything before it. What it wrote is sent from the next call on."""
+    """One call of the model, billed for everything before it. What it wrote is sent from the next call on."""
 
     tokens: int
 
@@ -75,14 +75,14 @@ class BilledResult:
 
 @dataclass(frozen=True, slots=True)
 class BilledReadBack:
-    """A call of the retrieval tool: a turn of its own, whose call and answer stay in the conversation.
+    """A call of the retrieval tool: a separate turn, whose call and answer stay in the conversation.
 
-    It is billed to the tool whose result it reads, whole, because without offloading it would not exist.
+    All of it is billed to the tool whose result it reads, because without offloading it would not exist.
     """
 
     tool: str
     tokens: int
-    """Of the answer."""
+    """Tokens of the answer."""
 
 
 BilledPart: TypeAlias = BilledWords | BilledDefinition | BilledTurn | BilledResult | BilledReadBack
@@ -93,10 +93,10 @@ class Share:
     """Input tokens that were billed."""
 
     tokens: int = 0
-    """All of them."""
+    """All of them, cached or new."""
 
     new_tokens: int = 0
-    """Those that a prompt cache does not have yet, if it never forgets anything."""
+    """Those that a prompt cache does not have yet, if it never evicts anything."""
 
     def __add__(self, other: Share) -> Share:
         return Share(self.tokens + other.tokens, self.new_tokens + other.new_tokens)
@@ -104,24 +104,24 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a token costs: in multiples of the price of an input token, or in money."""
+    """The price of a token, in multiples of the price of an input token, or in money."""
 
     new: float
-    """One that the prompt cache does not have."""
+    """Of a token that the prompt cache does not have."""
 
     cached: float
-    """One that it has."""
+    """Of a token that it has."""
 
     def of(self, share: Share) -> float:
-        """Return what a share costs; without a cache, it does not matter how much of it is new."""
+        """Return what a share costs. Without a cache, it does not matter how much of it is new."""
         return share.tokens * self.cached + share.new_tokens * (self.new - self.cached)
 
 
 PLAIN = Price(new=1.0, cached=1.0)
-"""Without a prompt cache."""
+"""The price without a prompt cache."""
 
 CACHED = Price(new=1.25, cached=0.1)
-"""With one, at Anthropic's rates: a write costs a quarter more, a hit a tenth."""
+"""The price with a prompt cache, at Anthropic's rates: a write costs a quarter more, a hit a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +133,14 @@ class Bill:
 
     @property
     def total(self) -> Share:
-        """Everything."""
+        """The sum of all shares."""
         return sum(self.shares.values(), Share())
 
 
 def bill(parts: Iterable[BilledPart]) -> Bill:
-    """Return what a conversation is billed, from its parts in order.
+    """Return the bill of a conversation, from its parts in order.
 
-    A result is billed to its tool in each turn that sends it. Results that no turn follows are sent to nobody and cost
+    A result is billed to its tool in each turn that sends it. Results after the last turn are never sent and cost
     nothing.
     """
     sent, unsent = Counter[str](), Counter[str]()

@@ -1,8 +1,8 @@
 """What a recorded conversation is made of, whatever framework recorded it: frozen values in the order of the recording.
 
-Only these values belong here, and how the content of a message becomes content blocks. Which message becomes which
-value is decided in ``formats``. Recordings are plain JSON, so this needs no framework and knows the shapes that
-all of them write.
+Only these values belong here, and the conversion of a message's content to content blocks. ``formats`` decides which
+message becomes which value. Recordings are plain JSON, so this module needs no framework, but knows the shapes that all
+of them write.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 __all__ = ("SYSTEM", "TOOLS", "Call", "Conversation", "Part", "Result", "Turn", "Words", "blocks_of")
 
 SYSTEM, TOOLS = "system", "tools"
-"""The system prompt, and the definitions of the tools."""
+"""Members of ``Conversation.counted``: the system prompt, and the definitions of the tools."""
 
 _TEXT_KEYS = ("text", "thinking", "reasoning", "reasoning_text", "refusal", "output")
 """The keys under which a block holds its text, the most common first."""
 
 _DATA_KEYS = ("base64", "base64_image", "base64_data", "data", "bytes", "file_data", "url", "image_url")
-"""The keys under which a medium holds its bytes at any depth, as base64 or as a data URL."""
+"""The keys under which a media block holds its bytes at any depth, as base64 or as a data URL."""
 
 _MEDIA_KINDS = {"image": "image", "audio": "audio", "video": "video", "document": "application", "file": "application"}
-"""A word in the type of a block, and the first half of the MIME type where none is named."""
+"""Maps a word in the type of a block to the first half of the MIME type, for blocks that name no MIME type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +48,19 @@ class Call:
 
     name: str
     arguments: str
-    """As JSON text, or whatever the model wrote in its place."""
+    """JSON text, or whatever the model wrote in its place."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One call of the model: it was sent everything before it, and wrote this."""
+    """One call of the model, which was sent everything before it, and wrote this."""
 
     said: tuple[Block, ...]
     calls: tuple[Call, ...] = ()
 
     @property
     def blocks(self) -> tuple[Block, ...]:
-        """Everything that it wrote. A call is its tool's name and its arguments as JSON text."""
+        """Everything that it wrote. Each call becomes its tool's name, followed by its arguments as JSON text."""
         return (*self.said, *(TextBlock(call.name + call.arguments) for call in self.calls))
 
 
@@ -85,7 +85,7 @@ class Conversation:
     """The recording's own id, or its place in the file."""
 
     source: str
-    """The file or folder that it is in."""
+    """The path of its file or folder."""
 
     recorded_as: str
     """The format that it was recognized as."""
@@ -93,23 +93,23 @@ class Conversation:
     parts: tuple[Part, ...]
 
     counted: frozenset[str] = frozenset()
-    """Which of the things that every request sends before the conversation ``parts`` hold: ``SYSTEM``, ``TOOLS``."""
+    """Which of ``SYSTEM`` and ``TOOLS``, which every request sends before the conversation, ``parts`` include."""
 
     has_tool: bool = False
-    """Whether the recorded tools hold one that reads back offloaded results."""
+    """Whether the recorded tools include one that reads back offloaded results."""
 
     was_sent: bool = False
     """Whether it is a request to a model's API, so that the model was sent all of it."""
 
 
 def blocks_of(content: Any) -> tuple[Block, ...]:  # noqa: ANN401 - any JSON value
-    """Return the content of a message as content blocks, in order; nothing for an empty one."""
+    """Return the content of a message as content blocks, in order; none for empty content."""
     if content is None or content == "":
         return ()
     if isinstance(content, list):
         return tuple(map(_block_of, content))
     block = _block_of(content)
-    # Outside a list, this is no block that only a framework knows: a tool returned an object.
+    # Outside a list, an unknown object is not a framework's own block: a tool returned it.
     return (JsonBlock(content) if isinstance(block, OpaqueBlock) else block,)
 
 
@@ -125,7 +125,7 @@ def _block_of(native: Any) -> Block:  # noqa: ANN401 - any JSON value
 
 def _text_of(native: Mapping[str, Any]) -> TextBlock | None:
     source = native.get("source")
-    if isinstance(source, Mapping) and source.get("type") == "text":  # a document of Anthropic's
+    if isinstance(source, Mapping) and source.get("type") == "text":  # an Anthropic document
         return TextBlock(str(source.get("data")))
     for key in _TEXT_KEYS:
         value = native.get(key)
@@ -146,13 +146,13 @@ def _media_of(native: Mapping[str, Any]) -> MediaBlock | None:
     try:
         data = base64.b64decode(encoded, validate=True)
     except ValueError:
-        data = b""  # it is at an address: it costs something, and nothing can be stored
+        data = b""  # it is at a URL: it costs tokens, but there is nothing to store
     named = leaves.get("mime_type") or leaves.get("media_type") or head.removeprefix("data:").partition(";")[0]
     return MediaBlock(data, named or f"{first}/{leaves.get('format', 'unknown')}")
 
 
 def _leaves(native: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield every text in nested mappings with its key. No recursion: a recording may be nested however deep."""
+    """Yield every string in nested mappings with its key. No recursion: a recording may be nested to any depth."""
     open_mappings: list[Mapping[str, Any]] = [native]
     while open_mappings:
         for key, value in open_mappings.pop().items():

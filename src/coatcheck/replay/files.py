@@ -1,7 +1,6 @@
-"""From the paths that a user names to conversations: JSON, JSON Lines, folders of such files, and of Strands' sessions.
+"""Reads conversations from the paths that a user names: JSON, JSON Lines, folders of such files, and Strands sessions.
 
-Only finding the lists of messages belongs here, and saying where one cannot be found. What a message means is in
-``formats``.
+This module only finds the lists of messages, and says where there is none. What a message means is in ``formats``.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ ACCEPTED = (
     f"{', '.join(FORMATS)} as JSON or JSON Lines (a conversation or a message a line), sessions of Claude Code and of"
     " Codex, folders of such files, and Strands session folders"
 )
-"""What can be read, for people."""
+"""What can be read, for error messages and help."""
 
 SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
-"""The endings of the files that are read if a folder is named."""
+"""The suffixes of the files that are read if a folder is named."""
 
 _SESSION_MESSAGE = re.compile(r"message_(\d+)\.json")
 
@@ -50,7 +49,7 @@ def read_conversations(path: Path, left_out: list[str]) -> list[Conversation]:
         left_out: gets a message for each conversation and each file of the folder that cannot be read.
 
     Raises:
-        InvalidRequest: nothing can be read, or nothing is what ``ACCEPTED`` names; the message says where it stops
+        InvalidRequest: nothing can be read, or nothing is in a format of ``ACCEPTED``. The message says where it stops
             fitting.
 
     """
@@ -68,10 +67,10 @@ def read_conversations(path: Path, left_out: list[str]) -> list[Conversation]:
 
 
 def read_each(readers: Iterable[Callable[[], Sequence[Conversation]]], left_out: list[str]) -> list[Conversation]:
-    """Return what can be read; ``left_out`` gets a message for each reader that failed.
+    """Return what the readers can read. ``left_out`` gets a message for each reader that failed.
 
     Raises:
-        InvalidRequest: all of them failed; the message is that of the first.
+        InvalidRequest: all readers failed. The message is that of the first.
 
     """
     found: list[Conversation] = []
@@ -90,8 +89,8 @@ def read_each(readers: Iterable[Callable[[], Sequence[Conversation]]], left_out:
 def without_beginnings(conversations: Sequence[Conversation]) -> list[Conversation]:
     """Return the conversations that no other one continues.
 
-    A log of requests holds a conversation once for every call of the model, each time longer; it was paid for once.
-    The last of them ends before the model's answer, which gets a turn with nothing in it.
+    A log of requests holds a conversation once for every call of the model, each time longer, but it was paid for once.
+    The last request ends before the model's answer, so an empty turn is added for it.
     """
     begun: set[bytes] = set()
     wholes: list[bytes] = []
@@ -110,7 +109,7 @@ def _lacks_answer(conversation: Conversation) -> bool:
 
 
 def _of_folder(folder: Path, left_out: list[str]) -> list[Conversation]:
-    """Read every agent of every Strands session below a folder; where there is none, the transcripts in the folder."""
+    """Read every agent of every Strands session below a folder; if there is none, the transcripts in the folder."""
     files: dict[Path, list[tuple[int, Path]]] = {}
     for path in folder.rglob("message_*.json"):
         if (number := _SESSION_MESSAGE.fullmatch(path.name)) and path.parent.name == "messages":
@@ -137,12 +136,12 @@ def _of_transcripts(folder: Path, left_out: list[str]) -> list[Conversation]:
 
 
 def _agent_name(agent: Path) -> str:
-    """Return ``session_ID/agent_ID`` for the folder of an agent."""
+    """Return ``session_ID/agent_ID`` for an agent's folder."""
     return f"{agent.resolve().parent.parent.name}/{agent.name}"
 
 
 def _session_message(path: Path) -> object:
-    """Return the message in a file of a session, as the model was shown it."""
+    """Return the message in a file of a session, as the model saw it."""
     try:
         recorded = json.loads(path.read_bytes())
     except OSError as error:
@@ -172,7 +171,7 @@ def _of_bytes(path: Path, data: bytes, left_out: list[str]) -> list[Conversation
 def _of_lines(
     path: Path, data: bytes, left_out: list[str], *, whole_failed: ValueError | RecursionError
 ) -> list[Conversation]:
-    """Read a conversation from each line, leaving out lines without one; or else one whose messages are the lines."""
+    """Read a conversation from each line, leaving out lines without one; else a single one, with a message per line."""
     values: dict[str, object] = {}
     odd: dict[str, str] = {}
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -191,7 +190,7 @@ def _of_lines(
         return read_each((partial(_of_session, *each, path) for each in zip(sessions, names, strict=True)), left_out)
     if isinstance(whole_failed, UnicodeDecodeError | RecursionError):  # the reason why no line is a conversation
         raise whole_failed
-    if list(odd) == [f"line {number:,}"] and len(values) > 1:  # the writer of JSON Lines was stopped in the middle
+    if list(odd) == [f"line {number:,}"] and len(values) > 1:  # the writer of JSON Lines stopped within the last line
         left_out += not_json
     elif odd:
         place, why = next(iter(odd.items()))
@@ -208,7 +207,7 @@ def _of_session(messages: list[Any], name: str, path: Path) -> list[Conversation
 
 
 def _alone(value: object, path: Path, where: str) -> list[Conversation]:
-    """Return one of several conversations of a file."""
+    """Return one of several conversations in a file."""
     if not _is_conversation(value):
         msg = f"{path}: {where} holds no conversation, and other lines do. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
@@ -220,7 +219,7 @@ def _is_conversation(value: object) -> bool:
 
 
 def _sent(request: Mapping[str, Any]) -> list[Any] | None:
-    """Return the messages of a recorded request, of the Responses API its input; None if it is no request."""
+    """Return the messages of a recorded request (in the Responses API, its input), or None if it is not a request."""
     keys = ("messages",) if {"role", "type"} & request.keys() else ("messages", "input")  # a message may have an input
     return next((each for key in keys if isinstance(each := request.get(key), list)), None)
 
@@ -240,9 +239,9 @@ def _conversation(
         value: the list or the object.
         path: where it was read.
         where: which of several conversations of the file it is.
-        name: what to call it; else its own id, or the file and the place in it.
-        places: where each message is, if its number does not say so.
-        in_pieces: whether a message may be a part of what the model wrote in one turn.
+        name: what to call it; otherwise its own id, or the file and the place in it.
+        places: where each message is, if its number does not tell.
+        in_pieces: whether a message may be only a part of what the model wrote in one turn.
 
     """
     request: Mapping[str, Any] = {} if isinstance(value, list) else value
@@ -275,7 +274,7 @@ def _conversation(
         source=str(path),
         recorded_as=recorded_as,
         parts=parts,
-        # Coding agents record no more than their own additions to it.
+        # Coding agents record only their own additions to the prefix.
         counted=frozenset() if in_pieces else frozenset(counted),
         has_tool=RETRIEVAL_TOOL in json.dumps(request.get("tools")),
         was_sent={"model", "tools"} <= request.keys(),
@@ -283,16 +282,16 @@ def _conversation(
 
 
 def _link(request: Mapping[str, Any]) -> str | None:
-    """Return the field by which a request of the Responses API continues what only the provider has; None if none does.
+    """Return the field with which a Responses API request continues a conversation that only the provider has, or None.
 
-    Without the rest, each turn of a conversation would be read as a conversation of one turn.
+    Without the rest, each turn would be read as a conversation of one turn.
     """
     links = () if isinstance(request.get("messages"), list) else ("previous_response_id", "conversation")
     return next((link for link in links if request.get(link)), None)
 
 
 def _opening(request: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return what a recorded request sends besides its messages: the system prompt in its own field, and the tools."""
+    """Return what a recorded request sends besides its messages: a system prompt in its own field, and the tools."""
     system = Words(blocks_of(request.get("system") or request.get("instructions")), is_system=True)
     tools = Words((JsonBlock(request["tools"]),) if request.get("tools") else ())
     return tuple(words for words in (system, tools) if words.blocks)

@@ -1,8 +1,8 @@
-"""The formats that recordings come in: a reader for each, and the choice of the one that fits, by content alone.
+"""The formats of recordings: one reader for each, and the choice of the reader that fits, by content alone.
 
-A reader takes one message, as JSON has it, and yields its parts; it raises ``Misfit`` at the first thing that its
-format does not know, so that no format is taken for another. To accept a further format, add its reader to
-``_READERS``. How files and folders become lists of messages is in ``files``.
+A reader takes one message as a JSON value and yields its parts. It raises ``Misfit`` at the first thing that its format
+does not know, so that no format is taken for another. To accept another format, add its reader to ``_READERS``.
+``files`` turns files and folders into lists of messages.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ("FORMATS", "Misfit", "read_messages")
 
 Message: TypeAlias = Mapping[str, Any]
 Names: TypeAlias = dict[str, str]
-"""The id of each call seen so far, and the name of its tool."""
+"""Maps the id of each call seen so far to the name of its tool."""
 
 _UNNAMED = "(unnamed tool)"
 
 _LONGEST_QUOTED = 60
-"""Characters of a recording in a message about it."""
+"""The most characters that an error message quotes of a recording."""
 
 _ITEMS = "OpenAI Responses items"
-"""The format in which one turn of the model is several items."""
+"""The format in which one turn of the model may be several items."""
 
 _OF_SERVERS = (
     *("mcp_list_tools", "mcp_approval_request", "mcp_approval_response", "item_reference", "compaction"),
@@ -35,39 +35,39 @@ _OF_SERVERS = (
 """Items of the Responses API that are neither said, called nor returned. Of tools they hold only definitions."""
 
 _ITEM_PARTS = ("input_", "output_", "reasoning_", "refusal", "text")
-"""How the types of their content parts begin."""
+"""Prefixes of the types of content parts in Responses API messages."""
 
 _OPENAI_PARTS = ("text", "image_url", "input_audio", "file", "refusal")
 _ANTHROPIC_CALLS = ("tool_use", "server_tool_use", "mcp_tool_use")
 _LANGCHAIN_CALLS = ("tool_use", "tool_call", "function_call", "input_json_delta", "server_tool_call")
-"""Blocks in a message of the model that repeat what its ``tool_calls`` say."""
+"""Types of blocks in a model's message that repeat its ``tool_calls``."""
 
 _HAYSTACK_MARK, _OUR_MARK = "tool_result_offloaded", "coatcheck"
-"""What Haystack's own hook, ours for it, and our other adapters leave in an offloaded message."""
+"""The key that Haystack's own hook and ours for it leave in an offloaded message, and that of our other adapters."""
 
 
 class Misfit(Exception):
-    """A message is not of the format that it was read as. The text says what does not fit."""
+    """A message does not have the format that it was read as. The text says what does not fit."""
 
     def __init__(self, reason: str, *, position: int = 0, recorded_as: str = "") -> None:
         super().__init__(reason)
         self.position = position
-        """Of the message, counted from 0."""
+        """Index of the message, from 0."""
         self.recorded_as = recorded_as
         """The format that fits furthest."""
 
 
 def read_messages(messages: Sequence[object], *, in_pieces: bool = False) -> tuple[str, tuple[Part, ...]]:
-    """Return the name of the format that a list of messages has, and its parts.
+    """Return the name of the format of a list of messages, and the parts of the conversation.
 
-    Messages that several formats share, such as plain texts of user and assistant, read the same in each.
+    Messages that several formats share, such as plain text of user and assistant, are read the same in each.
 
     Args:
-        messages: as JSON has them.
+        messages: the messages as JSON values.
         in_pieces: whether the recorder split what the model wrote in one turn into several messages.
 
     Raises:
-        Misfit: no format fits; it describes the one that fits furthest.
+        Misfit: no format fits. It describes the one that fits furthest.
 
     """
     misfits = []
@@ -95,9 +95,9 @@ def _read_as(
 
 
 def _openai(message: Message, names: Names) -> Iterator[Part]:
-    """Chat completions: a role of its own for results, and calls next to the content."""
+    """Chat completions: results have their own role, and calls are next to the content."""
     content = message.get("content")
-    is_result = str(message.get("role")) in {"tool", "function"}  # which may hold any part that has a type
+    is_result = str(message.get("role")) in {"tool", "function"}  # a result may hold any part that has a type
     for block in _objects_in(content):
         if block.get("type") not in _OPENAI_PARTS and not (is_result and isinstance(block.get("type"), str)):
             _reject(f"holds a content part of type {_quoted(block.get('type'))}")
@@ -125,7 +125,7 @@ def _openai_call(call: Message, names: Names) -> tuple[str, object]:
 
 
 def _anthropic(message: Message, names: Names) -> Iterator[Part]:
-    """Messages API: results are in messages of the user, calls in those of the assistant, as typed blocks."""
+    """Messages API: results are typed blocks in user messages, calls are typed blocks in assistant messages."""
     content = message.get("content")
     if "tool_calls" in message:
         _reject("has tool_calls next to its content")
@@ -147,7 +147,7 @@ def _anthropic(message: Message, names: Names) -> Iterator[Part]:
 
 
 def _langchain(message: Message, names: Names) -> Iterator[Part]:
-    """``dumpd``, ``messages_to_dict`` and ``model_dump`` of messages, of chunks too."""
+    """``dumpd``, ``messages_to_dict`` and ``model_dump`` of messages and chunks."""
     match message:
         case {"lc": _, "id": [*_, kind], "kwargs": fields} | {"type": kind, "data": fields}:
             pass
@@ -172,7 +172,7 @@ def _langchain(message: Message, names: Names) -> Iterator[Part]:
 
 
 def _strands(message: Message, names: Names) -> Iterator[Part]:
-    """Strands, and Bedrock's Converse: blocks without a type, named by their one key."""
+    """Strands, and Bedrock's Converse: blocks have no type and are named by their one key."""
     content = message.get("content")
     if not isinstance(content, list) or any("type" in block for block in _objects_in(content)):
         _reject("lacks a list of blocks such as {text}, {toolUse} and {toolResult} as its content")
@@ -195,7 +195,7 @@ def _strands(message: Message, names: Names) -> Iterator[Part]:
 
 
 def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001 - results name their tool themselves
-    """``ChatMessage.to_dict``: blocks without a type, and ``meta`` next to them."""
+    """``ChatMessage.to_dict``: blocks have no type, and ``meta`` is next to them."""
     content, meta = message.get("content"), message.get("meta")
     if not isinstance(meta, dict) or not isinstance(content, list):
         _reject("lacks meta, or a list of blocks such as {text}, {tool_call} and {tool_call_result} as its content")
@@ -216,7 +216,7 @@ def _haystack(message: Message, names: Names) -> Iterator[Part]:  # noqa: ARG001
 
 
 def _responses(item: Message, names: Names) -> Iterator[Part]:
-    """Responses API: calls and results are items of their own next to messages; also in sessions of OpenAI's SDK."""
+    """Responses API, and sessions of OpenAI's SDK: calls and results are separate items next to messages."""
     kind = item.get("type", "message")
     if kind in _OF_SERVERS:  # with a role or without
         yield Words(blocks_of([item]))
@@ -240,7 +240,7 @@ def _responses(item: Message, names: Names) -> Iterator[Part]:
 
 
 def _of_item(item: Message, kind: str, names: Names) -> Part:
-    """Return the part that an item without a role is."""
+    """Convert an item without a role to a part."""
     if kind == "reasoning":
         return _turn([*_list_of(item, "summary"), *_list_of(item, "content")], ())
     if kind in {"function_call", "custom_tool_call"}:
@@ -250,7 +250,7 @@ def _of_item(item: Message, kind: str, names: Names) -> Part:
     if kind.endswith("_output") and "output" in item and isinstance(call_id, str):
         return _result(item["output"], names.get(call_id))
     if kind.endswith("_call") and isinstance(call_id or item.get("id"), str):
-        # Of a tool that the provider runs; what it returned is in the same item.
+        # A call of a tool that the provider runs. The same item holds its result.
         return _turn(None, [(_named(names, call_id, kind.removesuffix("_call")), {**item})])
     return _reject(f"is an item of type {_quoted(kind)}")
 
@@ -269,7 +269,7 @@ FORMATS = tuple(_READERS)
 
 
 def _joined(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts with consecutive turns joined: between two calls of the model, something else is said."""
+    """Join consecutive turns: between two calls of the model there is always another part."""
     joined: list[Part] = []
     for part in parts:
         before = joined[-1] if joined else None
@@ -299,7 +299,7 @@ def _result(content: object, name: object, *, is_error: bool = False, offloaded:
 
 
 def _named(names: Names, call_id: object, name: object) -> str:
-    """Return the name of a tool that is called, remembered under the id of the call."""
+    """Return the name of a called tool, and remember it under the id of the call."""
     found = _required_name(name)
     if isinstance(call_id, str):
         names[call_id] = found
@@ -311,7 +311,7 @@ def _required_name(name: object) -> str:
 
 
 def _split(content: object, chosen: Callable[[Message], bool]) -> tuple[list[Any], list[Any]]:
-    """Return the content's blocks in two lists: the others, and those that are chosen."""
+    """Split the content's blocks into those that are not chosen and those that are."""
     blocks = content if isinstance(content, list) else [content] if content else []
     others: list[Any] = []
     picked: list[Any] = []
@@ -326,7 +326,7 @@ def _objects_in(content: object) -> Iterator[Message]:
 
 
 def _list_of(message: Message, key: str) -> list[Any]:
-    """Return the objects under a key; an absent or null one has none."""
+    """Return the objects in the list under a key; none if it is absent or null."""
     values = message.get(key) or []
     if not isinstance(values, list) or not all(isinstance(value, Mapping) for value in values):
         _reject(f"has no list of objects under {key!r}")

@@ -1,7 +1,7 @@
-"""A recorded conversation becomes a report: its tokens are counted, and each tool result goes through an ``Offloader``.
+"""Turns a recorded conversation into a report: counts its tokens, and passes each tool result through an ``Offloader``.
 
-It is a real one, with an ``InMemoryStorage``: a replay offloads what an agent would have offloaded, counts the actual
-placeholder, and reads back through the actual retrieval tool. ``billing`` works out what a part costs in the end;
+The offloader is real, with an ``InMemoryStorage``: a replay offloads what an agent would have offloaded, counts the
+actual placeholder, and reads back through the actual retrieval tool. ``billing`` calculates what each part costs;
 ``needs`` finds what the agent needed of a result.
 """
 
@@ -63,21 +63,21 @@ __all__ = (
 )
 
 _STRANDS_OPENING = "[Offloaded: "
-"""How a placeholder of Strands' own offloader opens."""
+"""How a placeholder of Strands' own offloader begins."""
 
 _SCOPE = "replay"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountedConversation:
-    """A conversation with all that does not depend on how it is offloaded, counted once for all settings."""
+    """A conversation with everything that does not depend on the offloader's settings, counted once for all of them."""
 
     conversation: Conversation
     plain: Sequence[BilledPart]
-    """Its parts with their tokens, as it was recorded."""
+    """Its parts as recorded, with their tokens."""
 
     needs: Mapping[int, Sequence[Need]]
-    """What later turns wrote of its results, by position."""
+    """What later turns used of its results, by the position of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Search:
     """Position of the first turn that wrote what the placeholder does not show."""
 
     tokens: int
-    """Of the answer to a search for all of it."""
+    """Tokens of the answers to a search for all that the placeholder does not show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +99,11 @@ class Left:
     tokens: int
     placeholder_tokens: int
     search: Search | None
-    """None where the placeholder shows everything that the agent used later."""
+    """None if the placeholder shows everything that the agent used later."""
 
 
 def definition_tokens(counter: TokenCounter) -> int:
-    """Return the tokens of the retrieval tool's definition as OpenAI's clients send it: in compact JSON."""
+    """Return the tokens of the retrieval tool's definition as OpenAI's clients send it, in compact JSON."""
     schema = retrieval_schema()
     function: JsonValue = {"name": RETRIEVAL_TOOL, "description": RETRIEVAL_DESCRIPTION, "parameters": schema}
     return counter.count(json_text({"type": "function", "function": function}))
@@ -113,7 +113,7 @@ def count_conversation(conversation: Conversation, counter: TokenCounter) -> Cou
     """Return a conversation with its tokens, and with what its later turns needed.
 
     Raises:
-        InvalidRequest: it holds a JSON value that no tool can have returned, such as one nested a thousand levels deep.
+        InvalidRequest: it holds a JSON value that no tool can have returned, for example nested a thousand levels deep.
 
     """
     try:
@@ -142,7 +142,7 @@ def conversation_report(
     }
     without = bill([BilledWords(assumptions.prefix_tokens), *plain])
     already_offloaded = sum(isinstance(part, Result) and _is_offloaded(part) for part in parts)
-    # A recording that offloaded something, or could have, was sent with a definition.
+    # If the recorded agent offloaded something, or could have, the definition was sent.
     definition = 0 if already_offloaded or conversation.has_tool else assumptions.definition_tokens
     billed = [
         _billed(plain, left, threshold, assumptions=assumptions, definition=definition)
@@ -166,7 +166,7 @@ def conversation_report(
 
 
 def plain_parts(parts: Sequence[Part], counter: TokenCounter) -> list[BilledPart]:
-    """Return the parts of a conversation with their tokens, as it was recorded."""
+    """Return the parts of a conversation as recorded, with their tokens."""
     plain: list[BilledPart] = []
     for part in parts:
         match part:
@@ -182,7 +182,7 @@ def plain_parts(parts: Sequence[Part], counter: TokenCounter) -> list[BilledPart
 def offloader_for(
     threshold: int, preview_tokens: int | None, *, counter: TokenCounter, answer_tokens: int | None = None
 ) -> Offloader:
-    """Return an ``Offloader`` with these knobs, and all others at their defaults."""
+    """Return an ``Offloader`` with these settings, and all others at their defaults."""
     return Offloader(
         max_result_tokens=threshold,
         preview_tokens=None if preview_tokens is None else min(preview_tokens, threshold - 1),
@@ -205,7 +205,7 @@ def find_left(
         if isinstance(part, Result) and not _is_offloaded(part):
             try:
                 left = _left(part.result, billed.tokens, needs.get(position, ()), offloader=offloader)
-            except Exception as error:  # noqa: BLE001 - one result of thousands must not cost the figures of the others
+            except Exception as error:  # noqa: BLE001 - one bad result of thousands must not fail the whole replay
                 log_failure(logger, f"a result of {part.result.tool_name!r} was replayed as it is", error=error)
             else:
                 found.update({position: left} if left else {})
@@ -226,7 +226,7 @@ def _left(result: ToolResult, tokens: int, needs: Sequence[Need], *, offloader: 
 
 
 def _search(offloader: Offloader, outcome: Offloaded, missing: Sequence[Need]) -> Search:
-    """Search what was offloaded for what is missing; several contents one by one, until all of it is found."""
+    """Search the offloaded content for what is missing, one reference after another, until all of it is found."""
     spans = [need.span for need in missing]
     tokens = 0
     for reference in outcome.references:
@@ -239,7 +239,7 @@ def _search(offloader: Offloader, outcome: Offloaded, missing: Sequence[Need]) -
 
 
 def reads_by_need(left: Mapping[int, Left]) -> dict[int, list[BilledReadBack]]:
-    """Return the read-backs without which the agent could not have gone on as it did, by the turn that follows them."""
+    """Return the read-backs that the agent needed to go on as it did, by the turn that follows them."""
     reads: dict[int, list[BilledReadBack]] = {}
     for each in left.values():
         if each.search is not None:
@@ -252,7 +252,7 @@ def reads_of_each(
 ) -> dict[int, list[BilledReadBack]]:
     """Return ``times`` read-backs of each offloaded result, right after it, by the turn that follows them.
 
-    An answer has ``tokens`` tokens, and never more than the result.
+    An answer has ``tokens`` tokens, but never more than the result.
     """
     turns = [position for position, part in enumerate(plain) if isinstance(part, BilledTurn)]
     reads: dict[int, list[BilledReadBack]] = {}
@@ -271,14 +271,14 @@ def offloaded_parts(
     definition: int,
     when_needed: bool = False,
 ) -> list[BilledPart]:
-    """Return the parts of a conversation as offloading makes them.
+    """Return the parts of a conversation with offloading.
 
     Args:
-        plain: as it was recorded.
-        left: the results that are offloaded, by position.
-        reads: read-backs, by the position of the turn before which they happen.
+        plain: the parts as recorded.
+        left: the offloaded results, by position.
+        reads: read-backs, by the position of the turn that follows them.
         definition: tokens of the retrieval tool's definition.
-        when_needed: whether the tool is offered from the first offloaded result on, and not from the beginning.
+        when_needed: whether the tool is offered from the first offloaded result on, not from the beginning.
 
     """
     offered = min(left, default=None) if when_needed else 0
@@ -293,7 +293,7 @@ def offloaded_parts(
 
 
 def _pattern(spans: Sequence[str]) -> str:
-    """Return a pattern for as many of the spans as one may have."""
+    """Return a pattern for as many of the spans as fit into one."""
     pattern = re.escape(spans[0])
     for span in spans[1:]:
         longer = f"{pattern}|{re.escape(span)}"
@@ -338,7 +338,7 @@ def _billed(
 
 
 def _row(name: str, results: int, without: Share, *, billed: Sequence[_Billed], tool: str | None = None) -> Row:
-    """Return the row of one tool, or with None of the whole conversation."""
+    """Return the row of one tool, or of the whole conversation if ``tool`` is None."""
 
     def share(bill: Bill) -> Share:
         return bill.total if tool is None else bill.shares.get(tool, Share())
@@ -376,7 +376,7 @@ def _leaving(plain: Sequence[BilledPart], offloaded: Mapping[int, Mapping[int, L
 
 
 def _is_offloaded(part: Result) -> bool:
-    """Return whether the recording shows a result as offloaded, by a mark or by the words of a placeholder."""
+    """Return whether the recording shows a result as offloaded, by a mark or by the text of a placeholder."""
     first = next(iter(part.result.blocks), None)
     if part.offloaded or not isinstance(first, TextBlock):
         return part.offloaded
@@ -396,5 +396,5 @@ def _tokens_of(block: Block, counter: TokenCounter) -> int:
             return counter.count(json_text(block.value))
         case MediaBlock():
             return media_tokens(block)
-        case OpaqueBlock():  # what is not understood costs something too; its JSON is the nearest guess
+        case OpaqueBlock():  # unknown content costs tokens too; its JSON is the best estimate
             return counter.count(json_text(cast("JsonValue", block.native)))

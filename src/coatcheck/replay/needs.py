@@ -1,9 +1,9 @@
 """What an agent later used of its tool results: the spans of each result that a later turn repeats.
 
-A span is an identifier, a number, a name or a quoted string. A result supplied it if the result contains it and nothing
-before the result does, and an agent needed it if a later turn wrote it, in its words or in the arguments of a call.
-Numbers of one or two digits do not count, because they agree by chance; neither do words that any sentence may begin
-with, which previews do not take for names either.
+A span is an identifier, a number, a name or a quoted string. A result supplied a span if the result contains it and
+nothing before the result does. The agent needed it if a later turn wrote it, in its words or in the arguments of a
+call. Numbers of one or two digits do not count, because they match by chance. Neither do words that may begin any
+sentence, which previews do not take for names either.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MAX_CHARACTERS = 80
 
 _NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _IDENTIFIER = r"[A-Za-z_./~](?:[^\W\d_]|[~+])*[\d_./@:-][\w./~@:+-]*\w"
-"""There is only one way to reach the first sign that words do not have; else this would take cubic time."""
+"""There is only one way to reach the first character that plain words lack; otherwise this would take cubic time."""
 
 _DIGIT_FIRST = r"(?=[\w./~@:+-]{5})\d+(?:[^\W\d_]+[\d./@:-]|[_/@:-]\w|\.\d+\.\w)[\w./~@:+-]*\w"
-"""An identifier that begins with a digit: a UUID, the hash of a commit, an address, a date. A number with a unit is a
-number, and what has four characters or less, such as ``9:30``, agrees by chance like short numbers."""
+"""An identifier that begins with a digit: a UUID, a commit hash, an address, a date. A number with a unit is a number.
+Anything of four characters or fewer, such as ``9:30``, matches by chance like short numbers."""
 
 _NAME = r"[A-Z]\w*[^\W\d_]"
 _QUOTED = r"\"(\w[^\"\n]{1,78}\w)\"|'(\w[^'\n]{1,78}\w)'|`(\w[^`\n]{1,78}\w)`"
-"""Begins and ends with a letter or digit: what is between two quoted strings does not."""
+"""The content begins and ends with a letter or digit, unlike the text between two quoted strings."""
 
 _TOO_LONG = re.compile(r"[\w./~@:+-]{200,}")
-"""No span: a ruler such as ``......``, or encoded data. ``_SPAN`` would take quadratic time for it."""
+"""Not a span: a ruler such as ``......``, or encoded data, for which ``_SPAN`` would take quadratic time."""
 
 _WORD = re.compile(r"\w+")
-"""What a span has at least one of. Only a text that has it too may hold the span, and few do: to search all of them for
-each span would take quadratic time."""
+"""A word, of which every span has at least one. Only the few parts that contain that word are searched for the span:
+searching all parts for every span would take quadratic time."""
 
 _SPAN = re.compile(rf"{_QUOTED}|({_IDENTIFIER})|({_DIGIT_FIRST})|({_NAME})|({_NUMBER})")
 
@@ -56,11 +56,11 @@ class Need:
 
     span: str
     turn: int
-    """Position, among the parts of the conversation, of the first turn that wrote it."""
+    """Position, among the conversation's parts, of the first turn that wrote it."""
 
 
 def find_needs(parts: Sequence[Part]) -> dict[int, tuple[Need, ...]]:
-    """Return what was needed of each result, by its position. A result is absent if nothing of it was needed."""
+    """Return what was needed of each result, by the result's position. Leave out results that were not needed."""
     texts = [text_of(part) for part in parts]
     written: dict[str, list[int]] = {}
     for position, part in enumerate(parts):
@@ -84,12 +84,12 @@ def find_needs(parts: Sequence[Part]) -> dict[int, tuple[Need, ...]]:
 
 def holds(text: str, span: str) -> bool:
     """Return whether ``text`` contains ``span`` as a whole word."""
-    # Most texts do not, and a plain search says so many times faster.
+    # Most strings do not contain it, and a plain search finds that many times faster.
     return span in text and re.search(rf"(?<!\w){re.escape(span)}(?!\w)", text) is not None
 
 
 def text_of(part: Part) -> str:
-    """Return the text of a part: of its blocks, and the values of the arguments of its calls."""
+    """Return the text of a part: its blocks, and the argument values of its calls."""
     if isinstance(part, Result):
         return "\n".join(map(_text_of_block, part.result.blocks))
     if isinstance(part, Turn):

@@ -1,9 +1,9 @@
-"""How a replay looks as a page: one file with its charts, its tables and all that it needs, for any browser.
+"""The report of a replay as an HTML page: one self-contained file with charts and tables, for any browser.
 
-Only looks belong here. The page's own style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte for
-byte as its publisher has it on npm (MIT, see ``LICENSE-chart.js``). Chart.js, because it draws what is needed here in
-210 KB: ECharts takes 715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the
-charts show, even where scripts are off.
+Only presentation belongs here. The page's style and script are in the folder ``assets``, next to Chart.js 4.6.1, byte
+for byte as published on npm (MIT, see ``LICENSE-chart.js``). Chart.js draws what is needed in 210 KB; ECharts takes
+715, Bokeh 1,390, Plotly 4,830, and uPlot, with 51, draws no bars by name. The tables say what the charts show, even
+with scripts off.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 __all__ = ("page",)
 
 _MAX_BARS = 12
-"""How many names fit next to each other on a phone; the tables have all."""
+"""The most bars in a chart: as many names as fit on a phone. The tables have all."""
 
 _NAME_END = 12
 """Characters of a name that a narrow table always shows."""
 
 _MAX_LEAVING = 50
-"""Of the results that leave, the largest."""
+"""The most results in the table of what leaves the conversation; it lists the largest."""
 
 _MIN_BIN, _BINS = 128, 10
-"""Results by size: up to 128 tokens, up to 256, and so on; the last bin is open."""
+"""The tokens of the first bin, and the number of bins: up to 128, up to 256, and so on; the last bin is open."""
 
 _BAR_HEIGHT, _AXES_HEIGHT, _UPRIGHT_HEIGHT = 46, 110, 320
-"""Pixels: a name with two bars, the axis with its legend, and a chart with upright bars."""
+"""Pixels: a name with two bars, the axis with its legend, and a chart with vertical bars."""
 
 
 def page(report: ReplayReport) -> str:
@@ -87,13 +87,13 @@ def page(report: ReplayReport) -> str:
         ),
         "sections": "".join(sections),
         "sentences": "".join(f"<li>{escape(sentence)}</li>\n" for sentence in given.sentences()),
-        # Nothing in a script may close it: names come from recordings.
+        # Names come from recordings, and must not close the script element.
         "charts": json.dumps(charts).replace("<", "\\u003c"),
         "library_licence": (held / "LICENSE-chart.js").read_text("utf-8"),
         "library": gzip.decompress((held / "chart.umd.min.js.gz").read_bytes()).decode("utf-8"),
         "script": (held / "page.js").read_text("utf-8"),
     }
-    # In one pass, so that nothing inside what is filled in is filled in again.
+    # One pass, so that placeholders inside filled-in text are not filled in.
     made = re.sub(r"\{\{(\w+)\}\}", lambda found: filled[found[1]], (held / "page.html").read_text("utf-8"))
     return to_valid_unicode(made)
 
@@ -135,7 +135,7 @@ def _thresholds_chart(report: ReplayReport) -> dict[str, Any]:
 
 
 def _sizes(report: ReplayReport) -> list[tuple[str, int, int]]:
-    """Return the results by size: the bounds in words, how many there are, and the tokens that they hold together."""
+    """Return, for each bin of sizes, its bounds in words, the number of results, and the sum of their tokens."""
     counts, held = [0] * _BINS, [0] * _BINS
     for size in (size for each in report.conversations for size in each.sizes):
         place = min((max(0, size - 1) // _MIN_BIN).bit_length(), _BINS - 1)
@@ -246,7 +246,7 @@ def _by_read_backs(report: ReplayReport) -> str:
 
 
 def _by_preview(report: ReplayReport) -> str:
-    """Return the section about other previews, if any were tried."""
+    """Return the section about other preview sizes, if any were tried."""
     if not report.previews:
         return ""
     prices = (report.assumptions.plain, report.assumptions.cached)
@@ -321,13 +321,13 @@ def _leaving(report: ReplayReport) -> str:
 
 
 def _billed(row: Row, amount: Amount, report: ReplayReport) -> str:
-    """Return what is billed, and which share of the row that saves; a row that only offloading bills saves none."""
+    """Return what is billed, and the share of the row that it saves, if the row is billed without offloading."""
     share = f" ({_marked(row, amount, report)})" if row.without.tokens else ""
     return f"{amount.billed.tokens:,}{share}"
 
 
 def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
-    """Return the share that is saved, marked where it is the most of its row, or a loss."""
+    """Return the share that is saved, marked if it is the best of its row, or a loss."""
     given = report.assumptions
     saved = row.saved(amount.billed, given.deciding)
     kind = "best" if amount is row.best(given) else "lost" if saved < 0 else ""
@@ -335,20 +335,20 @@ def _marked(row: Row, amount: Amount, report: ReplayReport) -> str:
 
 
 def _name(name: str) -> str:
-    """Return a name in two parts: if it is too long, its middle is hidden, since names differ at their ends."""
+    """Return a name in two parts. If it is too long, its middle is hidden, since names differ at their ends."""
     head, tail = name[:-_NAME_END], name[-_NAME_END:]
     return f'<div class="name"><span>{escape(head)}</span><span>{escape(tail)}</span></div>'
 
 
 def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table. The first cell of each row is its name, as plain text; the others are HTML already."""
+    """Return a table. The first cell of each row is its name, as plain text; the others are HTML."""
     head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
     body = "".join(
         f'<tr><th scope="row" title="{escape(name)}">{_name(name)}</th>'
         f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>\n"
         for name, *cells in rows
     )
-    # A part that scrolls must be reachable by keyboard.
+    # What scrolls must be reachable by keyboard.
     return (
         f'<div class="table" tabindex="0"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n'
         "</table></div>\n"

@@ -1,7 +1,7 @@
-"""What a replay comes to: frozen values that add up, what was assumed, and all of it as JSON.
+"""The results of a replay: frozen values that add up, the assumptions, and all of it as JSON.
 
-Only facts belong here, named so that a program can use them: ``coatcheck replay --json`` prints them. How they are
-measured is in ``measure``, how they look in ``cli/replay_screen.py`` and ``page``.
+Only facts belong here, named so that a program can use them: ``coatcheck replay --json`` prints them. ``measure``
+measures them; ``cli/replay_screen.py`` and ``page`` present them.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ __all__ = ("DEARER", "Amount", "Assumptions", "ConversationReport", "Leaving", "
 
 
 _PRICED = 1_000_000
-"""Tokens that a price is for."""
+"""The number of tokens that a price is given for."""
 
 _PREVIEWS = (250, 500, 1_000, 2_000)
-"""``preview_tokens`` that are tried at the best threshold: from half the default to four times the default."""
+"""Values of ``preview_tokens`` to try at the best threshold: from half the default to four times the default."""
 
 _WORTH = 0.005
-"""Share of the cost that another preview must save on top of the default one, to be recommended."""
+"""The share of the cost that another preview must save beyond the default one to be recommended."""
 
 DEARER = 1.02
-"""From this multiple of its cost without offloading on, a conversation counts as dearer."""
+"""A conversation counts as dearer from this multiple of its cost without offloading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """What the user gave, and what a recording cannot tell."""
+    """What the user gave, and what is assumed because a recording cannot tell."""
 
     thresholds: tuple[int, ...]
-    """``max_result_tokens``, each tried; ascending."""
+    """Values of ``max_result_tokens`` to try, ascending."""
 
     preview_tokens: int | None = None
-    """``preview_tokens``; None is the library's default."""
+    """``preview_tokens``. None: the library's default."""
 
     retrievals: int | None = None
-    """Retrieval calls for each offloaded result, each a turn of its own. None: one where it was needed."""
+    """Retrieval calls for each offloaded result, each a separate turn. None: one if it was needed."""
 
     retrieval_tokens: int | None = None
-    """Tokens of one answer, at most; None: as many as a result that stays, as an ``Offloader`` has it."""
+    """The most tokens of one answer. None: the threshold, as in an ``Offloader``."""
 
     definition_tokens: int
     """Tokens of the retrieval tool's definition, sent with every turn."""
@@ -56,13 +56,13 @@ class Assumptions:
     """Tokens that every turn sends and that were not recorded."""
 
     price: float | None = None
-    """Of a million input tokens; None where none was given."""
+    """Price of a million input tokens. None: none was given."""
 
     cached_price: float | None = None
-    """Of a million input tokens that the prompt cache has; None: a tenth of the price."""
+    """Price of a million input tokens that the prompt cache has. None: a tenth of ``price``."""
 
     written_price: float | None = None
-    """Of a million input tokens that are written to the prompt cache; None: a quarter more than the price."""
+    """Price of a million input tokens that are written to the prompt cache. None: a quarter more than ``price``."""
 
     @property
     def plain(self) -> Price:
@@ -72,7 +72,7 @@ class Assumptions:
 
     @property
     def cached(self) -> Price:
-        """What tokens cost with one."""
+        """What tokens cost with a prompt cache."""
         return Price(
             new=CACHED.new * self._unit if self.written_price is None else self.written_price / _PRICED,
             cached=CACHED.cached * self._unit if self.cached_price is None else self.cached_price / _PRICED,
@@ -84,11 +84,11 @@ class Assumptions:
 
     @property
     def deciding(self) -> Price:
-        """The price that decides on the best threshold: that with a cache, if the user gave a price of the cache."""
+        """The price that decides the best threshold: that with a cache if the user gave a price of the cache."""
         return self.plain if self.cached_price is None and self.written_price is None else self.cached
 
     def answer_at(self, threshold: int) -> int:
-        """Return the most tokens of an answer, where results above ``threshold`` are offloaded."""
+        """Return the most tokens of an answer if results above ``threshold`` are offloaded."""
         return threshold if self.retrieval_tokens is None else self.retrieval_tokens
 
     def preview_at(self, threshold: int) -> int:
@@ -97,10 +97,10 @@ class Assumptions:
         return min(most, int(threshold * PREVIEW_SHARE))
 
     def other_previews(self, threshold: int) -> tuple[Assumptions, ...]:
-        """Return the same with ``threshold`` alone, for each other preview worth trying; none if the user chose one.
+        """Return these assumptions at ``threshold`` alone, once for each other preview size worth trying.
 
-        There are none either if the user gave a number of read-backs: it does not depend on the preview, so the
-        smallest would always cost least.
+        There are none if the user chose a preview size. There are none either if the user gave a number of read-backs:
+        it does not depend on the preview, so the smallest would always cost least.
         """
         if self.preview_tokens is not None or self.retrievals is not None:
             return ()
@@ -109,7 +109,7 @@ class Assumptions:
 
     @property
     def decides_with_cache(self) -> bool:
-        """Whether the price that decides is that with a prompt cache."""
+        """Whether the deciding price is that with a prompt cache."""
         return self.deciding == self.cached
 
     def weight(self, share: Share) -> float:
@@ -131,7 +131,7 @@ class Assumptions:
         }
 
     def sentences(self) -> tuple[str, ...]:
-        """Return what no recording can tell, with what is assumed instead."""
+        """Return what no recording can tell, and what is assumed instead."""
         most = "the threshold" if self.retrieval_tokens is None else f"{self.retrieval_tokens:,} tokens"
         answer = (
             f"in a turn of its own, with a call of {CALL_TOKENS} tokens and an answer of at most {most}; both stay in"
@@ -186,7 +186,7 @@ class Amount:
     """Billed if the model read nothing back."""
 
     each_read: Share
-    """Billed if it read each offloaded result back once, as long as an answer may be."""
+    """Billed if it read each offloaded result back once, with answers as long as allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +195,7 @@ class Row:
 
     name: str
     results: int
-    """Tool results that came in."""
+    """The number of tool results."""
 
     without: Share
     """Billed without offloading."""
@@ -204,20 +204,20 @@ class Row:
     """One for each threshold, ascending."""
 
     def least(self, price: Price) -> Amount:
-        """Return what costs least, even if it costs more than without offloading."""
+        """Return the cheapest amount, even if it costs more than without offloading."""
         return min(self.amounts, key=lambda amount: price.of(amount.billed))
 
     def best(self, assumptions: Assumptions) -> Amount | None:
-        """Return what costs least, or None where nothing costs less than without offloading."""
+        """Return the cheapest amount, or None if none costs less than without offloading."""
         least = self.least(assumptions.deciding)
         return least if assumptions.weight(least.billed) < assumptions.weight(self.without) else None
 
     def at(self, threshold: int) -> Amount:
-        """Return what was billed with offloading above ``threshold``, one of those that were tried."""
+        """Return the amount with offloading above ``threshold``, which must be one that was tried."""
         return next(amount for amount in self.amounts if amount.threshold == threshold)
 
     def saved(self, share: Share, price: Price) -> float:
-        """Return the part of the cost that is saved where ``share`` is billed; below 0 it is lost."""
+        """Return the part of the cost that is saved if ``share`` is billed. Below 0 it is a loss."""
         before = price.of(self.without)
         return 1 - price.of(share) / before if before else 0.0
 
@@ -228,32 +228,32 @@ class Leaving:
 
     tool: str
     turn: int
-    """After which turn it came, counted from 1."""
+    """The number of the turn that it follows, from 1."""
 
     tokens: int
     placeholder_tokens: dict[int, int]
-    """By threshold: what stays in its place."""
+    """By threshold, the tokens that stay in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationReport:
-    """One conversation."""
+    """The report on one conversation."""
 
     row: Row
     source: str
     recorded_as: str
     counted: frozenset[str] = frozenset()
-    """Which of the things that every request sends before the conversation were recorded: see ``Conversation``."""
+    """What was recorded of what every request sends before the conversation; see ``Conversation.counted``."""
 
     turns: int
-    """Calls of the model that were recorded."""
+    """The number of recorded calls of the model."""
 
     already_offloaded: int
-    """Results that the recording shows as offloaded; they are left alone."""
+    """The number of results that the recording shows as offloaded; they are left alone."""
 
     tools: tuple[Row, ...]
-    """One for each tool that gave a result, one for the retrieval tool's definition, and one for everything else; they
-    add up to ``row``."""
+    """One for each tool that returned a result, one for the retrieval tool's definition, and one for everything else.
+    They add up to ``row``."""
 
     leaving: tuple[Leaving, ...]
     sizes: tuple[int, ...]
@@ -274,7 +274,7 @@ class ConversationReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayReport:
-    """All of a replay."""
+    """The report on a whole replay."""
 
     assumptions: Assumptions
     conversations: tuple[ConversationReport, ...]
@@ -286,16 +286,16 @@ class ReplayReport:
     """Files and conversations that could not be read or replayed."""
 
     previews: tuple[ReplayReport, ...] = ()
-    """The same conversations above the threshold that is ``shown``, with other previews."""
+    """The same conversations, offloaded above the threshold that is ``shown``, with other preview sizes."""
 
     @cached_property
     def total(self) -> Row:
-        """Everything."""
+        """The sum of all conversations."""
         return _added("all", [each.row for each in self.conversations])
 
     @cached_property
     def tools(self) -> tuple[Row, ...]:
-        """One row for each tool, the definition and everything else, the most billed first; together, ``total``."""
+        """One row for each tool, the definition and everything else, most billed first. They add up to ``total``."""
         by_name: dict[str, list[Row]] = {}
         for each in self.conversations:
             for row in each.tools:
@@ -305,7 +305,7 @@ class ReplayReport:
 
     @cached_property
     def by_savings(self) -> tuple[ConversationReport, ...]:
-        """The conversations by what they save at the threshold that is best for all, the most first."""
+        """The conversations by what they save at the threshold that is ``shown``, the most first."""
         weight = self.assumptions.weight
 
         def added_by_offloading(each: ConversationReport) -> float:
@@ -315,41 +315,41 @@ class ReplayReport:
 
     @property
     def shown(self) -> int:
-        """The threshold that details are shown for: the one that costs least, even if none saves anything."""
+        """The threshold that details are shown for: the cheapest one, even if none saves anything."""
         return self.total.least(self.assumptions.deciding).threshold
 
     @property
     def by_preview(self) -> tuple[ReplayReport, ...]:
-        """The reports with each preview that was tried, this one among them, the smallest preview first."""
+        """The reports for every preview size that was tried, including this one, the smallest size first."""
         shown = self.shown
         return tuple(sorted((self, *self.previews), key=lambda report: report.assumptions.preview_at(shown)))
 
     @cached_property
     def cheapest(self) -> ReplayReport:
-        """The one of ``by_preview`` that costs least."""
+        """The cheapest report of ``by_preview``."""
         weight, shown = self.assumptions.weight, self.shown
         return min((self, *self.previews), key=lambda report: weight(report.total.at(shown).billed))
 
     @property
     def gained(self) -> float:
-        """The share of the cost that ``cheapest`` saves on top of this one."""
+        """The share of the cost that ``cheapest`` saves beyond this report."""
         price, shown = self.assumptions.deciding, self.shown
         saved, most = (each.total.saved(each.total.at(shown).billed, price) for each in (self, self.cheapest))
         return most - saved
 
     @property
     def chosen(self) -> ReplayReport:
-        """The one of ``by_preview`` to recommend: ``cheapest``, unless this one costs about the same."""
+        """The report of ``by_preview`` to recommend: ``cheapest``, unless this one costs about the same."""
         return self.cheapest if self.gained >= _WORTH else self
 
     @property
     def best(self) -> Amount | None:
-        """What costs least of all that was tried, or None where nothing costs less than without offloading."""
+        """The cheapest amount of the ``chosen`` report, or None if none costs less than without offloading."""
         return self.chosen.total.best(self.assumptions)
 
     @property
     def settings(self) -> dict[str, int]:
-        """Those of the offloader that costs least, as they were replayed; none where offloading does not pay."""
+        """The recommended settings of an offloader, as replayed; none if offloading does not pay."""
         given, best = self.chosen.assumptions, self.best
         if best is None:
             return {}
@@ -366,12 +366,12 @@ class ReplayReport:
 
     @property
     def turns(self) -> int:
-        """Calls of the model in all conversations."""
+        """The number of calls of the model in all conversations."""
         return sum(each.turns for each in self.conversations)
 
     @property
     def already_offloaded(self) -> int:
-        """Results that the recordings show as offloaded."""
+        """The number of results that the recordings show as offloaded."""
         return sum(each.already_offloaded for each in self.conversations)
 
     def as_json(self) -> dict[str, Any]:
@@ -407,7 +407,7 @@ def _dearer(report: ReplayReport, threshold: int) -> dict[str, int]:
 def _facts(row: Row, assumptions: Assumptions) -> dict[str, Any]:
     best = row.best(assumptions)
     return {
-        "name": row.name or None,  # null: everything that is not a tool's
+        "name": row.name or None,  # null: everything that belongs to no tool
         "results": row.results,
         "without": _billed(row.without, assumptions),
         "thresholds": [_amount(row, amount, assumptions) for amount in row.amounts],

@@ -1,8 +1,8 @@
-"""The files in which coding agents keep their sessions: which lines were sent to the model, and where a summary began.
+"""The session files of coding agents: which lines were sent to the model, and where a summary began.
 
 Claude Code (``~/.claude/projects``) wraps messages of Anthropic's API, Codex (``~/.codex/sessions``) items of OpenAI's
-Responses API. Both also write lines for themselves, whose types change from version to version: a line without a
-message is passed over. After a compaction the model got the summary in place of all before it, so a new conversation
+Responses API. Both also write lines for themselves, whose types change from version to version, so a line without a
+message is skipped. After a compaction the model got the summary in place of everything before it, so a new conversation
 begins there.
 """
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 __all__ = ("sessions_in",)
 
 _KNOWN = re.compile("^(message|reasoning)$|_(call|output)$")
-"""The types of items that Codex sent and got; it has others of its own."""
+"""The types of items that Codex sent to the model and got from it. It also writes other items."""
 
 _NOT_SENT = "<synthetic>"
-"""The name of the model in what Claude Code wrote itself, such as an error of the API."""
+"""The model name in messages that Claude Code wrote itself, such as an API error."""
 
 _Line = tuple[str, bool, list[Any]]
-"""Whose line it is, whether it takes the place of all before it, and its messages."""
+"""The agent whose line it is, whether it replaces everything before it, and its messages."""
 
 
 def sessions_in(lines: Iterable[object]) -> list[list[Any]]:
-    """Return the conversations in the lines of a session, as lists of messages; none if it is no session.
+    """Return the conversations in the lines of a session, as lists of messages; none if it is not a session.
 
-    The model's turns are in pieces: a line holds a message of the model with one block.
+    The model's turns are in pieces: each line holds one block of a turn, as a message.
     """
     found: list[list[Any]] = []
     current: dict[str, list[Any]] = {}
@@ -58,7 +58,7 @@ def _read(line: object) -> _Line:
 
 
 def _after(summary: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield what Codex goes on with after a compaction."""
+    """Yield the messages that Codex continues with after a compaction."""
     history = summary.get("replacement_history")
     if isinstance(history, list) and history:
         yield from filter(_was_sent, history)
@@ -67,5 +67,5 @@ def _after(summary: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _was_sent(item: object) -> bool:
-    """Return whether an item is one of the Responses API; a message may lack its type."""
+    """Return whether an item belongs to the Responses API. A message may lack its type."""
     return isinstance(item, Mapping) and _KNOWN.search(str(item.get("type", "message"))) is not None

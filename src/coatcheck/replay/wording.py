@@ -1,6 +1,6 @@
-"""The sentences that the screen and the page of a replay share: what was counted, what saves most, and what to paste.
+"""The sentences that a replay's screen and page share: what was counted, what saves most, and what to paste.
 
-Only words belong here. The numbers come from ``report``; each of the two decides how the sentences look.
+Only words belong here. The numbers come from ``report``; the screen and the page each format the sentences.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PREFIX = {
     frozenset({SYSTEM}): ("The recorded system message is counted", "only the tokens of the other tools"),
     frozenset({TOOLS}): ("The recorded definitions of tools are counted", "only the tokens of the system prompt"),
 }
-"""By what all conversations hold of the prefix: what is counted, and what to pass."""
+"""What is counted, and what to pass, by what all conversations hold of the prefix."""
 
 _PREFIX_IN_PART = ("What was recorded of system prompt and tools is counted", "only the tokens of the rest")
 
@@ -54,7 +54,7 @@ def counted(report: ReplayReport) -> str:
 
 
 def result_in_words(report: ReplayReport) -> str:
-    """Return what to do, in a sentence that begins with the assumption that decides it and has its bounds."""
+    """Return the recommendation, in a sentence that begins with the assumption that decides it and gives its bounds."""
     given = report.assumptions
     match given.retrievals:
         case None:
@@ -81,7 +81,7 @@ def result_in_words(report: ReplayReport) -> str:
     if given.price is not None:
         before, after = given.weight(report.total.without), given.weight(best.billed)
         amounts = f"{before - after:,.2f} of {before:,.2f} in the unit of --price"
-        # The amounts are those of the price that decides, and so is the share next to them.
+        # The amounts, and the share next to them, are at the deciding price.
         if given.decides_with_cache:
             saved = f"{amounts} with a prompt cache, which is {cached}; without one, {plain}"
         else:
@@ -91,7 +91,7 @@ def result_in_words(report: ReplayReport) -> str:
 
 
 def details(report: ReplayReport) -> str:
-    """Return what the headline rests on, and who loses by it."""
+    """Return what the headline is based on, and how many conversations would cost more."""
     given, chosen = report.assumptions, report.chosen
     amount = chosen.total.at(report.shown)
     plain, cached = (chosen.dearer(report.shown, price) for price in (given.plain, given.cached))
@@ -114,17 +114,17 @@ def details(report: ReplayReport) -> str:
 
 
 def knobs(report: ReplayReport) -> str:
-    """Return the recommended settings as a line to paste; ``""`` where offloading does not pay."""
+    """Return the recommended settings as a line to paste; ``""`` if offloading does not pay."""
     return ", ".join(f"{name}={value}" for name, value in report.settings.items())
 
 
 def share_text(share: float) -> str:
-    """Return a share in percent, such as ``12.3%``; a loss has a minus sign, and from 100% on no decimals."""
+    """Format a share in percent, such as ``12.3%``. A loss has a minus sign, and no decimals from 100% on."""
     return f"{share:.1%}" if share > -1 else f"{share:,.0%}"
 
 
 def _nothing_to_offload(report: ReplayReport) -> str:
-    """Say what the definition of the retrieval tool costs where no tool returned anything."""
+    """Say what the retrieval tool's definition costs if no tool returned anything."""
     before = report.total.without.tokens
     extra = report.total.at(report.shown).billed.tokens - before
     return (
@@ -135,7 +135,7 @@ def _nothing_to_offload(report: ReplayReport) -> str:
 
 
 def _prefix_to_pass(report: ReplayReport) -> str:
-    """Say what to pass as ``--prefix-tokens``; nothing where all of it was recorded."""
+    """Say what to pass as ``--prefix-tokens``, unless all of it was recorded."""
     recorded = {each.counted for each in report.conversations}
     if recorded == {frozenset({SYSTEM, TOOLS})}:
         return ""
@@ -144,7 +144,7 @@ def _prefix_to_pass(report: ReplayReport) -> str:
 
 
 def _bounds(report: ReplayReport, price: Price) -> str:
-    """Say what the assumed read-backs can change at most; at the second price, in numbers alone."""
+    """Say how much the assumed read-backs can change at most. At the price that does not decide, give only numbers."""
     given = report.assumptions
     if given.retrievals is not None:
         return ""
@@ -156,7 +156,7 @@ def _bounds(report: ReplayReport, price: Price) -> str:
 
 
 def _with_a_cache(report: ReplayReport) -> str:
-    """Say which threshold pays with a prompt cache, where none does at the price that decides."""
+    """Say which threshold pays with a prompt cache if none does at the deciding price."""
     given, total = report.assumptions, report.total
     least = total.least(given.cached)
     saved = total.saved(least.billed, given.cached)
