@@ -1,8 +1,8 @@
 """``coatcheck hook``: what a client such as Claude Code runs after each of its tools, to replace a large result.
 
-A client waits for a fresh process at every call of a tool. So the decision is made by bytes, and nothing is imported
-before it but a part of the standard library: no command line, no vocabulary. ``answer`` is where it begins, ``shapes``
-knows where the texts of a result are, and ``options`` what users may set.
+A client waits for a new process at every tool call. So the decision is made by bytes, and only a part of the standard
+library is imported before it: no command line, no vocabulary. ``answer`` is the entry point, ``shapes`` knows where the
+strings of a result are, and ``options`` what users may set.
 
 The names below are for adapters of clients with the same hooks in Python.
 """

@@ -1,8 +1,8 @@
-"""The path of one hook: what the client says on stdin, and the answer on stdout. It exits with 0, whatever happens.
+"""Answers one hook: the client's event comes on stdin, the answer goes to stdout. It exits with 0, whatever happens.
 
-Without an answer the client shows the result as it is. That is what happens to a result that is small, that the client
-has put into a file itself, or that is not JSON. A result that could not be stored stays too, up to the hard limit; so
-does any result after an error of ours.
+Without an answer the client shows the result as it is. This happens to a result that is small, that the client has
+written to a file itself, or that is not JSON. A result that could not be stored also stays, up to the hard limit, and
+so does any result after an internal error.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ __all__ = ("answer_with", "main", "respond", "texts_to_offload")
 
 _EVENT = "PostToolUse"
 _STARTED = "SessionStart"
-"""The event of a session that begins, and of one that goes on with a summary."""
+"""The event of a session that begins, or continues with a summary."""
 
 _STDOUT, _STDERR = 1, 2
 
 
 def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None = None) -> None:
-    """Answer the hook that stdin holds, and end the process with 0.
+    """Answer the hook on stdin, and end the process with exit code 0.
 
-    ``of_file`` returns the options for a tool where a file says more; it is not called for a small result.
+    ``of_file`` returns the options for a tool if a settings file is named; it is not called for a small result.
 
-    The process ends without Python's own shutdown: there is nothing to clean up, and a reader that went away must not
-    change the exit code, which a client may take for a refusal.
+    The process ends without Python's own shutdown: there is nothing to clean up, and a closed pipe must not change the
+    exit code, which a client may take for a refusal.
     """
-    gc.disable()  # a million values of JSON, none of which is garbage before the end
+    gc.disable()  # there may be a million JSON values, none of which is garbage before the end
     try:
         options, wrong = read_options(words)
         for each in wrong:
@@ -60,13 +60,13 @@ def main(words: list[str], *, of_file: Callable[[Options, str], Options] | None 
         answer = respond(sys.stdin.buffer.read(), options, of_file=of_file)
         if answer is not None:
             _write(_STDOUT, answer)
-    except BaseException as error:  # noqa: BLE001 - a client takes any other end for a failure of its call
+    except BaseException as error:  # noqa: BLE001 - a client takes any other exit for a failure of its call
         _say(f"{type(error).__name__}: {error}; the result stays as it is")
     os._exit(0)
 
 
 def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], Options] | None = None) -> bytes | None:
-    """Return the JSON that answers what a client said; None if the result stays as it is."""
+    """Return the JSON that answers a client's event, or None if the result stays as it is."""
     if len(raw) <= _certain_limit(options) and _STARTED.encode() not in raw:  # then the result is small too
         return None
     try:
@@ -84,7 +84,7 @@ def respond(raw: bytes, options: Options, *, of_file: Callable[[Options, str], O
 
 
 def _after_compaction(session: str, options: Options) -> bytes | None:
-    """Return the JSON that tells the model what its session stored: a summary may have lost it."""
+    """Return the JSON that tells the model what its session stored, which a summary may have lost."""
     with loading:
         from coatcheck.hook.compaction import references_line  # noqa: PLC0415 - not for a result
 
@@ -99,11 +99,11 @@ def _after_tool(
     tool, session = event.get("tool_name"), event.get("session_id")
     if not (isinstance(tool, str) and isinstance(session, str) and session):
         _say("tool_name or session_id is missing, so nothing can be stored")
-        tool, session = tool if isinstance(tool, str) else "the tool", ""  # the hard limit holds all the same
+        tool, session = tool if isinstance(tool, str) else "the tool", ""  # the hard limit still holds
     options = _with_file(options, tool, of_file)
     try:
         return _answer(event, tool, session, options=options)
-    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
+    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit still holds
         _say(f"{type(error).__name__}: {error}")
         return _last_resort(raw, tool, session, options=options)
 
@@ -116,9 +116,9 @@ def _answer(event: Mapping[str, Any], tool: str, session: str, *, options: Optio
 
 
 def _last_resort(raw: bytes, tool: str, session: str, *, options: Options) -> bytes | None:
-    """Return the answer with a whole response in one text; None if it is within the hard limit.
+    """Return an answer that replaces the whole response as one string; None if it is within the hard limit.
 
-    It is read again, since Python reads JSON a few levels deeper than it writes.
+    The response is parsed again, since Python reads JSON a few levels deeper than it writes.
     """
     with loading:
         from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - after an error only
@@ -133,27 +133,27 @@ def _last_resort(raw: bytes, tool: str, session: str, *, options: Options) -> by
 def _with_replacements(
     response: object, texts: Mapping[Path, str], tool: str, session: str, *, options: Options
 ) -> bytes | None:
-    """Return the JSON of the answer without these texts; None if all of them stay."""
+    """Return the answer as JSON, with these strings replaced; None if all of them stay."""
     new = _replacements(texts, tool, session, options=options) if texts else {}
     return unmarked(json.dumps(answer_with(replaced(response, new)), default=marked).encode()) if new else None
 
 
 def _certain_limit(options: Options) -> int:
-    """Return how many bytes a result of any tool may have and still stay; fewer where only the whole file can tell."""
+    """Return how many bytes a result of any tool may have and certainly stay, without reading the whole file."""
     if not options.config or "max_result_tokens" in options.given:
         return options.limit
     with loading:
         from coatcheck.hook.file import least_tokens  # noqa: PLC0415 - only with a file
 
-    with suppress(Exception):  # whatever is wrong with the file is told when it is read
+    with suppress(Exception):  # errors in the file are reported when all of it is read
         tokens = least_tokens(options.config, default=options.max_result_tokens)
-        # A larger threshold may be wrong, unless the file raises the hard limit too. So the whole file is asked.
+        # A larger threshold is wrong unless the file raises the hard limit too, which only the whole file tells.
         return max(MIN_BYTES, BYTES_PER_TOKEN * min(tokens, options.max_inline_tokens))
     return MIN_BYTES
 
 
 def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds.
+    """Parse JSON.
 
     Raises:
         ValueError: it is not JSON.
@@ -165,13 +165,13 @@ def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         raise
     except (ValueError, RecursionError):  # a long number, or a deep list
         with loading:
-            from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - few results are so
+            from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - few results need it
 
         return read_odd(raw)
 
 
 def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Options] | None) -> Options:
-    """Return the options that hold for a tool; those of the command line alone where the file cannot be read."""
+    """Return the options for a tool; only those of the command line if the file cannot be read."""
     if not options.config or of_file is None:
         return options
     try:
@@ -182,21 +182,21 @@ def _with_file(options: Options, tool: str, of_file: Callable[[Options, str], Op
 
 
 def answer_with(response: object) -> dict[str, Any]:
-    """Return the answer that puts a response in the place of the tool's own."""
+    """Return the answer that replaces the tool's own response."""
     return {"hookSpecificOutput": {"hookEventName": _EVENT, "updatedToolOutput": response}}
 
 
 def texts_to_offload(
     tool: str, tool_input: object, response: object, *, limit: int, hard_limit: int
 ) -> dict[Path, str]:
-    """Return the texts to offload, by path; none if the response is itself a read-back.
+    """Return the strings to offload, by path; none if the response is itself a read-back.
 
     Args:
         tool: the name of the tool.
         tool_input: its arguments.
         response: what it returned.
-        limit: bytes; if a response has more, its texts leave, the largest first.
-        hard_limit: bytes; if a response has more even without these texts, other values leave too, as their JSON.
+        limit: bytes; if a response has more, its strings leave, the largest first.
+        hard_limit: bytes; if a response has more even without these strings, other values leave too, as their JSON.
 
     """
     if stays(tool, response):
@@ -204,13 +204,13 @@ def texts_to_offload(
     texts = heavy_values(response, large_texts(response, limit), hard_limit)
     if not texts:
         return {}
-    # What is read back never exceeds the hard limit. Anything larger comes from a server's tool that has the name of
-    # ours, or from another command in the same pipe.
+    # A read-back never exceeds the hard limit. Anything larger comes from a server's tool with the same name as ours,
+    # or from another command in the same pipe.
     return {} if _size(texts) <= hard_limit and _reads_back(tool, tool_input) else texts
 
 
 def _reads_back(tool: str, tool_input: object) -> bool:
-    """Return whether a result is what was read back; that of a shell command that does more is not."""
+    """Return whether a result is a read-back. The result of a shell command that does more is not."""
     with loading:
         from coatcheck.core.notice import RETRIEVAL_TOOL  # noqa: PLC0415 - not for a small result
         from coatcheck.hook.command import is_get  # noqa: PLC0415
@@ -220,7 +220,7 @@ def _reads_back(tool: str, tool_input: object) -> bool:
 
 
 def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options: Options) -> dict[Path, str]:
-    """Return what takes the place of each text; nothing for those that stay."""
+    """Return the replacement of each string, except for those that stay."""
     if not options.has_folder:
         _say(f"storage is {options.storage!r}, but the hook stores only in a folder: it uses {options.folder}")
     if not options.has_home:
@@ -231,14 +231,14 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
         with loading:
             from coatcheck.hook.storing import make_offloader, offload  # noqa: PLC0415
 
-        # All of them together must keep the hard limit if they cannot be stored.
+        # If they cannot be stored, all of them together must stay within the hard limit.
         each = len(texts) if _size(texts) > options.hard_limit else 1
         options = replace(options, max_inline_tokens=options.max_inline_tokens // each)
         offloader = make_offloader(options)
         found = {
             path: offload(text, offloader, tool=tool, session=session, options=options) for path, text in texts.items()
         }
-    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit holds all the same
+    except Exception as error:  # noqa: BLE001 - an internal error; the hard limit still holds
         with loading:
             from coatcheck.core.notice import ALL_LOST  # noqa: PLC0415
 
@@ -256,7 +256,7 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
 
 
 def _can_read_back(options: Options) -> bool:
-    """Return whether what the placeholder names is there; say what to install if it is not."""
+    """Return whether the reader that the placeholder names is available; if not, say what to install."""
     with loading:
         from importlib.util import find_spec  # noqa: PLC0415 - not for a small result
 
@@ -273,14 +273,14 @@ def _size(texts: Mapping[Path, str]) -> int:
 
 
 def _say(message: str) -> None:
-    """Tell whoever debugs; a client shows it to nobody else."""
+    """Write a message for whoever debugs the hook; a client shows it to nobody else."""
     with suppress(OSError):
         _write(_STDERR, f"coatcheck hook: {message}\n".encode("utf-8", "backslashreplace"))
 
 
 def _write(stream: int, data: bytes) -> None:
     with suppress(OSError, AttributeError):  # no pipe, or Windows, where Python 3.11 lacks it
-        os.set_blocking(stream, True)  # else a client that reads slowly gets half an answer
+        os.set_blocking(stream, True)  # otherwise a client that reads slowly gets half an answer
     view = memoryview(data)
     while view:
         view = view[os.write(stream, view) :]

@@ -1,8 +1,8 @@
-"""Our own command lines: how one is written for any shell and folder, and how one is found in what a shell runs.
+"""Our own command lines: writes one for any shell and folder, and finds one in what a shell runs.
 
 ``get_command``, ``list_command`` and ``sweep_command`` write. ``split_hook`` finds the hook in an entry of a client's
-settings, and ``is_get`` tells whether what a command prints was read back. Both look through what may stand before
-our program, such as ``cd``, ``uv run`` or ``sudo -u``; both take what they do not know for another program.
+settings, and ``is_get`` tells whether a command's output was read back. Both skip what may come before our program,
+such as ``cd``, ``uv run`` or ``sudo -u``. Both take what they do not know for another program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ("for_shells", "get_command", "is_get", "list_command", "program", "sp
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON = re.compile(r"(?:python|pypy|py)[\d.]*w?(?:\.exe)?", re.IGNORECASE)
 _LAUNCHED = re.compile(r"coatcheck(?:\.exe)?(?:\[.*\])?(?:[@=].*)?")
-"""Our program, also as a launcher names it: with extras and a version."""
+"""The name of our program, also with extras and a version, as launchers take it."""
 
 _MODULE_LAUNCHERS = (["uv", "run", "-m"], ["uv", "run", "--module"])
 _LAUNCHERS = (
@@ -29,7 +29,7 @@ _LAUNCHERS = (
 _FLAG = re.compile(
     r"-[qvnU]+|--(?:no-.*|quiet|verbose|isolated|frozen|locked|offline|active|exact|dev|refresh|upgrade)?"
 )
-"""The options of launchers that take no value. A command with one that is missing here counts as another program's."""
+"""Launcher options that take no value. A command with an option that is missing here counts as another program's."""
 
 _WRAPPERS = {
     "command": ("", "-v -V"),
@@ -51,14 +51,14 @@ _WRAPPERS = {
     "uv": ("", "-m --module -s --script --gui-script"),
     "xargs": ("-a --arg-file -d --delimiter -E -I -L -n --max-args -P --max-procs -s --max-chars", ""),
 }
-"""Programs that run the command after their options. For each: the options that take the next word, and those with
-which it runs something else."""
+"""Programs that run the command after their options. For each: the options that take the next word as their value, and
+the options with which it runs something else."""
 
 _PLAIN = _WRAPPERS.keys() - {"python", "uv"}
-"""Those that need no word of their own, such as ``-m`` or ``run``, before the command."""
+"""Wrappers that need no word of their own, such as ``-m`` or ``run``, before the command."""
 
 _DURATION = re.compile(r"\d[\d.]*[smhd]?")
-"""What ``timeout`` has after its options."""
+"""The duration that ``timeout`` takes after its options."""
 
 _SEPARATORS = frozenset({"&&", "||", ";"})
 _DRIVE = re.compile(r"(?:^|\s)[A-Za-z]:\\")
@@ -83,13 +83,13 @@ _SUBSHELL = re.compile(r"\(([^()]*)\)\s*")
 """A whole command in parentheses: it prints what it would print without them."""
 
 _MAX_CHARACTERS = 16_000
-"""More than our own command has with three of the longest paths. ``shlex`` takes quadratic time for a word."""
+"""Longer than our own command with three of the longest paths. ``shlex`` takes quadratic time for a word."""
 
 
 def for_shells(path: str) -> str:
-    """Return a path as it stands in a command: on Windows with slashes.
+    """Return a path as written in a command: on Windows with forward slashes.
 
-    With backslashes it needs quotes, and there are none that Git Bash, PowerShell and ``cmd`` all take.
+    Backslashes would need quotes, and no quotes work in all of Git Bash, PowerShell and ``cmd``.
     """
     return path.replace("\\", "/") if _ON_WINDOWS and _DRIVE.match(path) else path
 
@@ -97,9 +97,9 @@ def for_shells(path: str) -> str:
 def program() -> list[str]:
     """Return the words that run ``coatcheck`` in any folder, with the Python that runs now.
 
-    ``-P`` keeps the folder of the client, which may be a project that nobody trusts, out of the places where Python
-    looks for modules. Python 3.10 lacks it. ``-E`` keeps out what variables such as ``PYTHONPATH`` name: they are for
-    the programs of the project. ``-I`` would also leave out what ``pip install --user`` has installed.
+    ``-P`` keeps the client's folder, which may be an untrusted project, off the module search path. Python 3.10 lacks
+    it. ``-E`` ignores variables such as ``PYTHONPATH``, which are for the project's programs. ``-I`` would also ignore
+    what ``pip install --user`` has installed.
     """
     return [for_shells(sys.executable), "-E", *(["-P"] if sys.version_info >= (3, 11) else []), "-m", "coatcheck"]
 
@@ -117,7 +117,7 @@ def list_command(storage: str, scope: str | tuple[str, ...] = (), *, all_scopes:
 
 
 def sweep_command(storage: str) -> str:
-    """Return the command that deletes what nobody used for a day, to paste into a shell in any folder."""
+    """Return the command that deletes what was not used for a day, to paste into a shell in any folder."""
     return shlex.join([*program(), "sweep", "--max-age=1d", f"--storage={_absolute(storage)}"])
 
 
@@ -130,8 +130,8 @@ def _absolute(storage: str) -> str:
 def split_hook(command: str) -> tuple[str, list[str]] | None:
     """Return what comes before the program that runs the hook in a command, as written, and the words after ``hook``.
 
-    None: the command does not run the hook. One that only mentions it, in a quoted word or to another program, does
-    not; neither does a module with a longer name.
+    Return None if the command does not run the hook. A command that only mentions it, in a quoted word or to another
+    program, does not; neither does one that runs a module with a longer name.
     """
     starts, words = _words(command)
     found = _find(words, "hook")
@@ -139,7 +139,7 @@ def split_hook(command: str) -> tuple[str, list[str]] | None:
 
 
 def _find(words: list[str], verb: str) -> tuple[int, int] | None:
-    """Return the index where our program with this verb begins, and the index after both; None: it is not there."""
+    """Return the index where our program with this verb begins, and the index after both; None if it is not there."""
     for index, (word, after) in enumerate(pairwise(words)):
         if after == verb and _LAUNCHED.fullmatch(_name(word)) and (start := _start(words[:index])) is not None:
             return start, index + 2
@@ -150,9 +150,9 @@ def _find(words: list[str], verb: str) -> tuple[int, int] | None:
 
 
 def _start(words: list[str]) -> int | None:
-    """Return where the command that goes on after these words begins; None if it is that of another program.
+    """Return the index where the command that continues after these words begins; None if it is another program's.
 
-    Only assignments and wrappers may come before it, which are not part of it. It may begin with a launcher and the
+    Only assignments and wrappers may come before it; they are not part of it. It may begin with a launcher and the
     launcher's options.
     """
     start = 1 + max((index for index, word in enumerate(words) if word in _SEPARATORS), default=-1)
@@ -186,7 +186,7 @@ def _runs_another(program: str, options: list[str]) -> bool:
 
 
 def _behind_options(words: list[str], at: int, valued: frozenset[str]) -> int:
-    """Return where the options of a wrapper end, with their values, and the time that ``timeout`` has after them."""
+    """Return the index after a wrapper's options, their values, and the duration that ``timeout`` takes after them."""
     while at < len(words) and words[at].startswith("-"):
         first, last = words[at][:2], f"-{words[at][-1]}"  # of one dash: `-u NAME`, `-uNAME`, or `-nu NAME`
         is_short = first != "--" and (first not in valued or len(words[at]) == len(first))
@@ -195,7 +195,7 @@ def _behind_options(words: list[str], at: int, valued: frozenset[str]) -> int:
 
 
 def _arguments(words: list[str]) -> list[str]:
-    """Return the words that are neither options nor their values, and an option at the end that waits for its value."""
+    """Return the words that are neither options nor their values, and a last option that still lacks its value."""
     found, waiting = [], []
     for word in words:
         if word.startswith("-"):
@@ -220,8 +220,8 @@ def _words(command: str) -> tuple[list[int], list[str]]:
             starts.append(at)
             words.append(word)
             at = source.tell()
-            at -= not command[at - 1].isspace()  # it has read the first character of the next word
-    except ValueError:  # a quote that never ends: somebody edited the command
+            at -= not command[at - 1].isspace()  # the lexer has read the first character of the next word
+    except ValueError:  # an unclosed quote: somebody edited the command
         rest = command[at:].split()
         starts += [at] * len(rest)
         words += rest
@@ -229,7 +229,7 @@ def _words(command: str) -> tuple[list[int], list[str]]:
 
 
 def _python_before(words: list[str]) -> int | None:
-    """Return the index of the Python that words end with, with its flags; None if they end with something else."""
+    """Return the index of the Python that ends these words, followed only by its flags; None if there is none."""
     index, valued = len(words) - 1, _WRAPPERS["python"][0].split()
     while index > 0 and (words[index].startswith("-") or words[index - 1] in valued):
         index -= 1
@@ -239,9 +239,9 @@ def _python_before(words: list[str]) -> int | None:
 
 
 def is_get(command: str) -> bool:
-    """Return whether what a shell command prints comes from ``coatcheck get``, directly or through other programs.
+    """Return whether a shell command's output comes from ``coatcheck get``, directly or through other programs.
 
-    A change of folder before it, ``|| true`` after it and messages that go to ``/dev/null`` print nothing.
+    ``cd`` before it, ``|| true`` after it and messages to ``/dev/null`` are allowed, because they print nothing.
     """
     source = _QUOTED.sub(_without_marks, command.strip()).removesuffix(";")
     if subshell := _SUBSHELL.fullmatch(source):
@@ -252,7 +252,7 @@ def is_get(command: str) -> bool:
     lexer.whitespace_split, lexer.commenters = True, ""  # to a shell, a # within a word begins no comment
     try:
         words = _printing(list(takewhile(lambda word: not word.startswith("#"), lexer)))
-    except ValueError:  # a quote that never ends
+    except ValueError:  # an unclosed quote
         return False
     if any(set(word) <= _OPERATORS and word not in _PIPES for word in words if word):
         return False
@@ -261,7 +261,7 @@ def is_get(command: str) -> bool:
 
 
 def _without_marks(quoted: re.Match[str]) -> str:
-    """Return a quoted part without the characters that mean something to the shell outside quotes."""
+    """Replace the characters in a quoted part that would mean something to the shell outside quotes."""
     marks = _TEXT_IN_DOUBLE if quoted[0].startswith('"') else _TEXT_IN_SINGLE
     return marks.sub("_", quoted[0])
 
@@ -284,5 +284,5 @@ def _printing(words: list[str]) -> list[str]:
 
 
 def _name(word: str) -> str:
-    """Return the name of the program that a word names, without its folder."""
+    """Return the name of the program in a word, without its folder."""
     return word.replace("\\", "/").rpartition("/")[2]

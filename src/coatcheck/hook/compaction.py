@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("references_line",)
 
 _HOW = " | ".join(PROPOSED.values())
-"""The options of the command."""
+"""The options of ``coatcheck get``, to choose from."""
 
 
 def references_line(session: str, *, options: Options) -> str:

@@ -1,7 +1,7 @@
-"""Whether a result stays whatever a ``coatcheck.toml`` says: a check that takes a tenth of the time of a full read.
+"""Finds the smallest threshold in a ``coatcheck.toml``, in a tenth of the time of a full read. Smaller results stay.
 
-The file is neither checked nor understood here. Where anything in it is not simple, the answer is no, and
-``coatcheck.cli.hook_settings`` reads it.
+The file is not validated here. If anything in it is not simple, the answer is 0, and ``coatcheck.cli.hook_settings``
+reads the file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ("least_tokens",)
 
 
 def least_tokens(path: str, *, default: int) -> int:
-    """Return the smallest threshold that a file sets for any tool, ``default`` among them; 0 if that is not plain.
+    """Return the smallest threshold that a file sets for any tool, or ``default`` where it sets none; 0 if unclear.
 
     Raises:
-        Exception: it cannot be read; any error of files, of TOML, or of a value of the wrong type.
+        Exception: the file cannot be read. Any error of files, of TOML, or of a value of the wrong type.
 
     """
-    if not os.path.isfile(path):  # noqa: PTH113 - pathlib is not loaded yet; to open a pipe would wait for a writer
+    if not os.path.isfile(path):  # noqa: PTH113 - pathlib is not loaded yet; opening a pipe would wait for a writer
         return 0
     with open(path, "rb") as file:  # noqa: PTH123 - as above
         values = tomllib.load(file)

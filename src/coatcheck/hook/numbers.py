@@ -1,8 +1,8 @@
-"""Reads and writes JSON without changing a number that Python would rewrite, or could not write as JSON.
+"""Reads and writes JSON without changing numbers that Python would rewrite, or could not write as JSON.
 
-``1e999`` is JSON. Python reads it as infinity, and writes ``Infinity``, which is not. ``decimal`` was rejected: it
-writes other characters than it read. So a number with a point or an exponent is never read: orjson keeps its characters
-in a ``Fragment`` and writes them again. That takes less time than making a ``float``.
+``1e999`` is JSON. Python reads it as infinity and writes ``Infinity``, which is not JSON. So a number with a point or
+an exponent is never parsed: orjson keeps its characters in a ``Fragment`` and writes them again. That takes less time
+than making a ``float``. ``decimal`` was rejected: it does not write the characters that it read.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ if TYPE_CHECKING:
 __all__ = ("marked", "read", "unmarked")
 
 _MARK = os.urandom(16).hex()
-"""Begins the string that Python writes for a number. It is random, so no text of a tool begins with it."""
+"""Begins the string that Python writes in place of a number. It is random, so no string of a tool begins with it."""
 
 _MARKED = re.compile(rf'"{_MARK}([^"]*)"'.encode())
 
 _MAX_DIGITS = getattr(sys, "get_int_max_str_digits", int)() or 4_300
-"""Python reads no integer with more: that takes quadratic time. The environment may set it, except in early 3.10."""
+"""Python parses no integer with more digits: that takes quadratic time. The environment may set the limit, except in
+early 3.10."""
 
 _MAX_SLOWLY = 100_000
-"""Up to so many bytes, a result is read without orjson, which is slow to load, unless there is a number to keep."""
+"""Bytes. Up to this size, a result is read without orjson, which is slow to load, unless there is a number to keep."""
 
 
 def read(raw: bytes, *, is_odd: bool = False) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds, with a ``Fragment`` for each number that has a point or an exponent.
+    """Parse JSON, with a ``Fragment`` for each number that has a point or an exponent.
 
     Args:
-        raw: the JSON. ``NaN``, which is not JSON, becomes a text of three letters.
-        is_odd: whether it may have integers that Python refuses to read. They become a ``Fragment`` too.
+        raw: the JSON. ``NaN``, which is not JSON, becomes a string of three letters.
+        is_odd: whether it may have integers that Python refuses to parse. They become a ``Fragment`` too.
 
     Raises:
         ValueError: it is not JSON, or has an integer that is too long.
@@ -63,7 +64,7 @@ def _integer(written: str) -> object:
 
 
 def marked(value: object) -> str:
-    """Return the string that Python writes for a number; ``unmarked`` replaces it with the number."""
+    """Return the string that Python writes in place of a number; ``unmarked`` replaces it with the number."""
     with loading:
         from orjson import Fragment, dumps  # noqa: PLC0415 - loaded by now
 
@@ -74,5 +75,5 @@ def marked(value: object) -> str:
 
 
 def unmarked(data: bytes) -> bytes:
-    """Return JSON with the numbers themselves where ``marked`` wrote strings."""
+    """Return JSON with the numbers themselves in place of the strings that ``marked`` wrote."""
     return _MARKED.sub(rb"\1", data) if _MARK.encode() in data else data

@@ -1,7 +1,7 @@
 """What users may set on the hook's command line. Nothing here ends the process: a client would take that for a refusal.
 
-Not typer, nor argparse: the first takes longer to load than the whole hook may take, the second exits with 2, which
-Claude Code shows to the model as an error of its call.
+typer and argparse were rejected: typer takes longer to load than the whole hook may take, and argparse exits with 2,
+which Claude Code shows to the model as an error of its call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FORMS = {
 DEFAULT_STORAGE = "~/.coatcheck/hook"
 
 BYTES_PER_TOKEN = 4
-"""As ``ByteCounter`` counts. ``coatcheck.core.tokens`` is not loaded for results that stay."""
+"""The same as in ``ByteCounter``; ``coatcheck.core.tokens`` is not loaded for results that stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,47 +32,47 @@ class Options:
     """The folder. The hook has its own, since the limits below delete what is old there."""
 
     max_result_tokens: int = 2_500
-    """A result with more tokens leaves; a token is four bytes here. As ``MAX_RESULT_TOKENS``."""
+    """A result with more tokens leaves; a token is four bytes here. Same as ``MAX_RESULT_TOKENS``."""
 
     max_inline_tokens: int = 50_000
-    """What a result may take if it could not be stored. As ``MAX_INLINE_TOKENS``."""
+    """The most tokens of a result that could not be stored. Same as ``MAX_INLINE_TOKENS``."""
 
     max_age: float | None = 7 * 86_400
-    """Seconds without use after which a content is removed. None: it stays."""
+    """Seconds without use after which a content is removed. None: never."""
 
     max_bytes: int | None = 2_000_000_000
-    """What the folder may hold. None: no limit."""
+    """The most bytes that the folder may hold. None: no limit."""
 
     retrieval_tool: str = ""
     """The name of an MCP tool that reads back, for clients without a shell; empty: ``coatcheck get``."""
 
     config: str = ""
-    """A ``coatcheck.toml``, whose settings take the place of the defaults here; empty: none is read."""
+    """The path of a ``coatcheck.toml``, whose settings replace the defaults here; empty: no file."""
 
     preview_tokens: int | None = None
-    """Only a file can set it. None: the default of the library."""
+    """The budget of a preview. Only a file can set it. None: the library's default."""
 
     max_scope_bytes: int | None = None
-    """What a session may hold. Only a file can set it."""
+    """The most bytes that a session may hold. Only a file can set it."""
 
     given: frozenset[str] = field(default=frozenset(), compare=False)
     """The fields that the command line set, perhaps to the default: a file does not change these."""
 
     @property
     def limit(self) -> int:
-        """How many bytes a result may have and still stay."""
+        """The most bytes of a result that stays."""
         return BYTES_PER_TOKEN * self.max_result_tokens
 
     @property
     def hard_limit(self) -> int:
-        """How many bytes a result may have and still stay if it could not be stored."""
+        """The most bytes of a result that stays if it could not be stored."""
         return BYTES_PER_TOKEN * max(self.max_inline_tokens, self.max_result_tokens)
 
     @property
     def folder(self) -> str:
         """The folder, absolute; the default one if ``storage`` is a URL, or relative to a folder that was deleted.
 
-        Without a home, it is one that cannot be made: else a folder named ``~`` would be made where the client runs.
+        Without a home, it cannot be created: otherwise a folder named ``~`` would be created where the client runs.
         """
         try:
             return _whole(self._expanded)
@@ -81,7 +81,7 @@ class Options:
 
     @property
     def has_home(self) -> bool:
-        """Whether the home that the folder is in is known, if it is in one."""
+        """Whether the home directory that the folder is in is known, if it is in one."""
         return not self._expanded.startswith("~")
 
     @property
@@ -90,7 +90,7 @@ class Options:
 
     @property
     def has_folder(self) -> bool:
-        """Whether ``storage`` is a folder: the hook stores in nothing else, since a client would wait for it."""
+        """Whether ``storage`` is a folder. The hook stores nowhere else, since a client would wait for it."""
         return "://" not in self.storage
 
 
@@ -99,11 +99,11 @@ OPTIONS = tuple(
     for name in Options.__slots__
     if name not in {"preview_tokens", "max_scope_bytes", "given"}
 )
-"""As they are typed."""
+"""The options as they are typed."""
 
 
 def read_options(words: list[str]) -> tuple[Options, list[str]]:
-    """Return the options that a command line sets, and what is wrong with the others, which do not count."""
+    """Return the options that a command line sets, and what is wrong with the others, which are ignored."""
     given, wrong = split_options(words)
     chosen: dict[str, str | int] = {}
     for option, value in given.items():
@@ -142,13 +142,13 @@ def split_options(words: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _whole(expanded: str) -> str:
-    """Return a path as an absolute one; without a home, one that cannot be made."""
+    """Return the absolute path; without a home directory, one that cannot be created."""
     at_home = not expanded.startswith("~")
     return os.path.abspath(expanded if at_home else os.path.join(os.devnull, expanded))  # noqa: PTH100, PTH118 - as above
 
 
 def _number(name: str, value: str) -> int:
-    """Return the number in an amount as people write it; 0 if it is not an amount."""
+    """Parse an amount as people write it; return 0 if it is not an amount."""
     try:
         if name not in _FORMS:
             return int(value) if value.isascii() and value.isdecimal() else 0

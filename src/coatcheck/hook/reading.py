@@ -1,6 +1,6 @@
-"""JSON that Python's own parser refuses although it is JSON: numbers of thousands of digits, thousands of levels.
+"""Reads JSON that Python's own parser refuses: numbers of thousands of digits, thousands of levels.
 
-What is too deep is read as a ``str``, the text that it is, so it can leave like any other text. orjson was rejected: it
+A value that is too deep becomes a ``str`` with its JSON, so it can leave like any other string. orjson was rejected: it
 reads no more levels, and makes a float of a long number.
 """
 
@@ -15,14 +15,14 @@ from coatcheck.hook.numbers import read
 __all__ = ("read_odd",)
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[][{}]', re.DOTALL)
-"""A string may lack its end, which the parser tells: to look for others in it would take quadratic time."""
+"""A string may lack its end, which the parser reports. Looking for other tokens in it would take quadratic time."""
 
 _MAX_LEVELS = 100
-"""More than ``shapes`` looks at."""
+"""More levels than ``shapes`` looks at."""
 
 
 def read_odd(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return what JSON holds, with a ``Fragment`` where a number is too long, and a ``str`` where a value is too deep.
+    """Parse JSON, with a ``Fragment`` where a number is too long, and a ``str`` where a value is too deep.
 
     Raises:
         ValueError: it is not JSON.

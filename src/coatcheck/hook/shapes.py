@@ -1,12 +1,12 @@
-"""Where the texts of a tool's response are, and the same response with some of them replaced.
+"""Finds the strings in a tool's response, and replaces some of them.
 
-A client checks that a replaced response has the shape of that tool's own, and otherwise shows the original without a
-word. So nothing here knows the fields of a tool: a text that is too large is replaced where it is, and everything else
-is copied. A table of tools and fields was rejected, because clients change them without saying so.
+A client checks that a replaced response has the shape of the tool's own; otherwise it silently shows the original. So
+nothing here knows the fields of a tool: a string that is too large is replaced where it is, and everything else is
+copied. A table of tools and fields was rejected, because clients change them without notice.
 
-Above the hard limit, lists and objects are replaced too, by the same kind of value with one text in it: where there is
-one, in a field that had a text. A client may refuse any other shape, and then it shows what it would show without an
-answer; or it draws only the fields that it knows, and the model never sees the reference.
+Above the hard limit, lists and objects are replaced too, by the same kind of value with one string in it, if possible
+in a field that had a string. A client may refuse any other shape, and then it shows the original; or it draws only the
+fields that it knows, and the model never sees the reference.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ __all__ = (
 )
 
 Path: TypeAlias = tuple["str | int", ...]
-"""The keys and indexes that lead to what one text replaces: a text, a list of texts, or any value that is too large."""
+"""The keys and indexes that lead to what one string replaces: a string, a list of strings, or a value too large."""
 
 MIN_BYTES = 4_000
-"""A smaller text is never replaced: its placeholder would be as large."""
+"""Bytes. A smaller string is never replaced: its placeholder would be as large."""
 
 _MIN_MEDIUM = MIN_BYTES // 4
-"""Data of fewer bytes is not told from text: it counts as text, and as little."""
+"""Bytes. Smaller media data counts as text, which adds little."""
 
 _MAX_LEVELS = 50
-"""A list or an object that is deeper counts as one text, its JSON. Python gives up on a thousand levels."""
+"""A list or an object that is deeper counts as one string, its JSON. Python gives up at a thousand levels."""
 
 _MAX_LOOKED_AT = 8
-"""How many members are looked at to choose how many are measured at once."""
+"""The number of members that are measured first, to choose how many to measure at once."""
 
 _PLACEHOLDER_BYTES = 2_600
-"""With a preview of 500 tokens, which are four bytes each here."""
+"""The size of a placeholder with a preview of 500 tokens, which are four bytes each here."""
 
 _MAX_APART = 8
-"""Up to so many values leave one by one; if there are more, what holds them leaves. As ``core.items.MAX_APART``."""
+"""The most values that leave one by one; if there are more, what holds them leaves. As ``core.items.MAX_APART``."""
 
 _MAX_FIELDS = 100
-"""An object with more is not a record of a tool, and would not be small."""
+"""An object with more fields is not a tool's record, and would not be small."""
 
 _WRITES = frozenset({"Edit", "MultiEdit", "NotebookEdit", "TodoWrite", "Write"})
-"""Tools with a response that the client draws for people; the model reads a line or two of it."""
+"""Tools whose response the client draws for people; the model reads only a line or two of it."""
 
 _MEDIA = frozenset({"audio", "image", "parts", "pdf"})
 _NOT_TEXT = frozenset({"base64", "blob", "image_data"})
-"""Keys of bytes. Claude Code has the last one in the outputs of a notebook."""
+"""Keys that hold bytes. Claude Code has the last one in the outputs of a notebook."""
 
 _DATA = _NOT_TEXT | {"data"}
 _MEDIA_TYPE = re.compile(r"(?:audio|image|video)(?:/.*)?|(?:application/)?pdf")
@@ -87,7 +87,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=m
 def stays(tool_name: str, response: object) -> bool:
     """Return whether a response stays at any size, because the model does not read it whole.
 
-    A client draws it for people, has put it into a file, or shows it as an image. The fields that say so are the
+    The client draws it for people, has written it to a file, or shows it as an image. The fields that say so are the
     client's own: in the response of an MCP server, they mean nothing.
     """
     if not isinstance(response, dict) or tool_name.startswith(OF_SERVER):
@@ -96,7 +96,7 @@ def stays(tool_name: str, response: object) -> bool:
 
 
 def large_texts(response: object, limit: int) -> dict[Path, str]:
-    """Return the texts that must go so that what stays has at most ``limit`` bytes, as far as that is possible."""
+    """Return the strings to remove so that at most ``limit`` bytes stay, as far as that is possible."""
     left, found = _texts(response)
     chosen: dict[Path, str] = {}
     for path, text in sorted(found.items(), key=lambda item: byte_size(item[1]), reverse=True):
@@ -108,14 +108,14 @@ def large_texts(response: object, limit: int) -> dict[Path, str]:
 
 
 def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dict[Path, str]:
-    """Return these texts, and what else must go so that at most ``limit`` bytes stay when they are gone.
+    """Return ``texts``, and what else to remove so that at most ``limit`` bytes stay.
 
-    That is a list or an object as its JSON, or a text that is too small or too well hidden to be among ``texts``. What
-    was within such a value no longer leaves by itself. Media do not count: a model pays for them by the piece. In
-    ``structuredContent`` they do, since no client shows what is there as media.
+    That is a list or an object as its JSON, or a string that is too small or too well hidden to be among ``texts``.
+    What is inside such a value no longer leaves separately. Media do not count: a model pays for them by the piece. In
+    ``structuredContent`` they do, since no client shows media from there.
     """
     together = sum(len(text) for text in texts.values()) > limit and len(texts) > _MAX_APART
-    found = {} if together else dict(texts)  # else the placeholders alone would be too large
+    found = {} if together else dict(texts)  # otherwise the placeholders alone would be too large
     left = replaced(response, dict.fromkeys(found, ""))
     before, weight = math.inf, _weight(left) + _placeholders(found)
     while limit < weight < before:
@@ -128,12 +128,12 @@ def heavy_values(response: object, texts: Mapping[Path, str], limit: int) -> dic
 
 
 def _placeholders(texts: Mapping[Path, str]) -> int:
-    """Return about how many bytes the placeholders of these texts will have."""
+    """Estimate the bytes of the placeholders of these strings."""
     return sum(min(len(text), _PLACEHOLDER_BYTES) for text in texts.values())
 
 
 def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 - whatever JSON holds
-    """Return a copy of a response with these texts in their places."""
+    """Return a copy of a response with these strings at their paths."""
     changed = response
     for path, text in texts.items():
         changed = _with(changed, path, text)
@@ -141,7 +141,7 @@ def replaced(response: Any, texts: Mapping[Path, str]) -> Any:  # noqa: ANN401 -
 
 
 def without_copy(response: object) -> object:
-    """Return a response without MCP's ``structuredContent`` where that only repeats the texts of ``content``."""
+    """Return a response without MCP's ``structuredContent`` if that only repeats the text of ``content``."""
     if not (isinstance(response, dict) and _STRUCTURED in response and isinstance(response.get("content"), list)):
         return response
     with loading:
@@ -154,9 +154,9 @@ def without_copy(response: object) -> object:
 
 
 def _texts(response: object) -> tuple[int, dict[Path, str]]:
-    """Return how many bytes all texts of a response take, and those that are large enough to leave.
+    """Return the bytes of all strings in a response, and the strings that are large enough to leave.
 
-    A value so small that nothing in it may leave counts with its JSON.
+    A value too small to hold such a string counts with its JSON.
     """
     total, found = 0, dict[Path, str]()
     waiting: list[tuple[Path, Any, bool]] = [((), response, False)]
@@ -180,7 +180,7 @@ def _texts(response: object) -> tuple[int, dict[Path, str]]:
 
 
 class _Member(NamedTuple):
-    """A member of a list or an object, with its index or its key, and the bytes that it takes."""
+    """A member of a list or an object, with its index or key, and its size in bytes."""
 
     key: str | int
     value: Any
@@ -188,10 +188,10 @@ class _Member(NamedTuple):
 
 
 def _divided(value: object, least: int) -> tuple[int, list[_Member]]:
-    """Return how many bytes those members of a value take that have fewer than ``least``, and the other members.
+    """Return the bytes of the members of a value that are smaller than ``least`` bytes, and the other members.
 
     Members are measured in groups that should have about half of ``least``, judging by the first ones. A group that has
-    ``least`` or more is halved. Looking at each of a million by itself would take seconds.
+    ``least`` or more is halved. Measuring each of a million separately would take seconds.
     """
     keys: Sequence[str | int]
     members: list[Any]
@@ -221,7 +221,7 @@ def _divided(value: object, least: int) -> tuple[int, list[_Member]]:
 
 
 def _together(members: list[Any]) -> int:
-    """Return how many bytes some members take: a text as it is, several as their JSON, plain values nothing."""
+    """Return the bytes of some members: a single string as it is, others as their JSON; plain values count as 0."""
     held = [member for member in members if type(member) not in _PLAIN]
     if len(held) == 1 and isinstance(held[0], str):
         return byte_size(held[0])
@@ -234,7 +234,7 @@ def _is_medium(value: dict[str, Any]) -> bool:
 
 
 def _text_at(path: Path, value: object) -> str | None:
-    """Return what leaves as one text; None for what has members, each of which is looked at."""
+    """Return what leaves as one string; None for a value with members, each of which is looked at."""
     if isinstance(value, dict) and len(path) < _MAX_LEVELS:
         return None
     if isinstance(value, list) and (joined := _joined(value)) is not None:
@@ -243,7 +243,7 @@ def _text_at(path: Path, value: object) -> str | None:
 
 
 def _is_data(key: str | int, value: object, *, is_medium: bool = False) -> bool:
-    """Return whether a member holds bytes: our text there would break the medium, and with it the conversation."""
+    """Return whether a member holds bytes. Our text in their place would break the medium, and so the conversation."""
     if key in _NOT_TEXT:
         return True
     if not isinstance(value, str):
@@ -254,10 +254,10 @@ def _is_data(key: str | int, value: object, *, is_medium: bool = False) -> bool:
 
 
 def _joined(items: list[Any]) -> str | None:
-    """Return a list as one text: its lines, if it is of ``str`` or of blocks that differ only in their texts.
+    """Return a list as one string: joined by newlines, if it holds strings, or blocks that differ only in their text.
 
     Many blocks that also differ in something else, such as their annotations, leave as JSON. None for a few such
-    blocks, each of which leaves by itself, and for any other list.
+    blocks, each of which leaves separately, and for any other list.
     """
     if not items or _text_of(items[0]) is None:
         return None
@@ -298,10 +298,10 @@ def _with(value: Any, path: Path, text: str) -> Any:  # noqa: ANN401 - as above
 
 
 def _with_text(value: object, text: str) -> dict[str, Any] | None:
-    """Return an object with a text in place of its longest one, and nothing large in the others.
+    """Return an object with ``text`` in place of its longest string, and nothing large in its other members.
 
-    None: it is not an object, has no text, holds large data or too many members, or would still be large. A large
-    object in it goes with its key: an empty one might pass for a medium.
+    None: it is not an object, has no string, holds large data or too many members, or would still be large. A large
+    object in it is removed with its key: an empty one might pass for a medium.
     """
     if not isinstance(value, dict) or len(value) > _MAX_FIELDS:
         return None
@@ -316,31 +316,31 @@ def _with_text(value: object, text: str) -> dict[str, Any] | None:
 
 
 def _is_part(value: object) -> bool:
-    """Return whether a value is a block of content, as MCP and models have them."""
+    """Return whether a value is a content block, as in MCP and model APIs."""
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
 def _says_medium(value: object) -> bool:
-    """Return whether an object says that its data are an image, audio, video or PDF."""
+    """Return whether an object says that its data is an image, audio, video or PDF."""
     said = [value.get(key) for key in _SAYING] if isinstance(value, dict) else ()
     return any(isinstance(each, str) and _MEDIA_TYPE.fullmatch(each) for each in said)
 
 
 def as_text(value: object) -> str:
-    """Return a text as it is, and the JSON of any other value."""
+    """Return a string as it is, and any other value as JSON."""
     return value if isinstance(value, str) else _json(value).decode("utf-8", "surrogatepass")
 
 
 def byte_size(text: str) -> int:
-    """Return the bytes of a text in UTF-8."""
+    """Return the size of a string in UTF-8 bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 def _json(value: object) -> bytes:
-    """Return the JSON of a value, without blanks. orjson is ten times as fast, but slow to load.
+    """Return the JSON of a value, without whitespace. orjson is ten times as fast, but slow to load.
 
-    It writes some exponents of a Python ``float`` in other characters (``1e-7`` for ``1e-07``): the same numbers, and
-    everything else is the same to the byte.
+    orjson writes some exponents of a Python ``float`` differently (``1e-7`` for ``1e-07``). The numbers are the same,
+    and everything else is the same to the byte.
     """
     if (fast := sys.modules.get("orjson")) is not None:
         with suppress(TypeError):  # an integer of more than 64 bits, a lone surrogate, or more than 254 levels
@@ -349,7 +349,7 @@ def _json(value: object) -> bytes:
     return unmarked(_ENCODER.encode(value).encode("utf-8", "surrogatepass"))
 
 
-# What is above the hard limit.
+# Above the hard limit.
 
 
 def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
@@ -375,7 +375,7 @@ def _heaviest(value: Any, excess: int) -> Path:  # noqa: ANN401 - as above
 
 
 def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
-    """Return how many bytes the JSON of a value takes, without the data of media."""
+    """Return the bytes of a value's JSON, without the data of media."""
     data = value.encode("utf-8", "surrogatepass") if isinstance(value, str) else _json(value)
     key = path[-1] if path else ""
     if _STRUCTURED not in path and (key in _DATA or _names_data(data)):
@@ -384,7 +384,7 @@ def _weight(value: object, path: Path = (), *, is_medium: bool = False) -> int:
 
 
 def _names_data(data: bytes) -> bool:
-    """Return whether JSON may have a key of media."""
+    """Return whether JSON may have a key of media data."""
     return any(f'"{each}"'.encode() in data for each in _DATA)
 
 

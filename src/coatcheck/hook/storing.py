@@ -1,4 +1,4 @@
-"""Offloads the texts of one response. Loads the library, which a small result never needs, but no vocabulary."""
+"""Offloads the strings of one response. Loads the library, which a small result never needs, but no vocabulary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ("HookStorage", "make_offloader", "offload")
 
 
 class HookStorage(FileStorage):
-    """Is not asked again once it has timed out: each try may wait ten seconds, and a client waits for all of them."""
+    """A folder that is not tried again after a timeout: each try may wait ten seconds, and a client waits for them."""
 
     _late: TimeoutError | None = None
 
@@ -37,7 +37,7 @@ class HookStorage(FileStorage):
 
 
 def make_offloader(options: Options) -> Offloader:
-    """Return what stores the texts of one response."""
+    """Return the offloader that stores the strings of one response."""
     storage = HookStorage(
         options.folder,
         max_age=options.max_age,
@@ -55,9 +55,10 @@ def make_offloader(options: Options) -> Offloader:
 
 
 def offload(text: str, offloader: Offloader, *, tool: str, session: str, options: Options) -> str | None:
-    """Store a text in the scope of a session; return what takes its place, or None if it stays.
+    """Store a string in the scope of a session; return its replacement, or None if it stays.
 
-    If storing fails, or there is no session, a text within the hard limit stays; a larger one is cut to head and tail.
+    If storing fails, or there is no session, a string within the hard limit stays, and a larger one is cut to head and
+    tail.
     """
     blocks = [TextBlock(text)]
     outcome = (
