@@ -1,7 +1,7 @@
 """The command line, for people: ``coatcheck`` and ``python -m coatcheck.cli``.
 
-Only the entry point belongs here, and the one check that the extra is installed. The commands are in ``app``; what one
-of them does is in modules of its own, such as ``demo``, loaded when the command runs.
+Only the entry point belongs here, and the check that the extra is installed. The commands are in ``app``. What each
+does is in its own modules, such as ``demo``, which are loaded when the command runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _options_of_file(options: Options, tool: str) -> Options:
 
 def main() -> None:
     """Run the command that the arguments name, and end the process with its exit code."""
-    # A client writes its event to a pipe. A person at a terminal would wait for nothing, and gets the help below.
+    # A client writes its event to a pipe. A person at a terminal would wait forever, and gets the help below instead.
     if sys.argv[1:2] == ["hook"] and _TYPED.isdisjoint(sys.argv[2:3]) and not os.isatty(0):
         from coatcheck.hook.answer import main as answer_hook  # a client waits: nothing else is loaded
 
@@ -56,7 +56,7 @@ def main() -> None:
     sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Not every terminal or pipe can write what data holds; on Windows a pipe would change its line ends, too.
+            # Not every terminal or pipe can encode all data; on Windows a pipe would also change its line ends.
             stream.reconfigure(errors="replace", newline=None if stream.isatty() else "\n")
     logging.getLogger("coatcheck").addHandler(logging.NullHandler())  # a command reports warnings itself, on one line
     reported(app)()  # commands are wrapped one by one; what remains is the help that typer writes itself

@@ -1,6 +1,6 @@
-"""``python -m coatcheck.cli``: the same as ``coatcheck``, for where scripts are not on the path.
+"""``python -m coatcheck.cli``: the same as ``coatcheck``, for environments whose scripts are not on the path.
 
-Nothing but that call belongs here; the entry point itself is in the package.
+Only that call belongs here; the entry point itself is in the package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The commands of ``coatcheck``, one line for each, and what they share.
 
-What a command takes and does is in the module that it comes from. Those are imported for their arguments alone: the
-libraries behind them are loaded when a command runs, so that ``--help`` is quick.
+What a command takes and does is in its own module. These modules are imported only for their arguments. The libraries
+behind them are loaded when a command runs, so that ``--help`` is quick.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ("app",)
 _HELP = """\b
 Keep big tool results out of an agent's context, and read them back.
 Exit codes: 0 done, 1 not there or not as it should be, 2 could not run."""
-"""The mark keeps the lines as they are: with an empty one between them, help would not fit a screen of 24 lines."""
+"""The mark keeps the lines as they are: with empty lines between them, help would not fit a screen of 24 lines."""
 
 
 class _Root(TyperGroup):
@@ -66,7 +66,7 @@ def coatcheck(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Run the command that is named."""
+    """Run the named command."""
 
 
 _command = partial(app.command, cls=PlainCommand)

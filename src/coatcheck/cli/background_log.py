@@ -1,4 +1,4 @@
-"""Log records on standard error, written by a thread of their own: an event loop must not wait until somebody reads.
+"""Writes log records to standard error on a separate thread, so that an event loop never waits for a reader.
 
 A client may pass a pipe that it never reads, or the reader may be gone. Then lines are lost, and nothing else.
 """
@@ -16,17 +16,17 @@ from coatcheck.cli.printing import printable
 __all__ = ("BackgroundLog", "log_in_background")
 
 MAX_WAITING = 1_000
-"""Records that wait to be written. A reader that is only slow catches up."""
+"""The most records that wait to be written. A reader that is only slow catches up."""
 
 _LAST_SECONDS = 1.0
-"""How long the end of the process waits for the last lines."""
+"""Seconds that the process waits for the last lines when it ends."""
 
 _STANDARD_ERROR = 2
-"""The descriptor. ``sys.stderr`` is None where it was closed at the start."""
+"""The file descriptor. ``sys.stderr`` is None if it was closed at the start."""
 
 
 class BackgroundLog(logging.Handler):
-    """Writes each record to a file. All its lines but the first are indented, so that none passes for one of ours."""
+    """Writes each record to a file. Indents all its lines but the first, so that none passes for one of ours."""
 
     def __init__(self, descriptor: int) -> None:
         """Write to an open file, such as ``sys.stderr.fileno()``."""
@@ -62,9 +62,9 @@ class BackgroundLog(logging.Handler):
 
 
 def log_in_background() -> None:
-    """Let people see what left the conversation, and what failed.
+    """Log what left the conversation, and what failed, for people to see.
 
-    What other packages log goes the same way: Python would write it on the event loop, and wait for the reader.
+    Records of other packages go the same way: Python would write them on the event loop, and wait for the reader.
     """
     handler = BackgroundLog(_STANDARD_ERROR)
     handler.addFilter(_without_traceback)
@@ -76,12 +76,12 @@ def log_in_background() -> None:
 
 
 def _without_traceback(record: logging.LogRecord) -> bool:
-    """Replace the traceback of what the ``mcp`` package logs with the error, or with nothing for a line of no message.
+    """Replace tracebacks in the ``mcp`` package's records with the error, or with nothing if a line is not a message.
 
     Servers may print many such lines, and the error would repeat each of them.
     """
     if (record.name.startswith("mcp.") or record.name == "client") and record.exc_info:  # "client": its sessions
-        with suppress(Exception):  # what cannot be printed stays as it is: ``mcp`` must not get our errors
+        with suppress(Exception):  # a record that cannot be formatted stays as it is: ``mcp`` must not get our errors
             error, said = record.exc_info[1], record.getMessage()
             is_whole = error is None or said.startswith(("Failed to parse", "Error parsing"))
             record.msg = said if is_whole else f"{said}: {type(error).__name__}: {error}"

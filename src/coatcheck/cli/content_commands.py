@@ -1,8 +1,7 @@
 """``coatcheck put``, ``get``, ``cat`` and ``show``: store one content and read it back.
 
-The library produces all that is shown of a content, so people see what a model would see. These commands add what
-people and agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its
-calls.
+The library produces everything shown of a content, so people see what a model would see. These commands add what people
+and agents at a shell need: options in place of the retrieval tool's arguments, and commands in place of its calls.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
 __all__ = ("cat", "get", "put", "show_content")
 
 _DEFAULT_TOKENS = MAX_RESULT_TOKENS
-"""The limit of one answer: as much as a model gets."""
+"""The default limit of one answer: as much as a model gets."""
 
 _FLAGS = {name: argument.option for name, argument in OPTIONS.items() if argument.option is not None}
 """The option of ``get`` for each argument of the retrieval tool."""
 
 _OPTIONS = {"line_range.start": "the first line of --lines", **_FLAGS}
-"""What messages call each argument here. A name that begins with another comes before it."""
+"""What messages call each argument here. A name that begins with another name comes before it."""
 
 _ARGUMENT = re.compile(rf"""'[^']*'|"[^"]*"|(?<![\w-])(?:{"|".join(map(re.escape, _OPTIONS))})(?!\w)""")
 """Matches one of those names in a message, or a quoted part, which stays as it is."""
@@ -163,8 +162,8 @@ def get(
         above, line_end, _ = text.rpartition("\n")  # the last line is the call of the model's tool
         text = f"{above}{line_end}[More: {command}]"
     elif found.matches == 0 and query is None:
-        text = _with_options(text)  # advice only, no part of the content
-    elif "\n" not in text:  # no part of the content either: that has a line above it
+        text = _with_options(text)  # advice only, not content
+    elif "\n" not in text:  # not content either, which has a line above it
         text = text.replace(FOR_TEXT, whole)
     if as_json:
         show_json({"text": text, "matches": found.matches, "next_call": found.next_call})
@@ -232,7 +231,7 @@ def show_content(
 
 @contextmanager
 def _in_words_of_a_shell(storage: object, scope: Scope, *, whole: str = FOR_TEXT) -> Iterator[None]:
-    """Explain an error to the person at the shell: the library words it for a model, which has one place to look.
+    """Reword errors for the person at the shell: the library words them for a model, which has one place to look.
 
     ``whole`` says how to get what cannot be shown.
     """
@@ -250,12 +249,12 @@ def _in_words_of_a_shell(storage: object, scope: Scope, *, whole: str = FOR_TEXT
 
 
 def _with_options(message: str) -> str:
-    """Return a message for the model with the options of ``get`` in place of the tool's arguments."""
+    """Return a message for the model, with the options of ``get`` in place of the tool's arguments."""
     return _ARGUMENT.sub(lambda found: _OPTIONS.get(found[0], found[0]), message)
 
 
 def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offloaded:
-    """Store input as the result of a tool.
+    """Store input as a tool result.
 
     Raises:
         CannotRun: nothing was stored.
@@ -267,7 +266,7 @@ def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offlo
     offloader = Offloader(storage, preview_tokens=DEFAULT_PREVIEW_TOKENS, on_event=events.append)
     outcome = offloader.offload([block], tool_name=name, scope=scope, policy=Always())
     if not isinstance(outcome, Offloaded):
-        # The first event says why; if the storage failed, another one follows, on what became of the result.
+        # The first event says why. If the storage failed, another one follows about what became of the result.
         is_placeholder = events[0].reason == "exempt"
         reason = "this is itself a placeholder for stored content" if is_placeholder else events[0].reason
         msg = f"nothing was stored: {reason}"
@@ -276,12 +275,12 @@ def _stored(block: Block, storage: Storage, *, name: str, scope: Scope) -> Offlo
 
 
 def _shown(block: Block, outcome: Outcome) -> tuple[str, bool]:
-    """Return what is shown of input that was stored, and whether that is all of it."""
+    """Return what to show of stored input, and whether that is all of it."""
     from coatcheck.offloader import Offloader
     from coatcheck.storage.memory import InMemoryStorage
 
     if isinstance(block, MediaBlock) and is_text(block.media_type):
-        # The core makes no preview of a document with such bytes, so this asks for that of a text, in memory only.
+        # The core makes no preview of a document with such bytes, so this previews it as text, in memory only.
         block = TextBlock(block.data.decode("utf-8", "replace"))
         offloader = Offloader(InMemoryStorage(max_bytes=sys.maxsize), preview_tokens=DEFAULT_PREVIEW_TOKENS)
         outcome = offloader.offload([block], tool_name="", scope=DEFAULT_SCOPE, policy=Always())
@@ -312,7 +311,7 @@ def _standard_input() -> bytes:
 def _block(data: bytes, content_type: str | None) -> tuple[Block, str]:
     """Return input as a content block and, if no type was given and it is not text, which byte shows that.
 
-    Declared text is text whatever its bytes; they are stored as they are.
+    Input declared as text is text whatever its bytes, which are stored as they are.
     """
     if content_type is not None and not is_text(content_type):
         return MediaBlock(data, content_type), ""
@@ -322,14 +321,14 @@ def _block(data: bytes, content_type: str | None) -> tuple[Block, str]:
         if content_type is not None:
             return MediaBlock(data, "text/plain"), ""
         return MediaBlock(data, "application/octet-stream"), f"byte {error.start:,} is not UTF-8"
-    # As for git and grep, bytes with a NUL are not text.
+    # As in git and grep, bytes with a NUL are not text.
     if content_type is None and "\0" in text:
         return MediaBlock(data, "application/octet-stream"), f"byte {data.index(0):,} is NUL"
     return TextBlock(text), ""
 
 
 def _command(name: str, reference: str, options: Mapping[str, object], *, storage: str, scope: Scope) -> str:
-    """Return a command that reads a content, as a shell takes it."""
+    """Return a shell command that reads a content."""
     given = {_OPTIONS.get(option, f"--{option.replace('_', '-')}"): value for option, value in options.items()}
     if storage != os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE):
         given["--storage"] = for_shells(storage)

@@ -1,6 +1,6 @@
-"""The demo's run: a real agent with ``OffloadMiddleware``, one conversation for each question.
+"""Runs the demo: a real agent with ``OffloadMiddleware``, one conversation for each question.
 
-Only running belongs here. Questions come as cases, models from ``demo_model``; ``demo_report`` tells what happened.
+Only running belongs here. Questions come as cases, models from ``demo_model``; ``demo_report`` says what happened.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ("Demo",)
 SCOPE = "demo"
 
 _MIN_RETRIEVAL_TOKENS = MAX_RESULT_TOKENS
-"""The least that one read-back may have, even with a lower threshold: the scripts read 50 lines or a whole record."""
+"""The lowest budget of a read-back, even with a lower threshold: the scripts read 50 lines or a whole record."""
 
 
 class Demo:
@@ -49,9 +49,9 @@ class Demo:
         """Prepare what all cases share.
 
         Args:
-            folder: where content is stored; None means a new one among the user's temporary files.
+            folder: where content is stored. None: a new folder among the user's temporary files.
             max_result_tokens: the largest tool result that stays in the conversation.
-            model: a real model, as LangChain names it; None means the scripted one.
+            model: a real model, as LangChain names it. None: the scripted one.
 
         Raises:
             CannotRun: the folder or the model cannot be used.
@@ -62,7 +62,7 @@ class Demo:
         self._storage = FileStorage(self.folder)
         self._max_result_tokens = max_result_tokens
         self._counter = TiktokenCounter()
-        self._counter.warm_up()  # 0.3 s, once for each process, which must not count as offloading
+        self._counter.warm_up()  # 0.3 s, once per process, which must not count as offloading
 
     def run(self, case: Case) -> PartReport:
         """Ask the agent the question of a case, and report what happened.
@@ -126,7 +126,7 @@ class Demo:
         )
 
     def _stored(self, events: list[Event]) -> Path | None:
-        """Return the file that holds the offloaded result, which is one text."""
+        """Return the file that holds the offloaded result, which is a single ``TextBlock``."""
         offloaded = next((event for event in events if event.kind == "offloaded"), None)
         if offloaded is None:
             return None

@@ -1,9 +1,9 @@
-"""The data that every Python has, megabytes of each kind, and one question about each.
+"""Data that every Python has, megabytes of each kind, and one question about each.
 
-    text    the source of the standard library, all files as one text
+    text    the source of the standard library, all files as one string
     JSON    every Unicode character that has a name of its own, as records
 
-To add a kind, add a function that returns a ``Case``, and its script. The data is the same on every run of one Python.
+To add a kind, add a ``Case`` and its script. The data is the same on every run of one Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ("FindCharacter", "FindClass", "builtin_cases", "standard_library", "unicode_characters")
 
 _LINES_BEFORE, _LINES_BEHIND = 40, 12
-"""Read around a class: back to the head of its file, and on through its docstring."""
+"""Lines read before and after the definition of a class: back to the head of its file, and on through its docstring."""
 
 _NOT_LIBRARY = frozenset({"__pycache__", "dist-packages", "idle_test", "site-packages", "test", "tests"})
 _HEAD = re.compile(r"==== (\S+) ====")
@@ -36,7 +36,7 @@ _ATTRIBUTE = re.compile(r" {4}(\w+): ")
 
 
 def builtin_cases() -> Iterator[Case]:
-    """Yield the demo's own questions, each with its data, read when it is reached.
+    """Yield the demo's own questions, each with its data, which is read when the question is reached.
 
     Raises:
         CannotRun: the source of the standard library is not on this machine.
@@ -75,7 +75,7 @@ def standard_library(folder: Path) -> str:
 
 
 def unicode_characters() -> str:
-    """Return the records as JSON. Leaves out characters that are named by their code alone, such as ideographs."""
+    """Return the records as JSON. Leave out characters that are named by their code alone, such as ideographs."""
     records = [
         {"code": f"U+{code:04X}", "character": chr(code), "name": name, "category": unicodedata.category(chr(code))}
         for code in range(sys.maxunicode + 1)
@@ -90,7 +90,7 @@ def _is_systematic(name: str, code: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FindClass:
-    """Which file of the library defines a class, on which line, and what its docstring lists."""
+    """Asks which file of the library defines a class, on which line, and what its docstring lists."""
 
     name: str
 
@@ -132,7 +132,7 @@ class FindClass:
 
 @dataclass(frozen=True, slots=True)
 class FindCharacter:
-    """Which code a character has, and how many characters share its category."""
+    """Asks which code a character has, and how many characters share its category."""
 
     name: str
 
@@ -175,7 +175,7 @@ class FindCharacter:
 
 
 def _class_facts(lines: list[str], at: int) -> Facts:
-    """Return file, line in that file and attributes of the class that is defined at ``lines[at]``."""
+    """Return the file, the line in that file and the attributes of the class that is defined at ``lines[at]``."""
     head = next((back for back in range(at, -1, -1) if _HEAD.fullmatch(lines[back])), None)
     if head is None:
         raise NotFound(lines[at])

@@ -1,6 +1,6 @@
 """``coatcheck demo``: its arguments, and how its report reaches the screen, part by part.
 
-What the demo does is in ``demo`` and its neighbours, its looks are in ``demo_screen``; both are loaded when it runs.
+``demo`` and its neighbours run the demo, ``demo_screen`` prints it; both are loaded when the command runs.
 """
 
 from __future__ import annotations

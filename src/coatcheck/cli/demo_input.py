@@ -3,7 +3,7 @@
     JSON with a list of records    a value that occurs once in it: what else does its record hold?
     anything else                  the rarest word in its middle: on which line, and what is around it?
 
-To add a kind of file, add a function that returns its script, or None if the file is of another kind.
+To add a kind of file, add a function that returns its script, or None for a file of another kind.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 __all__ = ("FindRecord", "FindWord", "input_case")
 
 _AROUND = 20
-"""Characters quoted on both sides of a word."""
+"""Characters quoted on each side of a word."""
 
 _WORDS = tuple(map(re.compile, (r"\w{6,24}", r"\w{3,24}", r"\S{1,40}")))
 """What counts as a word: the first of these patterns with a match that occurs only once, or else the last."""
 
 _MAX_RECORDS = 50_000
-"""A query has a budget of steps, and looking at a record takes up to ten."""
+"""The most records to ask about: a query has a budget of steps, and looking at a record takes up to ten."""
 
 _MAX_RECORD = 1_000
-"""Characters of JSON, so that every answer holds a record whole."""
+"""The most characters of a record's JSON, so that every answer holds the record whole."""
 
 _MAX_TRIED = 20
-"""How many values are tried, to find one that occurs once in the text, before the file is treated as plain text."""
+"""The most values to try, to find one that occurs once in the text, before the file is treated as plain text."""
 
 _MAX_FIELDS = 5
 _LONGEST_VALUE = 40
 
 _VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.:@-]{2,58}[A-Za-z0-9]")
-"""What needs no escapes in JSON, in a pattern or in a query, except the dots of a pattern."""
+"""A value that needs no escapes in JSON, in a pattern or in a query, except for dots in a pattern."""
 
 _KEY = re.compile(r"[A-Za-z0-9_ -]{1,60}")
 
@@ -89,7 +89,7 @@ def read_input(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FindWord:
-    """On which line of any text a word first occurs, and what is around it."""
+    """Asks on which line of any text a word first occurs, and what is around it."""
 
     word: str
 
@@ -103,7 +103,7 @@ class FindWord:
         return {"pattern": re.escape(self.word), "context_lines": 0}
 
     def second_call(self, first: str) -> Arguments:
-        """Read on from its line, or where that is not shown whole, from shortly before the shown part."""
+        """Read on from the word's line or, if that is not shown whole, from shortly before the shown part."""
         found = first_match(first)
         if found.start is not None:
             return {"offset": max(0, found.start - _AROUND)}
@@ -143,10 +143,10 @@ class FindRecord:
     """Asks what else a record of a JSON list holds. The model gets one value, and learns the fields by looking."""
 
     value: str
-    """Occurs once in the data, and needs no escapes."""
+    """A value that occurs once in the data, and needs no escapes."""
 
     under: str = ""
-    """The key of the list, or nothing where the list is the whole."""
+    """The key of the list; empty if the list is the whole document."""
 
     @property
     def _pattern(self) -> str:
@@ -187,7 +187,7 @@ class FindRecord:
 
 
 def _word_script(text: str) -> FindWord:
-    """Ask for the rarest word; of several equally rare, for the first after the middle, which no preview shows."""
+    """Ask for the rarest word; of several equally rare ones, for the first after the middle, which no preview shows."""
     for form in _WORDS:
         words = form.findall(text)
         counts = Counter(words)
@@ -199,7 +199,7 @@ def _word_script(text: str) -> FindWord:
 
 
 def _record_script(text: str) -> FindRecord | None:
-    """Ask for a record from the middle of a JSON list, or return None if no record is fit for a question."""
+    """Ask for a record from the middle of a JSON list, or return None if no record is suitable."""
     under, records = _records(text)
     if not 0 < len(records) <= _MAX_RECORDS:
         return None

@@ -1,6 +1,6 @@
-"""The models of the demo: the scripted one, and how a real one is made.
+"""The models of the demo: the scripted one, and how to make a real one.
 
-The scripted model is a chat model like any other, in this process: it sees the conversation and nothing else. Its
+The scripted model is a chat model like any other, but in this process: it sees the conversation and nothing else. Its
 script decides what it asks and how it finds the answer.
 """
 
@@ -38,7 +38,7 @@ class ScriptedModel(BaseChatModel):
     """The ``Script``; typed loosely, because pydantic would check a protocol by its class."""
 
     tool_name: str
-    """The tool that has the data."""
+    """The tool that returns the data."""
 
     @property
     def _llm_type(self) -> str:
@@ -73,13 +73,13 @@ def real_model(name: str) -> BaseChatModel:
     """Return the model that LangChain knows by a name such as ``openai:gpt-5-mini``.
 
     Raises:
-        CannotRun: its package or its key is missing, or LangChain does not know it; in LangChain's words.
+        CannotRun: its package or key is missing, or LangChain does not know it. The message is LangChain's.
 
     """
     try:
         return init_chat_model(name)
     except Exception as error:
-        # Each provider's client has errors of its own for a missing key.
+        # Each provider's client raises its own errors for a missing key.
         msg = f"the model {name!r} cannot be used: {one_line(error)}"
         raise CannotRun(msg) from error
 

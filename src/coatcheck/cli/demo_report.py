@@ -1,7 +1,7 @@
-"""What one run of the demo comes to: frozen values, and how they are taken from the conversation that took place.
+"""The results of one run of the demo: frozen values, and how they are taken from the conversation.
 
-Only facts belong here, named so that a program can use them too: ``coatcheck demo --json`` prints them as they are. How
-they look on a screen is in ``demo_screen``.
+Only facts belong here, named so that a program can use them too: ``coatcheck demo --json`` prints them as they are.
+``demo_screen`` shows them on a screen.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class Retrieval:
     """One call of the retrieval tool."""
 
     arguments: dict[str, Any]
-    """As the model sent them, without the reference."""
+    """The arguments as the model sent them, without the reference."""
 
     tokens: int
-    """Tokens of what came back."""
+    """Tokens of the answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,19 +56,19 @@ class PartReport:
     """Whether the answer states what the data says, looked up in the data itself."""
 
     stored_exactly: bool | None
-    """Whether the stored file equals the result, byte for byte; None where nothing had to be stored."""
+    """Whether the stored file equals the result, byte for byte; None if nothing had to be stored."""
 
     bytes: int
     """Bytes that the tool returned."""
 
     tokens: int
-    """Tokens that the tool returned, all of them counted; the placeholder shows an estimate."""
+    """Tokens that the tool returned, counted exactly; the placeholder shows an estimate."""
 
     outcome: str
-    """What became of the result: "offloaded", "kept", or "truncated" where it could not be stored."""
+    """What became of the result: "offloaded", "kept", or "truncated" if it could not be stored."""
 
     shown: str
-    """What the conversation got of it."""
+    """What the conversation holds of it."""
 
     shown_tokens: int
 
@@ -80,7 +80,7 @@ class PartReport:
     """Tokens of all model calls: each sends the whole conversation again, and the retrieval tool's definition."""
 
     tokens_sent_without: int
-    """The same without offloading, at the least: one call that asks for the tool, one that answers from all of it."""
+    """The same without offloading, at least: one call that calls the tool, one that answers from the whole result."""
 
     offload_seconds: float
     retrieval_seconds: float
@@ -88,7 +88,7 @@ class PartReport:
     """From the question to the answer."""
 
     reference: str | None
-    """The reference of the stored result; None if it stayed in the conversation, as for ``path``."""
+    """The reference of the stored result. None, as for ``path``, if the result stayed in the conversation."""
 
     path: str | None
 
@@ -99,13 +99,13 @@ class PartReport:
 
     @property
     def tokens_saved(self) -> int:
-        """Tokens that were not sent."""
+        """Tokens that offloading saved."""
         return self.tokens_sent_without - self.tokens_sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoReport:
-    """All of a demo."""
+    """The report on a whole demo."""
 
     model: str
     storage: str
@@ -132,14 +132,14 @@ def part_report(
     answer_in_data: bool,
     path: Path | None,
 ) -> PartReport:
-    """Return the report on a conversation that is over.
+    """Return the report on a finished conversation.
 
     Args:
         case: what was asked.
         messages: the conversation, the answer last.
         events: what the offloader did during the run.
-        counter: measures every message.
-        seconds: what the conversation took.
+        counter: counts the tokens of every message.
+        seconds: how long the conversation took.
         answer_in_data: whether the answer states what the data says.
         path: the stored file, if the result was stored.
 
@@ -189,7 +189,7 @@ def _cost(message: BaseMessage, counter: TokenCounter) -> int:
 
 
 def _sent(messages: Sequence[BaseMessage], costs: Sequence[int], *, definition: int) -> list[int]:
-    """Return what each model call was sent: the retrieval tool's definition, and all the messages before its own."""
+    """Return the tokens sent with each model call: the retrieval tool's definition, and all messages before it."""
     before = accumulate(costs, initial=0)
     return [
         definition + cost for message, cost in zip(messages, before, strict=False) if isinstance(message, AIMessage)

@@ -1,7 +1,7 @@
-"""How a demo looks on a screen of 80 columns or more, in colour or without.
+"""Shows a demo on a screen of 80 columns or more, with or without colour.
 
-Only looks belong here: reports come in, nothing is measured or decided. Whatever comes from data, from a model or from
-the file system goes through ``printable`` and is never read as markup, so that no data can control the terminal.
+Only presentation belongs here; nothing is measured or decided. Whatever comes from data, from a model or from the file
+system goes through ``printable`` and is never read as markup, so that no data can control the terminal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("show_end", "show_part", "show_start", "working")
 
 _HEAD_LINES, _TAIL_LINES = 9, 2
-"""Shown of what went into the conversation; the rest is in the stored file."""
+"""Lines shown of what went into the conversation; the rest is in the stored file."""
 
 _LABEL_COLUMNS = 14
 
@@ -44,7 +44,7 @@ def show_start(console: Console, model: str) -> None:
 
 
 def show_part(console: Console, part: PartReport) -> None:
-    """Show one question and its answer, the path last and unbroken, so that it can be copied."""
+    """Show one question and its answer. The path comes last and unbroken, so that it can be copied."""
     console.print()
     console.rule(Text(printable(part.title), "bold"), align="left", style="dim")
     console.print(
@@ -74,7 +74,7 @@ def show_end(console: Console, report: DemoReport) -> None:
 
 
 def working(console: Console, what: str) -> AbstractContextManager[object]:
-    """Return a context that shows people that work is going on; it writes nothing to a file or a pipe."""
+    """Return a context that shows on a terminal that work is going on; it writes nothing to a file or a pipe."""
     return console.status(what) if console.is_terminal else nullcontext()
 
 

@@ -1,8 +1,8 @@
-"""What a question of the demo is made of: the data, the script that finds the answer, and how an answer is checked.
+"""What a question of the demo is made of: the data, the script that finds the answer, and the check of the answer.
 
-A script is told what to look for and never what the answer is. It goes from what one retrieval returned to the next,
-and takes the facts from the text that it got. ``facts_in`` takes the same facts from the whole data, without any
-offloading: an answer is checked against those. The questions themselves are in ``demo_builtin`` and ``demo_input``.
+A script is told what to look for, never what the answer is. It chooses the next retrieval from what the last one
+returned, and takes the facts from the text that it got. ``facts_in`` takes the same facts from the whole data, without
+any offloading, to check the answer. The questions themselves are in ``demo_builtin`` and ``demo_input``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Arguments: TypeAlias = dict[str, object]
 """Arguments of a call of the retrieval tool, except the reference."""
 
 Facts: TypeAlias = tuple[str, ...]
-"""What a right answer states, each exactly as in the data."""
+"""The facts that a right answer states, each exactly as in the data."""
 
 _MATCH = re.compile(r"^> *([0-9]+)(?: \[characters ([0-9,]+)-[0-9,]+\])?\| (.*)$", re.MULTILINE)
 _LINE = re.compile(r"^[ >] *([0-9]+)\| (.*)$", re.MULTILINE)
@@ -42,7 +42,7 @@ class NotFound(LookupError):
 
 
 class Script(Protocol):
-    """Asks one question and knows how to go about it."""
+    """Asks one question and knows how to find the answer."""
 
     @property
     def question(self) -> str:
@@ -128,7 +128,7 @@ def query_result(answer: str) -> object:
     """Return the value in the answer to a query.
 
     Raises:
-        NotFound: there is none, or not the whole of it.
+        NotFound: there is none, or it is not complete.
 
     """
     found = _RESULT.search(answer)

@@ -1,7 +1,7 @@
-"""How a command ends: its exit code, and what went wrong on one line for people.
+"""How a command ends: its exit code, and what went wrong, on one line for people.
 
-Every command is wrapped here, so that an error of the user, of a storage or of a closed pipe never shows a traceback. A
-bug of ours does, without the values of variables.
+Every command is wrapped here, so that an error of the user, a storage or a closed pipe never shows a traceback. Our own
+bugs do, without the values of variables.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class CannotRun(Exception):
 
 
 def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Return ``command`` with its errors on one line of standard error, and its exit code accordingly."""
+    """Wrap ``command`` to report an error on one line of standard error, and to exit with the matching code."""
 
     @wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
             command(*args, **kwargs)
-            sys.stdout.flush()  # here, because what fails when the interpreter ends cannot be reported
+            sys.stdout.flush()  # here, because a failure while the interpreter exits cannot be reported
         except (ReferenceNotFound, CorruptContent) as error:
             _end(NOT_AS_EXPECTED, str(error))
         except (CannotRun, CoatcheckError) as error:
@@ -52,7 +52,7 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             if not _lacks_home(error):
                 raise
             _end(COULD_NOT_RUN, f"{str(error).rstrip('.')}; set HOME to a folder that can be written")
-        except OSError as error:  # a storage's own is a StorageError here; one without a file is of standard streams
+        except OSError as error:  # a storage raises StorageError; an error without a file is of a standard stream
             _give_up_output()
             if _reader_went_away(error):
                 raise SystemExit(READER_WENT_AWAY) from None
@@ -67,19 +67,19 @@ def _end(code: int, message: str) -> NoReturn:
 
 
 def _lacks_home(error: RuntimeError) -> bool:
-    """Return whether an error is that of pathlib for a user without HOME and without an entry in the list of users."""
+    """Return whether an error is pathlib's for a user without HOME and without an entry in the user database."""
     return "determine home directory" in str(error) or "determine the home directory" in str(error)
 
 
 def _reader_went_away(error: OSError) -> bool:
-    """Return whether a pipe was closed by its reader. On Windows, Python has no error of its own for that."""
+    """Return whether a pipe was closed by its reader. On Windows, Python has no separate error for that."""
     return isinstance(error, BrokenPipeError) or (
         _ON_WINDOWS and error.errno == errno.EINVAL and error.filename is None
     )
 
 
 def _give_up_output() -> None:
-    """Send what is still buffered nowhere: the interpreter would write it as it exits, and complain."""
+    """Discard what is still buffered: the interpreter would write it as it exits, and complain."""
     with suppress(OSError):  # a test's standard output is not a file
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,7 +1,7 @@
 """``coatcheck hook install`` and ``uninstall``: the hook in the settings file of Claude Code.
 
-What the hook itself does is in ``coatcheck.hook``; it runs without any of this. How a file is edited in place is in
-``coatcheck_mcp.install``, which does the same for the servers of clients.
+The hook itself is in ``coatcheck.hook``, and runs without this module. ``coatcheck_mcp.install`` edits the file in
+place, as it does for the servers of clients.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ MATCHER = (
     "^(Agent|Bash|BashOutput|Glob|Grep|LSP|ListMcpResourcesTool|PowerShell|Read|ReadMcpResource.*|Task|TaskOutput"
     "|WebFetch|WebSearch|mcp__.*)$"
 )
-"""The tools with results that the model reads whole. Claude Code starts no process for the others."""
+"""The tools whose results the model reads whole. Claude Code starts no process for the others."""
 
 MATCHERS = {"PostToolUse": MATCHER, "SessionStart": "compact"}
-"""By event: after these tools, and where a session goes on with a summary of itself."""
+"""By event: after these tools, and when a session continues with a summary of itself."""
 
 _EMPTY = "{}\n"
 """What a new settings file holds before the hook is added."""
 
 _SECONDS = 60
-"""After this time Claude Code goes on with the result as it is."""
+"""After this many seconds Claude Code goes on with the result as it is."""
 
 hook: typer.Typer = typer.Typer(
     help="""\b
@@ -107,10 +107,10 @@ def install(
 
 
 def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
-    """Return the options that are given, and those that are to go back to their defaults.
+    """Return the options that are given, and those to reset to their defaults.
 
     Raises:
-        CannotRun: one of them is wrong: a client would show nobody what the hook says about it.
+        CannotRun: an option is wrong. A client would show nobody what the hook says about it.
 
     """
     from coatcheck.cli.hook_settings import checked_file
@@ -133,7 +133,7 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
 
 
 def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]) -> Iterator[str]:
-    """Yield what became of the options that the entry had."""
+    """Yield what changed in the options of the entry, and what did not."""
     for name, old in before.items():
         if name not in now:
             yield f"{name}={old} was removed."
@@ -148,10 +148,10 @@ def _differences(before: dict[str, str], now: dict[str, str], unknown: list[str]
 
 
 def _listing(words: list[str]) -> Iterator[str]:
-    """Yield how to list what the hook stores with these options, and what is wrong with their file if it is.
+    """Yield how to list what the hook stores with these options, and what is wrong with their file, if anything.
 
     Raises:
-        CannotRun: it could store nothing.
+        CannotRun: the hook could store nothing.
 
     """
     from coatcheck.cli.hook_settings import options_for
@@ -160,7 +160,7 @@ def _listing(words: list[str]) -> Iterator[str]:
     options, _ = read_options(words)
     try:
         options = options_for(options, "")
-    except InvalidRequest as error:  # of a file that was named before
+    except InvalidRequest as error:  # in a file that an earlier install named
         yield f"{error}; the hook goes on without this file."
     if not options.has_home:
         named = options.storage if options.has_folder else DEFAULT_STORAGE
@@ -195,7 +195,7 @@ def uninstall(*, project: _Project = False, file: _File = None, dry_run: _DryRun
 
 
 def _leftovers(text: str) -> Iterator[str]:
-    """Yield where the hook of a settings file stored, and how to delete that; nothing if it is there twice."""
+    """Yield where the hook of a settings file stored content, and how to delete that; nothing if it is there twice."""
     from coatcheck.cli.hook_settings import options_for
     from coatcheck.hook.options import read_options
     from coatcheck_mcp.install.claude_hook import command_in
@@ -215,9 +215,9 @@ def _leftovers(text: str) -> Iterator[str]:
 
 
 def _other_with_hook(path: Path, *, project: bool) -> Path | None:
-    """Return the settings file that nobody asked about, one's own or this folder's, if it has the hook.
+    """Return the other settings file, the user's own or this folder's, if it has the hook.
 
-    It is None if that file cannot be read, or where no home is known.
+    Return None if that file cannot be read, or no home directory is known.
     """
     from coatcheck_mcp.install.claude_hook import without_hook
     from coatcheck_mcp.install.files import read

@@ -1,6 +1,6 @@
-"""What a ``coatcheck.toml`` says to ``coatcheck hook``: the same settings and rules as for ``coatcheck mcp``.
+"""Reads a ``coatcheck.toml`` for ``coatcheck hook``: the same settings and rules as for ``coatcheck mcp``.
 
-Loaded only for a hook that names a file, and only for a result that may be large: it takes as long as all the rest.
+Loaded only if the hook names a file and the result may be large: it takes as long as all the rest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 __all__ = ("checked_file", "options_for")
 
 _BETWEEN = "__"
-"""What separates the name of a server from that of its tool."""
+"""Separates a server's name from its tool's name."""
 
 
 def checked_file(path: str, *, has_storage: bool) -> str:
     """Return the absolute path of a file that the hook can use.
 
     Raises:
-        InvalidRequest: the file cannot be read, or is wrong; the message names file, line and key. Or its storage is no
-            folder, and the command line names none.
+        InvalidRequest: the file cannot be read, or is wrong; the message names file, line and key. Or its storage is
+            not a folder, and the command line names none.
 
     """
     from coatcheck_mcp.config import load  # of an adapter
@@ -44,10 +44,10 @@ def checked_file(path: str, *, has_storage: bool) -> str:
 
 
 def options_for(options: Options, tool: str) -> Options:
-    """Return the options that hold for a tool: those of the command line, then those of the file that they may name.
+    """Return the options for a tool: those of the command line, then those of the file that they may name.
 
     Raises:
-        InvalidRequest: the file cannot be read, or is wrong. The hook goes on with ``options`` then.
+        InvalidRequest: the file cannot be read, or is wrong. The hook then goes on with ``options``.
 
     """
     if not options.config:
@@ -72,7 +72,7 @@ def options_for(options: Options, tool: str) -> Options:
 def _names(tool: str) -> Iterator[str]:
     """Yield the names of a tool in the file: its own and, for an MCP server's tool, also without and with the server's.
 
-    Where the server's name ends is not known, since both names may hold ``__``. So every place counts.
+    Where the server's name ends is unknown, since both names may contain ``__``. So every split counts.
     """
     yield tool
     if tool.startswith(OF_SERVER):
@@ -90,7 +90,7 @@ def _threshold(rule: ToolRule | None, config: Config, options: Options) -> int:
         case Never():
             threshold = options.max_inline_tokens
         case Always():
-            threshold = MIN_BYTES // BYTES_PER_TOKEN  # what is smaller than its placeholder stays
+            threshold = MIN_BYTES // BYTES_PER_TOKEN  # a result smaller than its placeholder stays
         case _:
             threshold = rule.threshold
     return threshold

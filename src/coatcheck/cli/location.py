@@ -1,8 +1,8 @@
-"""Which storage the user means: the one place where a path or a URL becomes a storage.
+"""Turns a path or a URL into a storage; no other module does.
 
     a path, file:///a/path    a folder: ``FileStorage``
     s3://bucket/prefix        ``S3Storage``
-    any other URL             that filesystem of fsspec: ``FsspecBridge``; a chain of them is refused
+    any other URL             that fsspec filesystem: ``FsspecBridge``; a chain of them is refused
 
 Addresses and credentials come from the environment, as for the other tools of each service.
 """
@@ -35,20 +35,19 @@ __all__ = (
 STORAGE_VARIABLE = "COATCHECK_STORAGE"
 
 DEFAULT_STORAGE = "~/.coatcheck"
-"""One for each user, wherever a command runs: what was put from one folder can be got from another."""
+"""One per user, wherever a command runs: what was put from one folder can be read back from another."""
 
 _USE_ANOTHER = f"To use another storage, pass --storage or set {STORAGE_VARIABLE}"
 
 _URL = re.compile(r"([a-z][a-z0-9+._-]+)://", re.IGNORECASE)
-"""At least two characters, so that a drive of Windows is not taken for a scheme. Some of fsspec have a ``_``."""
+"""At least two characters, so that a Windows drive is not taken for a scheme. Some fsspec schemes contain ``_``."""
 
 _SECRET = re.compile(r"(?<=://)[^/@:]*:.*(?=@)|(?<=\?).*")
-"""In a URL: a user's name, which may be empty, and a password with anything in it; or a query. A name alone is no
-secret."""
+"""In a URL: a user name, which may be empty, with any password; or a query. A name alone is not secret."""
 
 
 class Limits(TypedDict, total=False):
-    """What a folder keeps at most, as ``FileStorage`` takes it: seconds, and bytes."""
+    """The limits of a folder, as ``FileStorage`` takes them, in seconds and bytes."""
 
     max_age: float | None
     max_bytes: int | None
@@ -69,16 +68,16 @@ def storage_at(
         location: the path or the URL.
         may_be_new: whether a folder that does not exist yet is accepted; otherwise it is treated as a typo.
         is_made: whether a folder in which nothing was ever saved is treated as a typo too.
-        refresh_on_read: whether a read counts as use, where the storage minds use.
-        limits: of a folder; other storages have none.
+        refresh_on_read: whether a read counts as use, if the storage tracks use.
+        limits: the limits of a folder; other storages have none.
 
     Raises:
         CannotRun: there is no such storage, it is on another machine or in memory, or its extra is not installed.
-        InvalidRequest: no file system can have such a path, or the URL of S3 names no bucket.
+        InvalidRequest: no file system can have such a path, or the S3 URL names no bucket.
 
     """
     scheme = _scheme(location)
-    if "::" in (chain := location.partition("://"))[0] and chain[1]:  # no folder, though it has no scheme either
+    if "::" in (chain := location.partition("://"))[0] and chain[1]:  # not a folder, although it has no scheme either
         msg = "a chain of filesystems cannot be named here: make an FsspecBridge of it, or name only the last URL"
         raise CannotRun(msg)
     if scheme == "s3":
@@ -97,15 +96,15 @@ def storage_at(
 
 
 def to_be_written(location: str) -> str:
-    """Return a location as a client's settings get it: a path with its whole path, since a client runs anywhere.
+    """Return a location as written to a client's settings: a path becomes absolute, since a client runs anywhere.
 
     Raises:
-        CannotRun: it is in the home of a user that is not known. A folder named ``~`` would be made in its place.
+        CannotRun: it is in an unknown user's home. A folder named ``~`` would be created in its place.
 
     """
     if "://" in location:
         return location
-    path = os.path.expanduser(location)  # noqa: PTH111 - that of Path raises for an unknown ``~user``
+    path = os.path.expanduser(location)  # noqa: PTH111 - Path's own raises for an unknown ``~user``
     if path.startswith("~"):
         msg = f"--storage is {location!r}, in a home that is not known; name another folder"
         raise CannotRun(msg)
@@ -115,7 +114,7 @@ def to_be_written(location: str) -> str:
 def leftovers(location: str) -> str | None:
     """Say where stored content stays after an uninstall, and how to delete it unless the command may need a secret.
 
-    None if there is no such folder.
+    Return None if there is no such folder.
     """
     is_url = bool(_scheme(location))
     if not is_url and not os.path.isdir(os.path.expanduser(location)):  # noqa: PTH111, PTH112 - no error for a user without a home
@@ -126,7 +125,7 @@ def leftovers(location: str) -> str | None:
 
 
 def without_secret(location: str) -> str:
-    """Return a location as it may be shown to others."""
+    """Return a location with its secret masked, to show to others."""
     return _SECRET.sub("***", location) if _scheme(location) else location
 
 
@@ -139,7 +138,7 @@ def _path(location: str) -> str:
     """Return the path that a location names.
 
     Raises:
-        CannotRun: it is a URL of another machine, or of a relative path, which looks the same.
+        CannotRun: it is the URL of another machine, or of a relative path, which looks the same.
 
     """
     if not _scheme(location):
@@ -207,8 +206,8 @@ def _filesystem(url: str) -> Storage:
 
     try:
         return FsspecBridge(*url_to_fs(url))
-    except Exception as error:  # each filesystem has its own for a missing package, a wrong address, a refused login
+    except Exception as error:  # each filesystem raises its own for a missing package, a wrong address, a refused login
         shown = without_secret(url)
-        # An error may quote a part of what is hidden.
+        # The error may quote a part of the secret.
         msg = f"{shown}: {error if shown == url else type(error).__name__}"
         raise CannotRun(msg) from error

@@ -1,7 +1,7 @@
 """``coatcheck mcp``: its arguments, and the proxy that it starts.
 
-What the proxy does is in ``coatcheck_mcp``, loaded when it runs. Standard output belongs to the protocol: whatever is
-said to people goes to standard error.
+What the proxy does is in ``coatcheck_mcp``, loaded when it runs. Standard output belongs to the protocol, so messages
+for people go to standard error.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})", re.ASCII)
 """A variable of the environment in a header: ``$NAME`` or ``${NAME}``."""
 
 _TOOLS_SHOWN = 8
-"""Names of tools, next to a rule that fits none of them."""
+"""The most tool names in a message about a rule that matches none of them."""
 
 _COMMAND = "coatcheck.mcp.command"
-"""Where the group leaves the server's command for the proxy."""
+"""The key of ``ctx.meta`` under which the group leaves the server's command for the proxy."""
 
 _TYPED = "coatcheck.mcp.typed"
-"""Where it leaves all words after ``coatcheck mcp``."""
+"""The key under which it leaves all words after ``coatcheck mcp``."""
 
 
 class _Group(TyperGroup):
     """Subcommands, or a server's command after ``--``."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
-        """Let the variable of the scope be one part, as for the other commands."""
+        """Take the scope's environment variable as one part, as the other commands do."""
         super().__init__(*args, **kwargs)
         make_plain(self.params)
 
@@ -176,16 +176,16 @@ def proxy_stats(
 
 
 def _load_vocabulary() -> None:
-    """Load what counts tokens, before anything else is loaded.
+    """Load the vocabulary that counts tokens, before anything else is loaded.
 
-    Otherwise the first large result would wait for it. Loading takes 77 MB, of which 29 are free afterwards, for the
-    rest. On a thread, during the imports, it would take as long, and more memory at its peak.
+    Otherwise the first large result would wait for it. Loading takes 77 MB, of which 29 are free for the rest
+    afterwards. On a thread during the imports, it would take as long, and more memory at its peak.
     """
     TiktokenCounter().warm_up()
 
 
 def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
-    """Return the settings of a file, or the defaults; its servers are to be started if ``fill_in``.
+    """Return the settings of a file, or the defaults. ``fill_in``: fill in variables, to start its servers.
 
     Raises:
         CannotRun: the extra is not installed.
@@ -217,7 +217,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
 
 
 def _value_of(found: re.Match[str], *, header: str) -> str:
-    """Return the value of a variable in a header, without the spaces around it: a token from a file has a line end.
+    """Return the value of a variable in a header, without whitespace around it: a token from a file has a line end.
 
     Raises:
         CannotRun: it is not set, so that the server would get its name in place of a token; or it is empty.
@@ -264,7 +264,7 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
 
 
 def _kept(storage: Storage) -> str:
-    """Say what becomes of what is stored. Only a folder has the limits of the settings."""
+    """Say how long stored content is kept. Only a folder has the limits of the settings."""
     from coatcheck.storage.file import FileStorage
 
     if not isinstance(storage, FileStorage):
@@ -329,7 +329,7 @@ def _proxy(
 
 
 def _fault_of(storage: Storage) -> str:
-    """Return why no file can be written to a folder, which is made if need be; "" if one can, or for other storages."""
+    """Return why a folder, created if need be, cannot be written to; "" if it can, or for other storages."""
     from coatcheck.storage.file import FileStorage
     from coatcheck.storage.folder import make_folders
 
@@ -343,7 +343,7 @@ def _fault_of(storage: Storage) -> str:
 
 
 def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Collection[str]) -> None:
-    """Name the rules of the file that match no tool, and the tools that they may have meant."""
+    """Tell people which rules of the file match no tool, and which tools may have been meant."""
     named = [names_of(tool) for tool in tools]
     patterns = settings.unused_patterns(named)
     if not patterns:
@@ -362,7 +362,7 @@ def _say_unused(settings: Config, names_of: Callable[[str], set[str]], tools: Co
 
 
 def _said_once(where: str, stored: Storage, name: str | None) -> Callable[[str], str]:
-    """Return a function that makes a scope from a server's name, tells people, and keeps a note of it.
+    """Return a function that makes a scope from a server's name, tells people how to list it, and writes a note.
 
     A server's name is known once it is up. The ``name`` that the user gave overrides what the server calls itself.
     """
@@ -386,12 +386,12 @@ def _how_to_list(where: str, scope: Scope) -> str:
 
 
 def _hidden(where: str) -> str:
-    """Return what people must know about a command that names a storage: clients keep what they read here."""
+    """Say that a command hides a storage's secret, if it does: clients keep what they read on standard error."""
     return "" if without_secret(where) == where else ", with the secret in place of ***"
 
 
 def _say(message: str) -> None:
-    """Tell people something while requests run, without making these wait until it is read."""
+    """Tell people something while requests run, without making the requests wait until it is read."""
     logging.getLogger("coatcheck_mcp").info("%s", message)
 
 
@@ -402,7 +402,7 @@ def _serve(proxy: Proxy) -> None:
 
     for stream in (0, 1):
         with suppress(OSError, AttributeError):  # closed, or Windows, where Python 3.11 lacks it
-            os.set_blocking(stream, True)  # else an answer that does not fit into the client's pipe is cut
+            os.set_blocking(stream, True)  # otherwise an answer that does not fit into the client's pipe is cut
     anyio.run(serve_stdio, proxy)
     logging.shutdown()
     # A thread still waits for the next line on standard input, and the interpreter would wait for the thread.
@@ -410,10 +410,10 @@ def _serve(proxy: Proxy) -> None:
 
 
 def _token() -> str | None:
-    """Return the token of the environment, without the spaces around it; None if there is none, so that one is made.
+    """Return the token from the environment, without whitespace around it; None if there is none, so that one is made.
 
     Raises:
-        CannotRun: it is empty, or has what no header can have, so that no client could send it.
+        CannotRun: it is empty, or has characters that no header can have, so that no client could send it.
 
     """
     from coatcheck_mcp.config import fault_in_header
@@ -430,10 +430,10 @@ def _token() -> str | None:
 
 
 def _listener(port: int) -> socket.socket:
-    """Open a port of this machine.
+    """Open a port on this machine.
 
     Raises:
-        CannotRun: it is taken, or this user may not open it.
+        CannotRun: the port is taken, or this user may not open it.
 
     """
     import socket  # only for HTTP

@@ -1,7 +1,7 @@
 """``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``: settings, and the files of MCP clients.
 
-Only the commands belong here. ``coatcheck_mcp.config`` reads settings, ``coatcheck_mcp.install`` edits files; both
-are loaded when a command runs, and neither needs the extra ``mcp``. The entry that ``install`` writes needs it.
+Only the commands belong here. ``coatcheck_mcp.config`` reads settings, ``coatcheck_mcp.install`` edits files; both are
+loaded when a command runs, and neither needs the extra ``mcp``. The entry that ``install`` writes does.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would c
 
 
 def missing_extra() -> str | None:
-    """Say what to install, if this Python cannot run the proxy."""
+    """Say what to install if this Python cannot run the proxy."""
     try:
         import coatcheck_mcp.link  # noqa: F401 - needs the extra, and half a second
     except ImportError as error:
@@ -110,7 +110,7 @@ def _values(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _by(variable: str) -> str:
-    """Say which variable decided, if it is set."""
+    """Say that the variable decided, if it is set."""
     return f" (from {variable}, which overrides a file)" if os.environ.get(variable) else ""
 
 
@@ -196,7 +196,7 @@ def uninstall(client: _Client, server: _Server, *, file: _File = None, dry_run: 
 
 
 def _storage_of(found: Found) -> str:
-    """Return the storage of a server's proxy: that of its options, then of the environment, then of its file."""
+    """Return the storage of a server's proxy: from its options, else from the environment, else from its file."""
     from coatcheck_mcp.config import DEFAULT_STORAGE, load
 
     args = found.entry.member("args")
@@ -263,7 +263,7 @@ def status(
 
 
 def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None, Path]]:
-    """Yield the files to look into, each with its client; None for a file that is no client's."""
+    """Yield the files to look into, each with its client, or with None for a file that is not a client's."""
     from coatcheck_mcp.install import CLIENTS, Machine, clients_of, files_of
 
     if file is not None:
@@ -275,7 +275,7 @@ def _places(client: str | None, file: Path | None) -> Iterator[tuple[str | None,
 
 
 def _servers_in(path: Path, client: str | None) -> list[Found] | None:
-    """Return the servers in a file; None after saying what is wrong with it."""
+    """Return the servers in a file. If it is wrong, say why and return None."""
     from coatcheck_mcp.install import Machine, find_servers
 
     try:

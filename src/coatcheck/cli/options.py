@@ -1,6 +1,6 @@
-"""The options that several commands have, each described once, and how help shows arguments.
+"""Options shared by several commands, each described once, and how help shows arguments.
 
-Only what users type belongs here; what becomes of it is in the commands.
+Only what users type belongs here; what it does is in the commands.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ ReferenceArgument = Annotated[str, typer.Argument(metavar="REF", help="The refer
 
 
 def scope_of(given: Sequence[str] | None) -> Scope:
-    """Return the scope that ``--scope`` names: a ``str`` if given once, a tuple if given for each of its parts."""
+    """Return the scope that ``--scope`` names: a ``str`` if given once, a tuple of its parts if given several times."""
     if not given:
         return DEFAULT_SCOPE
     return given[0] if len(given) == 1 else tuple(given)
 
 
 def refuse_empty(**options: str | Sequence[str] | None) -> None:
-    """Refuse an option that is given without a value, as by a shell variable that is not set.
+    """Refuse an option that is given without a value, for example because a shell variable is not set.
 
     Raises:
-        CannotRun: one is empty.
+        CannotRun: an option is empty.
 
     """
     for name, value in options.items():
@@ -73,13 +73,13 @@ class PlainCommand(TyperCommand):
     """A command with help for people who do not know Python."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - those of typer
-        """Make the parameters that typer made plain ones."""
+        """Make typer's parameters plain."""
         super().__init__(*args, **kwargs)
         make_plain(self.params)
 
 
 def make_plain(parameters: Iterable[Any]) -> None:
-    """Make parameters of typer's plain in help, and let each take the whole of its variable as one value."""
+    """Make typer's parameters plain in help, and let each take its whole environment variable as one value."""
     for each in parameters:
         each.__class__ = _Argument if isinstance(each, TyperArgument) else _Option
 
@@ -95,9 +95,9 @@ class _Argument(TyperArgument):
 
 
 class _Option(TyperOption):
-    """An option that takes the whole of its variable as one value, spaces too."""
+    """An option that takes its whole environment variable as one value, including spaces."""
 
     def value_from_envvar(self, ctx: Any) -> Any:  # noqa: ANN401 - as typer calls it
-        """Return the variable; for an option that may be given several times, as its only value."""
+        """Return the variable's value; as the only value of an option that may be given several times."""
         value = self.resolve_envvar_value(ctx)
         return [value] if self.multiple and value is not None else value

@@ -1,7 +1,7 @@
-"""What commands write, and where: answers to standard output, all else to standard error.
+"""What commands write, and where: answers to standard output, everything else to standard error.
 
-A file or a pipe gets content as it is. A terminal gets it without characters that would control it: what a tool
-returned may have been made to do that. Nothing is read as markup.
+A file or a pipe gets content as it is. A terminal gets it without control characters, because what a tool returned may
+be crafted to control the terminal. Nothing is read as markup.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ __all__ = (
 
 
 def printable(text: str) -> str:
-    """Return foreign text without characters that would control a terminal; line ends stay, tabs become spaces."""
+    """Return foreign text without characters that would control a terminal. Line ends stay, tabs become spaces."""
     plain = text.replace("\r\n", "\n").expandtabs(4)
     return "".join(character if character.isprintable() or character == "\n" else "·" for character in plain)
 
 
 def one_line(text: str) -> str:
-    """Return foreign text as ``printable`` does, on one line: it cannot pass for lines of ours."""
+    """Return foreign text as ``printable`` does, on one line, so that it cannot pass for lines of ours."""
     return printable(" ".join(text.splitlines()))
 
 
 def show(text: str) -> None:
-    """Write ``text`` and a line end to standard output; to a terminal without what would control it."""
+    """Write ``text`` and a line end to standard output; to a terminal, without what would control it."""
     show_as_is(f"{text}\n")
 
 
 def show_as_is(text: str) -> None:
-    """Write ``text`` to standard output, to a terminal as ``show`` does; else in UTF-8, which has every character.
+    """Write ``text`` to standard output: to a terminal as ``show`` does, otherwise in UTF-8.
 
-    Its own encoding may lack some: on Windows it is that of the country. Readers would see ``?`` in their place.
+    The stream's own encoding, such as the locale's on Windows, may lack characters; readers would see ``?`` instead.
     """
     if not sys.stdout.isatty() and isinstance(sys.stdout, TextIOWrapper) and sys.stdout.encoding.lower() != "utf-8":
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
@@ -64,7 +64,7 @@ def show_bytes(data: bytes) -> None:
     """Write ``data`` to standard output, exactly."""
     rest = memoryview(data)
     while rest:
-        rest = rest[sys.stdout.buffer.write(rest) :]  # with PYTHONUNBUFFERED set, one write may write a part
+        rest = rest[sys.stdout.buffer.write(rest) :]  # with PYTHONUNBUFFERED set, one write may write only a part
 
 
 def show_json(value: object) -> None:
@@ -73,7 +73,7 @@ def show_json(value: object) -> None:
 
 
 def complain(message: str) -> None:
-    """Write a remark for people to standard error, on one line; nothing happens where that is closed or full."""
+    """Write a message for people to standard error, on one line. Do nothing if standard error is closed or full."""
     with suppress(OSError):
         sys.stderr.write(f"{one_line(message)}\n")
         sys.stderr.flush()
@@ -92,7 +92,7 @@ def open_console(*, quiet: bool) -> Console:
 
 @contextmanager
 def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Show a bar on standard error while the block runs, on a terminal only; yield what advances it."""
+    """Show a progress bar while the block runs, if standard error is a terminal. Yield a function to advance it."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -105,10 +105,10 @@ def progress(what: str, total: int) -> Iterator[Callable[[int], object]]:
 
 
 def local_time(seconds: float) -> str:
-    """Return a time since the epoch for people, to the minute."""
+    """Format seconds since the epoch for people: local time, to the minute."""
     return datetime.fromtimestamp(seconds, timezone.utc).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def iso_time(seconds: float) -> str:
-    """Return a time since the epoch for programs, in UTC."""
+    """Format seconds since the epoch for programs: ISO 8601, in UTC."""
     return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")

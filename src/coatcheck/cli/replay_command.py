@@ -33,16 +33,16 @@ if TYPE_CHECKING:
 __all__ = ("replay",)
 
 _THRESHOLDS = (1_000, 2_500, 5_000, 10_000, 20_000)
-"""Around the library's default, up to the largest single result that anyone lets into a conversation."""
+"""Tokens: around the library's default, up to the largest single result that anyone lets into a conversation."""
 
 _MAX_RETRIEVALS = 100
-"""Of each result; every one is a turn to add up, so a typo could take hours."""
+"""The most read-backs of each result. Each is a turn to add up, so a typo could take hours."""
 
 _MAX_PRICE = 1e12
-"""In any currency; far above it, costs would become infinite, which JSON cannot express."""
+"""In any currency. Far above it, costs would become infinite, which JSON cannot express."""
 
 _MAX_TOKENS = 10**12
-"""Of a threshold and of a prefix; far above it, no cost can be computed with them."""
+"""The most tokens of a threshold or a prefix. Far above it, no cost can be computed."""
 
 _Transcripts = Annotated[
     list[Path],
@@ -148,7 +148,7 @@ def replay(
 
 
 def _check_tokens(given: Mapping[str, int]) -> None:
-    """Refuse numbers of tokens that no cost can be computed with.
+    """Refuse token counts that no cost can be computed with.
 
     Raises:
         BadParameter: one is too high.
@@ -206,8 +206,8 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
     """Read and replay everything, showing the progress if somebody watches.
 
     Raises:
-        InvalidRequest: no conversation can be read, or none can be replayed. If others can, one that cannot is left out
-            and named on standard error.
+        InvalidRequest: no conversation can be read, or none can be replayed. If others can, one that cannot is left
+            out and named on standard error.
 
     """
     from coatcheck.replay.files import ACCEPTED, without_beginnings
@@ -227,7 +227,7 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
                 counted.append(each)
             except InvalidRequest as error:
                 odd.append(str(error))
-            except Exception as error:  # noqa: BLE001 - one conversation must not cost the figures of the others
+            except Exception as error:  # noqa: BLE001 - one bad conversation must not fail the whole replay
                 odd.append(f"{conversation.source}: {conversation.name}: {type(error).__name__}: {error}")
             advance(1)
     if odd and not reports:
@@ -249,7 +249,7 @@ def _replayed(transcripts: list[Path], given: Assumptions) -> ReplayReport:
 def _with_other_previews(
     report: ReplayReport, counted: Sequence[CountedConversation], counter: TokenCounter
 ) -> ReplayReport:
-    """Replay once more above the best threshold, with each other preview: all thresholds with each would take hours."""
+    """Replay again with each other preview size, only above the best threshold: all thresholds would take hours."""
     from coatcheck.replay.measure import conversation_report
     from coatcheck.replay.report import ReplayReport
 
@@ -268,7 +268,7 @@ def _with_other_previews(
 
 
 def _read(transcripts: list[Path], left_out: list[str]) -> list[Conversation]:
-    """Read everything once: a file that is named twice, by itself and by its folder, was paid for once."""
+    """Read everything once: a file that is named twice, by itself and through its folder, was paid for once."""
     from coatcheck.replay.files import read_conversations, read_each
 
     known: set[Path] = set()

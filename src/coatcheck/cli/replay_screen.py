@@ -1,6 +1,6 @@
-"""How a replay looks on a screen of 80 columns or more: what saves most, the tables, what a recording cannot tell.
+"""Shows a replay on a screen of 80 columns or more: what saves most, the tables, what a recording cannot tell.
 
-Only looks belong here. Names come from recordings, so they go through ``one_line`` and are never read as markup.
+This module only presents. Names come from recordings, so they go through ``one_line`` and are never read as markup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("show_replay",)
 
 _MAX_ROWS = 15
-"""Of tools and of conversations; ``--json`` and ``--html`` have them all."""
+"""The most rows of tools and of conversations; ``--json`` and ``--html`` have them all."""
 
 _COLUMNS = (
     "Cached: with a prompt cache. Dearer: conversations that cost at least 2% more. Saved: of the cost of input tokens;"
@@ -47,11 +47,11 @@ _COST = "Cost: in the unit of --price."
 _DEFAULT = {"max_result_tokens": MAX_RESULT_TOKENS}
 
 _LAST_ROWS = 5
-"""Of conversations, among these rows: those that save least, or cost more."""
+"""How many of these rows are for the conversations that save least, or cost more."""
 
 _LONG_NUMBER = 10_000
 _MIN_NAME, _OTHER_COLUMNS = 18, 63
-"""Characters: names get what the columns of five thresholds do not need, and never less than the first number."""
+"""Characters. Names get what the columns of five thresholds do not need, and never less than the first number."""
 
 
 def show_replay(console: Console, report: ReplayReport) -> None:
@@ -148,7 +148,7 @@ def _costs(share: Share, given: Assumptions) -> list[str]:
 
 
 def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: int, last: int = 0) -> Table:
-    """Return a table of the first rows and of the ``last`` ones."""
+    """Return a table of the first rows and the ``last`` ones."""
     given = report.assumptions
     table = _table(
         heading, "Results\noffloaded", "Billed\ntokens", *(f"{threshold:,}" for threshold in given.thresholds)
@@ -171,7 +171,7 @@ def _saved(heading: str, rows: Sequence[Row], report: ReplayReport, *, longest: 
 
 
 def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None) -> str:
-    """Return the share that is saved, or for a row that only offloading bills, what it bills."""
+    """Return the share that is saved or, for a row that only offloading bills, what it bills."""
     tokens = amount.billed.tokens
     if not row.without.tokens:
         return f"+{tokens:,} " if tokens < _LONG_NUMBER else f"+{tokens // 1_000:,}K "  # as wide as a share
@@ -179,7 +179,7 @@ def _share(row: Row, amount: Amount, given: Assumptions, *, best: Amount | None)
 
 
 def _cut(name: str, longest: int) -> str:
-    """Return a name cut in its middle: names that a program made often differ at their ends only."""
+    """Return a name cut in its middle: generated names often differ only at their ends."""
     head = longest // 3
     return name if len(name) <= longest else f"{name[:head]}…{name[head + 1 - longest :]}"
 

@@ -1,10 +1,10 @@
-"""What the digests of a proxy's scopes stand for: a server, and the folder that it ran in.
+"""Notes on what the digests of a proxy's scopes stand for: a server, and the folder that it ran in.
 
     root/scopes/<digest>.json    {"scope": "mcp-...", "server": "github", "folder": "/a/project"}
 
-A proxy writes a note next to what it stores, once, as soon as it knows its server, so nothing removes it. No content is
-found through a note, so one that is missing or wrong costs nothing but a name. The server's command is not in it, since
-it may hold secrets.
+A proxy writes a note next to what it stores, once, as soon as it knows its server. So nothing removes notes. No content
+is found through a note, so a missing or wrong one costs nothing but a name. The server's command is not in it, since it
+may hold secrets.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ("ScopeNote", "read_note", "write_note")
 
 _FOLDER = "scopes"
 _MAX_BYTES = 50_000
-"""More than a note with the longest path has."""
+"""More bytes than a note with the longest path has."""
 
 
 class ScopeNote(NamedTuple):
@@ -35,7 +35,7 @@ class ScopeNote(NamedTuple):
 
 
 def write_note(storage: object, scope: str, *, server: str) -> None:
-    """Note that ``scope`` is a server in the working directory; if that fails, nothing happens."""
+    """Note that ``scope`` stands for a server in the working directory. If that fails, do nothing."""
     if not isinstance(storage, FileStorage):
         return
     name = f"{scope_part(scope)}.json"
@@ -48,7 +48,7 @@ def write_note(storage: object, scope: str, *, server: str) -> None:
 
 
 def read_note(storage: object, part: str) -> ScopeNote | None:
-    """Return what the scope of a key stands for; None if there is no note, or one of another scope."""
+    """Return what the scope of a key stands for; None if there is no note, or it is another scope's."""
     if not isinstance(storage, FileStorage):
         return None
     with suppress(OSError, ValueError, TypeError, RecursionError, CorruptContent):

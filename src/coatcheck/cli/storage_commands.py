@@ -1,7 +1,7 @@
 """``coatcheck ls``, ``stats``, ``verify``, ``sweep`` and ``rm``: a whole storage at a time.
 
-An entry is a content, or something kept with one, such as the index of the lines of a large text. People see contents
-and their bytes; everything else is counted separately. The library decides what to delete and what counts as damaged.
+An entry is a content, or something kept with one, such as the line index of large text. People see contents and their
+bytes; everything else is counted separately. The library decides what to delete and what counts as damaged.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 __all__ = ("list_contents", "remove", "stats", "sweep", "verify")
 
 _MAX_SCOPES = 15
-"""The most that are shown; with the total they fit a screen. The JSON has all."""
+"""The most scopes that are shown; with the total they fit a screen. The JSON has all."""
 
 _NAME_COLUMNS = 33
-"""What a key takes."""
+"""The width of a key, in characters."""
 
 _EXTRAS = "more in indexes of lines and leftovers"
 
 _NAMELESS = " Where a name is lost, sweep --max-age 30d deletes by age, in all scopes."
-"""For people who delete: a scope can be deleted only by its name, and a storage does not know names."""
+"""For people who delete: a scope can be deleted only by its name, which a storage does not know."""
 
 
 @reported
@@ -303,7 +303,7 @@ def _nothing(access: StorageAccess, where: str | None, *, to_delete: bool = Fals
 
 
 def _noted(access: StorageAccess, found: list[Listed]) -> str:
-    """Say how to list the names of scopes that proxies noted; empty if they noted none."""
+    """Say how to list the scopes that proxies noted; ``""`` if they noted none."""
     from coatcheck.cli.scope_notes import read_note
 
     if not any(read_note(access.storage, part) for part in {Key.parse(entry.key).scope for entry in found}):
@@ -313,14 +313,14 @@ def _noted(access: StorageAccess, found: list[Listed]) -> str:
 
 
 def _elsewhere(location: str) -> str:
-    """Return where the MCP proxy and the hook have stored something, for people who have not said where to look."""
+    """Say where the MCP proxy and the hook have stored something, for people who have not said where to look."""
     folders = [f"{DEFAULT_STORAGE}/{name}" for name in ("mcp", "hook")] if location == DEFAULT_STORAGE else []
     found = [f"--storage {folder}" for folder in folders if os.path.isdir(os.path.expanduser(folder))]  # noqa: PTH111, PTH112 - no error for a user without a home
     return f" The MCP proxy and the hook have folders of their own: {', '.join(found)}." if found else ""
 
 
 def _require_yes() -> None:
-    """Ask for a yes, on standard error; typer's own question writes to standard output, too."""
+    """Ask for a yes on standard error. Typer's own prompt writes to standard output too."""
     sys.stderr.write("Delete them? [y/N]: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
@@ -349,7 +349,7 @@ def _contents(found: Iterable[Listed]) -> list[Listed]:
 
 
 def _digest(part: str) -> str:
-    """Return what tells a scope from others: for a tuple the last tag, since those of one tenant begin alike."""
+    """Return what tells a scope from others: for a tuple, the last tag, since the scopes of one tenant begin alike."""
     *before, last = scope_tags(part)
     return f"…{last}" if before else last
 
@@ -370,7 +370,7 @@ def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
 
 
 def _place(note: ScopeNote) -> str:
-    """Return server and folder in as many characters as a row has; of a long folder, the end."""
+    """Return server and folder, shortened to fit a row; of a long folder, keep the end."""
     server, folder = one_name(note.server, longest=_NAME_COLUMNS // 2), one_line(note.folder)
     left = _NAME_COLUMNS - len(server) - 1
     return f"{server} {folder if len(folder) <= left else '…' + folder[1 - left :]}"
@@ -381,7 +381,7 @@ def _size(found: Iterable[Listed]) -> int:
 
 
 def _counts(found: list[Listed]) -> dict[str, object]:
-    """Return facts for programs."""
+    """Return the counts for programs."""
     modified = iso_time(max(entry.modified for entry in found)) if found else None
     contents = _contents(found)
     counts = {"contents": len(contents), "content_bytes": _size(contents), "entries": len(found), "bytes": _size(found)}
@@ -389,7 +389,7 @@ def _counts(found: list[Listed]) -> dict[str, object]:
 
 
 def _amount(found: list[Listed]) -> str:
-    """Return how much that is, for people."""
+    """Return the amount in words, for people."""
     from coatcheck.core.preview.notation import count_of
 
     contents = _contents(found)
