@@ -15,6 +15,7 @@ _ENVELOPE = re.compile(r"\w+=.{0,40}\bcontent=\[")
 
 _YAML = re.compile(r"\s*(?:- )?[\w-]+:(?: .*)?|\s*- .*")
 _HTML = re.compile(r"\s*<(?:!doctype|html|head|body|div|\?xml)", re.IGNORECASE)
+_DIFF = re.compile(r"\s*(?:diff |Index: |commit [0-9a-f]{40}|--- ).*?^@@+ -\d", re.DOTALL | re.MULTILINE)
 _MARKDOWN = re.compile(r"^#{1,6} |\]\([^)\s]+\)|^```|^\*\*|\|\s*-{3}", re.MULTILINE)
 _MEMBER = re.compile(r"[\\'\"]+[\w@$ -]+[\\'\"]+\s*:")
 """A JSON key, however often its quotes are escaped."""
@@ -29,8 +30,9 @@ def kind_of(text: str) -> str:
     """Return the name of the kind of content."""
     if text.lstrip()[:1] in {"[", "{", "("} and (parsed := _parsed_as(text)):
         return parsed
-    if _HTML.match(text):
-        return "HTML"
+    for kind, beginning in _BY_BEGINNING:
+        if beginning.match(text):
+            return kind
     lines = [line for line in text.splitlines() if line.strip()]
     for kind, least, pattern in _BY_LINES:
         if sum(pattern(line) is not None for line in lines) > len(lines) * least:
@@ -60,6 +62,7 @@ def _listed(line: str) -> re.Match[str] | None:
     return _LISTED.fullmatch(line.strip())
 
 
+_BY_BEGINNING = (("HTML", _HTML), ("diff", _DIFF))
 _BY_LINES = (
     ("numbered source", 1 / 2, _NUMBERED.match),
     ("listing", 1 / 2, _listed),

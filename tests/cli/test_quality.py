@@ -173,6 +173,7 @@ def test_an_interval_draws_conversations_and_not_results() -> None:
         ('{"a": 1}', "JSON"),
         ("[('a', 1), (None, 2)]", "Python rows"),
         ("<!DOCTYPE html><p>x", "HTML"),
+        ("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-a\n+b\n", "diff"),
         ("1| import a\n2| import b\n3| c", "numbered source"),
         ("./a\n./b/c\nd:\n", "listing"),
         ("ok: true\ntools:\n- name: a\n  about: it\n", "YAML"),

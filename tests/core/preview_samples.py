@@ -133,7 +133,7 @@ def _code(count: int) -> str:
 
 
 def _diff(count: int) -> str:
-    return "".join(f"--- a/f{n}\n+++ b/f{n}\n@@ -1,2 +1,2 @@\n-old {n}\n+new {n}\n" for n in range(count))
+    return "".join(f"--- a/f{n}\n+++ b/f{n}\n@@ -1 +1 @@\n-old {n}\n+new {n}\n" for n in range(count))
 
 
 def _markdown(count: int) -> str:
@@ -184,7 +184,7 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "listing": (TEXT, _listing),
     "paths": (TEXT, _paths),
     "code": (TEXT, _code),
-    "diff": (TEXT, _diff),
+    "diff": ("diff", _diff),
     "Markdown": (TEXT, _markdown),
     "one line": (TEXT, _one_line),
     "hashes": (TEXT, _hashes),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from typing import TYPE_CHECKING
 
@@ -102,8 +103,15 @@ def _csv(header: list[str], rows: list[list[str]], parting: str, times: int) -> 
     return "\n".join(parting.join(row) for row in [header, *rows * times])
 
 
+def as_diff(old: list[str], new: list[str], files: int) -> str:
+    """Return what ``diff -u`` prints of two files, as many times as there are ``files``."""
+    names = [(f"a/part_{number}.txt", f"b/part_{number}.txt") for number in range(files)]
+    diffs = (difflib.unified_diff(old, new, *pair, lineterm="") for pair in names)
+    return "".join(f"{line}\n" for diff in diffs for line in diff)
+
+
 def results_of_every_kind() -> st.SearchStrategy[str]:
-    """Return JSON, JSON Lines, Python literals, XML, HTML, CSV, logs and matches, also as output, and two in a row.
+    """Return results of every kind, from JSON to matches, also as the output of a command, and two in a row.
 
     A test fails where it never draws a kind of preview.
     """
@@ -122,6 +130,7 @@ def results_of_every_kind() -> st.SearchStrategy[str]:
         values.map(_as_xml),
         st.builds(lambda parts, times: f"<html><body>{''.join(parts) * times}", _MARKUP, st.integers(0, 60)),
         st.builds(_csv, _ROWS, st.lists(_ROWS, max_size=8), st.sampled_from(",;|\t"), st.integers(1, 30)),
+        st.builds(as_diff, st.lists(_LOG_LINES, max_size=5), st.lists(_LOG_LINES, max_size=5), st.integers(1, 20)),
         st.builds(lambda lines, n: "\n".join(lines * n), st.lists(_LOG_LINES, max_size=12), st.integers(1, 40)),
         st.builds(
             lambda lines, n: "\n".join(lines * n), st.lists(_MATCHES, min_size=5, max_size=12), st.integers(1, 40)

@@ -28,6 +28,7 @@ KINDS = {
     "preview_python": str([(number, f"name {number}") for number in range(900)]),
     "preview_xml": f"<list>{'<item>one of many</item>' * 900}</list>",
     "preview_html": f"<html><body>{'<p>one of many</p>' * 900}</body></html>",
+    "preview_diff": "--- a/main.py\n+++ b/main.py\n@@ -0,0 +1,900 @@\n" + "+one of many lines\n" * 900,
     "preview_matches": "".join(f"src/part_{number}.py:{number}:some text\n" for number in range(900)),
     "preview_delimited": "id,name,size,kind\n" + "".join(f"{n},name {n},{n * 2},k\n" for n in range(900)),
     "preview_log": "".join(f"2026-01-01 10:00:00 INFO step {number}\n" for number in range(900)),

@@ -188,7 +188,7 @@ def test_values_that_only_python_writes_stay_as_they_are() -> None:
     assert "datetime.date(2024, 5, 1)|Decimal('0.50')" in _shown("rows with dates", 200)
 
 
-@pytest.mark.parametrize("name", ["log", "counted lines", "prose", "paths", "listing", "diff"])
+@pytest.mark.parametrize("name", ["log", "counted lines", "prose", "paths", "listing"])
 def test_lines_are_whole_and_gaps_say_which_are_missing(name: str) -> None:
     lines = _made(name).splitlines()
     number = 0

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from coatcheck.core.blocks import to_valid_unicode
 from coatcheck.core.embedded import MAX_OTHER_LINES, embedded_json
 from coatcheck.core.preview.delimited import DELIMITED_TYPES, DELIMITERS, preview_delimited, search_delimited
+from coatcheck.core.preview.diff import BEGINS_A_DIFF, preview_diff
 from coatcheck.core.preview.envelope import output_in, unwrapped
 from coatcheck.core.preview.html import preview_html
 from coatcheck.core.preview.json import preview_json
@@ -48,7 +49,7 @@ _LOG_TYPES = frozenset({"text/log", "text/x-log"})
 _SHOWN_AS_TEXT = (
     "application/javascript application/md application/sql application/toml application/x-javascript application/x-sh"
     " application/x-toml application/x-yaml application/yaml text/css text/javascript text/markdown text/x-c"
-    " text/x-diff text/x-java text/x-markdown text/x-patch text/x-python text/x-rst text/x-yaml text/yaml"
+    " text/x-java text/x-markdown text/x-python text/x-rst text/x-yaml text/yaml"
 )
 _TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_json: frozenset({"application/json", "text/json"}),
@@ -59,6 +60,7 @@ _TYPES: dict[PreviewFunction, frozenset[str]] = {
     preview_xml: frozenset({"application/xml", "text/xml"}),
     preview_delimited: DELIMITED_TYPES,
     preview_log: _LOG_TYPES,
+    preview_diff: frozenset({"text/x-diff", "text/x-patch"}),
     preview_text: frozenset(_SHOWN_AS_TEXT.split()),
 }
 """The content types that declare each kind. Content that declares a type of ``preview_text`` is shown by head and tail,
@@ -71,7 +73,7 @@ _AS_LINES = frozenset({preview_log, preview_repeats, preview_text})
 _NOISY = frozenset({preview_noise})
 """Nobody reads it, so the rest of an envelope is not cut to show it."""
 
-_SHOW_TROUBLE = frozenset({preview_log, preview_noise})
+_SHOW_TROUBLE = frozenset({preview_diff, preview_log, preview_noise})
 """These show rare errors themselves, or have none."""
 
 LITTLE_WORK = frozenset({preview_log, preview_text})
@@ -267,6 +269,7 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
     opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
     may_be: dict[PreviewFunction, object] = {
+        preview_diff: BEGINS_A_DIFF.match(head),
         preview_command_output: first == "<" and output_in(content.text),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",

@@ -1,0 +1,200 @@
+"""Unified diffs, as ``git diff``, ``git show``, ``git log -p`` and ``diff -u`` print them: the files that change.
+
+Each file comes with the line on which its diff begins, and with how many lines it gains and loses. Then come
+the headings of its hunks, as far as there is room, and the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import chain, zip_longest
+from typing import TYPE_CHECKING
+
+from coatcheck.core.preview.notation import count_of
+from coatcheck.core.preview.source import shortened
+from coatcheck.core.preview.text import preview_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from coatcheck.core.preview.source import Previewed
+    from coatcheck.core.tokens import TokenCounter
+
+__all__ = ("BEGINS_A_DIFF", "preview_diff")
+
+BEGINS_A_DIFF = re.compile(
+    r"\s*(?:diff -|Index: |--- [^\n]+\n\+\+\+ |(?:commit [0-9a-f]{40}|From [0-9a-f]{40} |Merge: )[^\n]*\n)"
+)
+"""What a diff, or the commit that it belongs to, begins with."""
+
+_HEADER = re.compile(
+    r"(?P<command>(?:diff -|Index: ).*)|--- (?P<old>[^\t\r]+)|\+\+\+ (?P<new>[^\t\r]+)"
+    r"|@@+ (?:-\d+(?:,(?P<removed>\d+))? \+\d+(?:,(?P<added>\d+))?|-[^@]*) @@+ ?(?P<where>.*)"
+)
+"""A line outside of hunks that tells about a file. Three ``@`` or more begin a hunk of a merge."""
+
+_ENDS_A_MERGE = ("@@@", "commit ", "diff -")
+_NO_FILE = "/dev/null"
+
+_IN_A_DIFF = 0.5
+"""The share of lines that must belong to files. Text that only quotes a diff is shown as what it is."""
+
+_SHARE_OF_HEADINGS = 0.5
+"""The share of the budget that files and headings may take together. Files alone may take all of it."""
+
+_MIN_FOR_TEXT = 40
+"""Tokens. With less room, the text itself is not shown."""
+
+_MAX_CHARACTERS = 4_000_000
+"""Characters that are searched for files, from the beginning."""
+
+_LONGEST_ROW = 160
+"""Characters."""
+
+
+@dataclass(slots=True)
+class _File:
+    """A file that a diff changes."""
+
+    first: int
+    """The number of the line on which its diff begins."""
+
+    name: str
+    added: int = 0
+    removed: int = 0
+    headings: dict[str, int] = field(default_factory=dict)
+    """What the headers of its hunks name, usually the function in which a hunk begins; with the number of the line."""
+
+    has_hunks: bool = False
+    is_merged: bool = False
+    """Whether the diff of a merge is being read. Its lines have several signs each, and are not counted."""
+
+    lines: int = 0
+    """Lines of its diff."""
+
+    old_left: int = 0
+    new_left: int = 0
+    """Lines of the old and of the new file that are still to come in the current hunk."""
+
+    def take(self, line: str) -> bool:
+        """Count ``line`` if it belongs to the current hunk, and return whether it does."""
+        if self.is_merged and not line.startswith(_ENDS_A_MERGE):
+            self.lines += 1
+            return True
+        if self.old_left <= 0 and self.new_left <= 0:
+            return False
+        sign = line[:1]
+        if sign == "+":
+            self.new_left -= 1
+            self.added += 1
+        elif sign == "-":
+            self.old_left -= 1
+            self.removed += 1
+        elif sign in {" ", "", "\r"}:  # some tools strip the space from an empty line
+            self.old_left -= 1
+            self.new_left -= 1
+        elif sign != "\\":  # "\ No newline at end of file"
+            self.old_left = self.new_left = 0
+            return False
+        self.lines += 1
+        return True
+
+    def describe(self, header: re.Match[str], number: int) -> None:
+        """Take one of the names of this file, or the header of a hunk."""
+        self.lines += 1
+        where = header["where"]
+        if where is None:
+            name = header["old"] or header["new"]
+            self.name = self.name if name == _NO_FILE else re.sub(r"^[ab]/", "", name)
+            return
+        self.has_hunks = True
+        if where.strip():
+            self.headings.setdefault(where.strip(), number)
+        self.is_merged = header[0].startswith("@@@")
+        if not self.is_merged:
+            self.old_left, self.new_left = (
+                int(header[side] or (header[side] is None)) for side in ("removed", "added")
+            )
+
+    def row(self) -> str:
+        """Return a line such as ``12: src/main.py +3 -1``."""
+        counts = (f"{sign}{count:,}" for sign, count in (("+", self.added), ("-", self.removed)) if count)
+        return shortened(" ".join((f"{self.first}: {self.name}", *counts)), _LONGEST_ROW)
+
+    def heading_rows(self) -> Iterator[str]:
+        """Return a line for each heading, to stand below that of the file."""
+        return (shortened(f"  {number}: {name}", _LONGEST_ROW) for name, number in self.headings.items())
+
+
+def preview_diff(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
+    """Return files, headings and text within ``budget`` tokens; None if it is no diff, or no file fits."""
+    lines = content.text[:_MAX_CHARACTERS].split("\n")
+    files = _files_in(lines)
+    of_files = sum(file.lines for file in files if file.has_hunks)
+    if of_files < _IN_A_DIFF * len(lines):
+        return None
+    listed = _list(files, len(lines) if len(content.text) > _MAX_CHARACTERS else None, budget, counter)
+    if listed is None:
+        return None
+    left = budget - counter.count(f"{listed}\n")
+    text = preview_text(content, left, counter) if left >= _MIN_FOR_TEXT else ""
+    both = f"{listed}\n{text}"
+    return both if text and counter.count(both) <= budget else listed
+
+
+def _list(files: Sequence[_File], searched: int | None, budget: int, counter: TokenCounter) -> str | None:
+    """Return the files that fit ``budget`` tokens, and headings within their share of it; None if no file fits.
+
+    Args:
+        files: all files that were found.
+        searched: the lines that were searched for files, or None if those are all.
+        budget: tokens.
+        counter: counts them.
+
+    """
+    added, removed = sum(file.added for file in files), sum(file.removed for file in files)
+    where = f" in the first {searched:,} lines" if searched else ""
+    changes = f"{count_of(len(files), 'file')}, {count_of(added, 'line')} added, {removed:,} removed"
+    heading = f"[diff{where}: {changes}; each file with the line on which it begins:]"
+    left = budget - counter.count(f"{heading}\n{_hidden(len(files))}\n")
+    shown: list[list[str]] = []
+    for file in files:
+        left -= counter.count(f"{file.row()}\n")
+        if left < 0:
+            break
+        shown.append([file.row()])
+    if not shown:
+        return None
+    turns = zip_longest(*(file.heading_rows() for file in files)) if len(shown) == len(files) else ()
+    for rows, row in ((rows, row) for turn in turns for rows, row in zip(shown, turn, strict=True) if row):
+        left -= counter.count(f"{row}\n")
+        if left < budget * (1 - _SHARE_OF_HEADINGS):
+            break
+        rows.append(row)
+    hidden = [_hidden(len(files) - len(shown))] if len(shown) < len(files) else []
+    listed = "\n".join((heading, *chain.from_iterable(shown), *hidden))
+    return listed if counter.count(listed) <= budget else None
+
+
+def _hidden(files: int) -> str:
+    return f"[… {count_of(files, 'more file')} …]"
+
+
+def _files_in(lines: Iterable[str]) -> list[_File]:
+    """Return the files of a diff. Within a hunk, whose header says how long it is, no line is taken for a header."""
+    files: list[_File] = []
+    for number, line in enumerate(lines, 1):
+        if files and files[-1].take(line):
+            continue
+        header = _HEADER.match(line)
+        if not header:
+            continue
+        if header["command"]:  # such as "diff --git a/main.py b/main.py", whose file may have no names below
+            files.append(_File(number, re.split(r" b/|[ \t]", line.rstrip())[-1], lines=1))
+            continue
+        if header["old"] and (not files or files[-1].has_hunks):
+            files.append(_File(number, _NO_FILE))
+        if files:
+            files[-1].describe(header, number)
+    return files
