@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_ai import FunctionToolset, RunContext, Tool
 from pydantic_ai.exceptions import ToolFailed
+from pydantic_core import SchemaValidator, core_schema
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
 from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
@@ -64,9 +65,18 @@ def retrieval_toolset(
         return answered
 
     tool = Tool[Any].from_schema(retrieve, RETRIEVAL_TOOL, RETRIEVAL_DESCRIPTION, retrieval_schema(), takes_ctx=True)
+    # The framework accepts any JSON for such a tool, and its call ends the run for anything but an object.
+    tool.function_schema.validator = SchemaValidator(
+        core_schema.no_info_after_validator_function(_as_object, core_schema.any_schema())
+    )
     mark = _Mark(_VALUE)
     mark.offloader = offloader
     return FunctionToolset([tool], id=_TOOLSET, metadata={_KEY: mark})
+
+
+def _as_object(sent: object) -> dict[str, Any]:
+    """Return arguments as an object; what a model sent instead of one is the reference, as in the core."""
+    return sent if isinstance(sent, dict) else {"reference": sent}
 
 
 def is_retrieval(definition: ToolDefinition) -> bool:

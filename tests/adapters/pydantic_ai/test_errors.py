@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import BaseModel, ValidationError
-from pydantic_ai import ModelRetry, Tool
+from pydantic_ai import Agent, ModelRetry, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ToolFailed
-from pydantic_ai.messages import ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import FunctionModel
 
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck.testing.scripting import shown_references
@@ -130,4 +131,24 @@ async def test_an_unknown_argument_of_any_name_does_not_end_the_run(server: Scri
     script, result = await run(server, ToolOffloader(), call(RETRIEVAL_TOOL, **{name: 3}))
 
     assert f"unknown arguments: '{name}'" in script.shown[-1][0]
+    assert result.output == "done"
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ("null", "Nothing is stored"),
+        ("[]", "reference must be"),
+        ("7", "reference must be"),
+        ('"fetch-0123456789abcdef-0123"', "reference not found"),
+    ],
+)
+async def test_arguments_that_are_not_an_object_do_not_end_the_run(sent: str, said: str) -> None:
+    turns = [ModelResponse([ToolCallPart(RETRIEVAL_TOOL, sent)]), ModelResponse([TextPart("done")])]
+    agent = Agent(FunctionModel(lambda *_: turns.pop(0)), capabilities=[ToolOffloader()])
+
+    result = await agent.run("Go.")
+
+    (part,) = results_in(result)
+    assert said in str(part.content)
     assert result.output == "done"
