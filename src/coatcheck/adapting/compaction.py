@@ -40,6 +40,9 @@ __all__ = ("find_references_in", "keep_references", "references_of_results")
 _OUTPUT = "function_call_output"
 """The type of a tool result in OpenAI's Responses API, where it is not a message."""
 
+_BEFORE_ERRORS = "Error: Function failed. Exception: "
+"""What the Microsoft Agent Framework puts before the text of an error, where it shows that to the model."""
+
 _WRITERS = ("assistant", "developer", "system", "user")
 """Roles whose own words may name a reference. A message with any other role, or none, may be a tool's."""
 
@@ -205,8 +208,10 @@ def _part_of(part: object) -> _Part:
 
 
 def _part_of_contents(content: object) -> _Part:
-    is_result = _get(content, "type") == "function_result"
-    return _Part(_get(content, "result" if is_result else "text"), is_result=is_result)
+    if _get(content, "type") != "function_result":
+        return _Part(_get(content, "text"))
+    result = _get(content, "result")
+    return _Part(result.removeprefix(_BEFORE_ERRORS) if isinstance(result, str) else result, is_result=True)
 
 
 def _texts(content: object) -> Iterator[str]:

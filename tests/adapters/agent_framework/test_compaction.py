@@ -17,7 +17,7 @@ from agent_framework import (
 
 from coatcheck import keep_references
 from coatcheck.testing.scripting import shown_references
-from coatcheck_agent_framework import ToolOffloader
+from coatcheck_agent_framework import ToolOffloader, offloaded_references
 from tests.adapters.agent_framework.agents import agent_on, playing, results_in, returning
 from tests.adapters.scripts import BIG, MIDDLE, Script, call
 
@@ -57,3 +57,18 @@ async def test_after_any_compaction_the_line_of_references_still_reads_back(
     assert results_in(compacted) == []
     assert keep_references([*compacted, Message("user", [line])]) == line
     assert MIDDLE in offload.offloader.retrieve(reference, scope="conversation-1", pattern=MIDDLE).text
+
+
+async def test_the_references_of_an_offloaded_error_are_found_behind_the_frameworks_words(
+    server: ScriptedServer,
+) -> None:
+    offload, script = ToolOffloader(offload_errors=True), Script(call())
+    with playing(server, script) as client:
+        client.function_invocation_configuration["include_detailed_errors"] = True
+        messages = (await agent_on(client, offload, [returning(LookupError(BIG))]).run("Go.")).messages
+
+    (shown,) = results_in(messages)
+    (reference,) = offloaded_references(shown)
+    assert shown.result.startswith("Error: ")
+    assert reference in keep_references(messages)
+    assert reference in script.shown[-1][0]
