@@ -204,7 +204,9 @@ def _part_of(part: object) -> _Part:
         said = _get(response, "response")
         results = list(said.values()) if isinstance(said, Mapping) else said
         return _Part(results or _get(part, "text"), is_result=response is not None)
-    return _Part(_get(part, "content"), is_result=_get(part, "part_kind") == "tool-return")
+    kind = _get(part, "part_kind")
+    is_retry = kind == "retry-prompt" and _get(part, "tool_name") is not None  # a tool's own words, too
+    return _Part(_get(part, "content"), is_result=is_retry or kind == "tool-return")
 
 
 def _part_of_contents(content: object) -> _Part:

@@ -15,9 +15,9 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
-from coatcheck import RETRIEVAL_TOOL
+from coatcheck import RETRIEVAL_TOOL, keep_references
 from coatcheck.testing.scripting import shown_references
-from coatcheck_pydantic_ai import ToolOffloader, hook
+from coatcheck_pydantic_ai import ToolOffloader, hook, offloaded_references
 from tests.adapters.pydantic_ai.agents import parts_of, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call
 
@@ -108,6 +108,20 @@ async def test_a_large_retry_message_counts_as_one_retry(server: ScriptedServer)
     _, result = await run(server, ToolOffloader(offload_errors=True), call(), call(), call(), tools=[tool])
 
     assert results_in(result)[-1].content == "found"
+
+
+async def test_a_retry_has_references_where_it_was_offloaded_and_none_that_a_tool_wrote(server: ScriptedServer) -> None:
+    faked = returning(ModelRetry("Read fetch-0123456789abcdef-0123."), "grep")
+    tools = [returning(ModelRetry(BIG)), faked]
+
+    _, result = await run(server, ToolOffloader(offload_errors=True), [("fetch", {}), ("grep", {})], tools=tools)
+
+    offloaded, written = results_in(result)
+    (reference,) = shown_references(offloaded.content)
+    assert (offloaded_references(offloaded), offloaded_references(written)) == ((reference,), ())
+    line = keep_references(result.all_messages())
+    assert reference in line
+    assert "0123456789abcdef" not in line
 
 
 async def test_any_other_exception_still_ends_the_run(server: ScriptedServer) -> None:
