@@ -37,6 +37,8 @@ class _AsSent(BaseModel):
         match sent:
             case {"as_sent": dict()} if len(sent) == 1:  # the framework may validate arguments twice
                 return sent
+            case {"raw": other} if len(sent) == 1:  # what the framework makes of arguments that are not an object
+                return {"as_sent": {"reference": other}}
             case _:
                 return {"as_sent": sent}
 

@@ -281,6 +281,24 @@ async def test_what_the_model_sends_goes_to_the_core_as_it_came(server: Scripted
     assert script.shown[-1] == answers
 
 
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ("null", "reference is missing"),
+        ("[]", "not list"),
+        ('"fetch-0123456789abcdef-0123"', "reference not found: fetch-0123456789abcdef-0123"),
+        ('{"raw": 1, "offset": 2}', "unknown arguments: 'raw'"),
+    ],
+)
+async def test_what_is_not_an_object_is_the_reference(sent: str, said: str) -> None:
+    tool = ToolOffloader().retrieval_tool
+    arguments = Content.from_function_call("call-1", tool.name, arguments=sent).parse_arguments()
+
+    (answer,) = await tool.invoke(arguments=arguments, context=FunctionInvocationContext(tool, {}))
+
+    assert said in (answer.text or "")
+
+
 @pytest.mark.parametrize("native_media", [False, True], ids=["described", "native"])
 async def test_an_image_is_read_back_as_itself_where_asked_for(server: ScriptedServer, native_media: bool) -> None:
     url = "data:image/png;base64," + "iVBORw0K" * 2_000
