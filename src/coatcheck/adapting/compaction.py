@@ -202,7 +202,8 @@ def _part_of(part: object) -> _Part:
     response = _get(part, "function_response")
     if response is not None or hasattr(part, "text"):
         said = _get(response, "response")
-        results = list(said.values()) if isinstance(said, Mapping) else said
+        values = said.values() if isinstance(said, Mapping) else ()
+        results = [each for value in values for each in _parts_in(value)]  # of several blocks, ADK has a list
         return _Part(results or _get(part, "text"), is_result=response is not None)
     kind = _get(part, "part_kind")
     is_retry = kind == "retry-prompt" and _get(part, "tool_name") is not None  # a tool's own words, too

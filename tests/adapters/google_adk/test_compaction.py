@@ -10,12 +10,12 @@ from google.adk.apps.app import EventsCompactionConfig
 from google.adk.apps.llm_event_summarizer import LlmEventSummarizer
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
-from google.genai.types import Content, Part
+from google.genai.types import Blob, Content, Part
 
 from coatcheck import InvalidRequest, keep_references
 from coatcheck.testing.scripting import shown_references
-from coatcheck_adk import OffloadPlugin
-from tests.adapters.google_adk.agents import APP, CONVERSATION, SESSION, USER, playing, returning
+from coatcheck_adk import OffloadPlugin, offloaded_references
+from tests.adapters.google_adk.agents import APP, CONVERSATION, SESSION, USER, Talk, playing, returning
 from tests.adapters.scripts import BIG, MIDDLE, Script, call
 from tests.contract.google_adk_harness import message
 
@@ -71,6 +71,18 @@ async def test_a_summarizer_that_adds_our_line_keeps_the_reference(server: Gemin
 
     assert reference in summary.parts[-1].text
     assert keep_references([summary]) == summary.parts[-1].text
+
+
+async def test_a_result_with_a_file_keeps_the_references_of_all_that_it_held(server: GeminiServer) -> None:
+    result = [BIG, Part(inline_data=Blob(data=b"%PDF" * 9_000, mime_type="application/pdf"))]
+    with playing(server, Script(call()), [returning(result)]) as agent:
+        events = await Talk(agent=agent, plugins=[OffloadPlugin()]).ask()
+
+    references = [found for event in events for found in offloaded_references(event)]
+    line = keep_references([event.content for event in events if event.content])
+
+    assert len(references) == 2
+    assert all(reference in line for reference in references)
 
 
 def test_one_content_instead_of_several_is_refused() -> None:
