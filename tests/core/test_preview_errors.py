@@ -122,6 +122,15 @@ def test_an_unfinished_count_is_not_given_as_a_count(monkeypatch: pytest.MonkeyP
     assert re.search(r"no route \(\d+\+ alike\)\n", shown)
 
 
+def test_milder_levels_are_not_counted_to_the_end_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "MAX_COUNTED", 50)
+    monkeypatch.setattr(log, "_PIECE", 1_000)
+    lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(100)]
+    lines += [f"2026-01-01 {_time(number)} WARN worker {number} is slow" for number in range(40)]
+
+    assert re.match(r"\[50\+ ERROR, \d+\+ WARN lines\]\n", _shown("\n".join(lines)))
+
+
 def test_an_error_that_the_preview_shows_only_where_it_has_less_room_stays() -> None:
     kinds = ["Every disaster", "Drought", "Earthquake", "Epidemic", "Extreme cold", "Heat", "Flood", "Landslide"]
     lines = [

@@ -8,7 +8,7 @@ listed if they are rare: if every other line reports one, as in source code abou
 from __future__ import annotations
 
 import re
-from itertools import chain, islice, zip_longest
+from itertools import accumulate, chain, islice, zip_longest
 from typing import TYPE_CHECKING
 
 from coatcheck.core.preview.signs import SIGNS
@@ -202,7 +202,9 @@ def _summarize(trouble: Trouble, content: Previewed) -> tuple[str, dict[int, tup
     a level before those that do not, and then as first, last, second, and so on. The remark on the first line shown of
     a group says how many lines it has, if not all are listed.
     """
-    more = {level: "+" if count >= MAX_COUNTED else "" for level, count in trouble.counts.items()}
+    # Once a level is counted up to its limit, the search skips it and milder ones.
+    worst = accumulate(trouble.counts.values(), max)
+    more = {level: "+" if count >= MAX_COUNTED else "" for level, count in zip(trouble.counts, worst, strict=True)}
     counts = ", ".join(f"{count:,}{more[level]} {level}" for level, count in trouble.counts.items() if count)
     if counts:  # lines, not records: lines below an error may be about it too
         counts += " lines" if sum(trouble.counts.values()) > 1 else " line"
