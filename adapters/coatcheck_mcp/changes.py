@@ -95,7 +95,8 @@ class Changes:
         self._subscribing = anyio.Lock()
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
-        """How many streams in a row failed to open, or soon ended without a change; None before the first one."""
+        """How many streams in a row failed to open, or soon ended without a change; None until one has opened or
+        failed for now."""
 
         self._missed = bool(wanted)
         """Whether changes may have gone unreported, because a stream ended."""
@@ -194,7 +195,7 @@ class Changes:
             self._next.wanted.set()
             tasks.start_soon(self._subscribe_again, stream.uris)
             return False
-        return self._unheard is not None  # a server that has never opened one need not have streams at all
+        return self._unheard is not None  # a server that refuses the first need not have streams at all
 
     def _settle_new(self, stream: _Stream, error: MCPError) -> bool:
         """Handle a stream that did not open with its new resources; return whether to try it again."""

@@ -2,8 +2,8 @@
 
     server = FastMCP("logs", middleware=[OffloadMiddleware(FileStorage("~/.coatcheck"))])
 
-Only what FastMCP asks of a middleware belongs here. It keeps nothing between requests, so that stateless servers and
-several workers may share one storage.
+Only what FastMCP asks of a middleware belongs here. Nothing that it keeps between requests belongs to one of them, so
+that stateless servers and several workers may share one storage.
 """
 
 from __future__ import annotations
