@@ -1,4 +1,4 @@
-"""What the tests of the command line share: ways to run a command, and small data in place of megabytes."""
+"""Helpers for the command-line tests: ways to run a command, and small data in place of megabytes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
 SCRIPT = Path(sys.executable).with_name("coatcheck")
-"""The command as it was installed."""
+"""The installed command."""
 
 COMMANDS = cache(typer.main.get_command)
-"""Makes the commands once: typer would make them all for each run, which takes longer than almost any command."""
+"""Builds the commands once. Typer would build them all for each run, which takes longer than almost any command."""
 
 LIBRARY = {
     "abc.py": "class Other:\n    pass\n",
@@ -36,7 +36,7 @@ LIBRARY = {
 
 
 def run(*arguments: str | Path, given: bytes = b"", env: dict[str, str] | None = None) -> Result:
-    """Run ``coatcheck`` with these arguments and this input, on a screen of 80 columns that is no terminal."""
+    """Run ``coatcheck`` with these arguments and this input, on an 80-column screen that is not a terminal."""
     settings: dict[str, str | None] = {"COLUMNS": "80", "TERM": "dumb", **(env or {})}
     with mock.patch("typer.testing._get_command", COMMANDS):
         return CliRunner().invoke(app, [str(argument) for argument in arguments], input=given, env=settings)
@@ -63,9 +63,9 @@ class Seen:
 
 
 def at_terminal(*arguments: str | Path, typed: str = "", input_too: bool = True) -> Seen:
-    """Run a command in this process at a real terminal of 24 lines of 80 characters; ``typed`` is what is typed there.
+    """Run a command in this process at a real terminal, 80 columns by 24 lines, and type ``typed`` there.
 
-    Its input is the terminal unless ``input_too`` is false, and then it is ``typed``.
+    Its input is the terminal; if ``input_too`` is false, a pipe that holds ``typed``.
     """
     import fcntl  # noqa: PLC0415 - not on Windows, and neither are the others
     import pty  # noqa: PLC0415
@@ -76,7 +76,7 @@ def at_terminal(*arguments: str | Path, typed: str = "", input_too: bool = True)
     seen = bytearray()
 
     def watch() -> None:
-        with suppress(OSError):  # how Linux says that no process has the terminal open any more
+        with suppress(OSError):  # Linux raises this once no process has the terminal open
             while part := os.read(outside, 65_536):
                 seen.extend(part)
 
@@ -115,7 +115,7 @@ def facts(*arguments: str | Path) -> dict[str, Any]:
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
-    """Write files with these names and texts, and return the folder."""
+    """Write files with these names and contents, and return the folder."""
     for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The command itself: help, version, exit codes, and what it says where an extra is missing."""
+"""The command itself: help, version, exit codes, and what it says when an extra is missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cli.running import run
 
 COMMANDS = [command.name for command in app.registered_commands if command.name]
 MAX_LINES = 30
-"""Of a command's help, so that it fits one screen. That of ``get`` has 24."""
+"""The most lines of a command's help, so that it fits one screen. The help of ``get`` has 24."""
 
 GROUPS = [group.name for group in app.registered_groups if group.name]
 
@@ -34,11 +34,11 @@ def test_help_fits_one_screen_and_states_the_exit_codes(arguments: tuple[str, ..
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_no_types_of_python(command: str) -> None:
+def test_help_shows_no_python_types(command: str) -> None:
     assert not re.search(r"<\w|[{}]", run(command, "--help").output)
 
 
-def test_the_help_lists_every_command_with_a_whole_sentence() -> None:
+def test_help_lists_every_command_with_a_whole_sentence() -> None:
     listed = run("--help").output.partition("Commands:\n")[2].splitlines()
 
     assert [line.split()[0] for line in listed] == [*COMMANDS, *GROUPS]
@@ -74,7 +74,7 @@ def test_without_its_extra_the_command_names_the_extra_on_one_line(
     assert said.count("\n") == 1
 
 
-def test_a_fault_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "coatcheck.cli.storage_commands", None)
     monkeypatch.delitem(sys.modules, "coatcheck.cli.app", raising=False)
 
@@ -104,7 +104,7 @@ def test_the_module_is_the_command(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr().out.startswith("coatcheck ")
 
 
-def test_help_loads_nothing_that_only_a_command_needs() -> None:
+def test_help_loads_no_library_that_only_commands_need() -> None:
     asked = "import sys; from coatcheck.cli.app import app; print(*{name.partition('.')[0] for name in sys.modules})"
     ran = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
 

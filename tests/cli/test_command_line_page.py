@@ -1,4 +1,4 @@
-"""What docs/command-line.md says about the command line, run as it is written there."""
+"""The examples of docs/command-line.md, run as they are written there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG = "".join(f"{number} {'ERROR' if number == 777 else 'fine'}\n" for number in
 
 
 @pytest.mark.skipif(SHELL is None, reason="no shell that knows pipes")
-def test_the_commands_of_the_page_work(tmp_path: Path) -> None:
+def test_the_commands_on_the_page_work(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(LOG)
     env = {"PATH": f"{SCRIPT.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
     said: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, as a model reads it, with commands for a shell."""
+"""``put``, ``get``, ``cat`` and ``show``: what goes in comes out, worded as for a model but with shell commands."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def read_on(command: list[str]) -> list[str]:
-    """Run a command, then each command that an answer gives for reading on; return the answers."""
+    """Run a command, then each next command that an answer names; return the answers."""
     answers: list[str] = []
     while command and len(answers) < 10:
         ran = run(*command)
@@ -44,7 +44,7 @@ def read_on(command: list[str]) -> list[str]:
 
 
 def next_command(answer: str) -> list[str]:
-    """Return the arguments of the command that an answer ends with, if it does."""
+    """Return the arguments of the command at the end of an answer, if there is one."""
     found = re.search(r"\[More: coatcheck (.*)\]\n\Z", answer)
     return shlex.split(found[1]) if found else []
 
@@ -69,7 +69,7 @@ def test_put_shows_the_preview_that_a_model_would_see(
     (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))
     reference = outcome.references[0].id
     first = "--lines=1:100   or --pattern=REGEX, --query=JMESPATH, --offset=N in place of --lines"
-    if b"\n" not in data:  # the first 100 lines are all that there is
+    if b"\n" not in data:  # a single line: --lines=1:100 would be all of it
         first = "--offset=0   or --pattern=REGEX, --query=JMESPATH in place of --offset"
     assert ran.exit_code == 0
     assert ran.stdout.splitlines()[:5] == [
@@ -182,7 +182,7 @@ def test_content_declared_as_text_is_previewed_and_searched_whatever_its_bytes(f
     assert run("cat", reference).stdout_bytes == data
 
 
-def test_put_gives_programs_the_facts_as_json(folder: Path) -> None:
+def test_put_prints_the_facts_as_json_for_programs(folder: Path) -> None:
     facts = answered("put", "--name", "kubectl logs", given=LINES)
 
     assert facts.keys() == {"reference", "content_type", "bytes", "whole", "shown"}
@@ -200,28 +200,28 @@ def test_put_gives_programs_the_facts_as_json(folder: Path) -> None:
         (b"x", ("--scope", ""), "scope must be a str of 1 to 4,096 characters or a tuple of 1 to 8 of them, not ''"),
     ],
 )
-def test_put_refuses_on_one_line(data: bytes, options: tuple[str, ...], said: str, folder: Path) -> None:
+def test_put_reports_a_refusal_on_one_line(data: bytes, options: tuple[str, ...], said: str, folder: Path) -> None:
     ran = run("put", *options, given=data)
 
     assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", f"coatcheck: {said}\n")
     assert not folder.exists()
 
 
-def test_put_of_a_file_says_how_to_give_it(folder: Path) -> None:
+def test_put_with_a_file_argument_names_the_command_to_type(folder: Path) -> None:
     ran = run("put", "my log.txt")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr == ("coatcheck: put reads standard input, not a named file: coatcheck put < 'my log.txt'\n")
 
 
-def test_put_refuses_a_storage_before_it_reads_the_input() -> None:
+def test_put_refuses_a_storage_before_reading_its_input() -> None:
     ran = run("put", "--storage", "memory://here", given=b"")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
     assert ran.stderr.startswith("coatcheck: memory://here is gone as soon as a command ends")
 
 
-def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> None:
+def test_put_refuses_to_store_a_placeholder(folder: Path) -> None:
     outcome = Offloader().offload([TextBlock(LINES.decode())], tool_name="read_log")
     (placeholder,) = (block.text for block in outcome.blocks if isinstance(block, TextBlock))
 
@@ -232,7 +232,7 @@ def test_put_does_not_store_the_placeholder_that_an_agent_got(folder: Path) -> N
 
 
 @pytest.mark.parametrize("times", [1, 20_000])
-def test_a_storage_that_refuses_is_named_on_one_line(times: int, tmp_path: Path) -> None:
+def test_a_failed_save_is_reported_on_one_line(times: int, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     ran = run("put", "--storage", tmp_path / "file", given=b"some more words\n" * times)
@@ -297,7 +297,7 @@ def test_get_answers_as_the_retrieval_tool_does(
     }
 
 
-def test_an_answer_of_get_is_as_long_as_max_tokens_allows(folder: Path) -> None:
+def test_an_answer_of_get_fills_max_tokens_and_no_more(folder: Path) -> None:
     reference = stored(LINES)
 
     assert len(run("get", reference, "--max-tokens", "256").stdout) < 1_200
@@ -314,7 +314,7 @@ def test_an_answer_of_get_is_as_long_as_max_tokens_allows(folder: Path) -> None:
         (("--max-tokens", "300", "--lines", "1:100"), 1, 100),
     ],
 )
-def test_the_command_that_reads_on_reads_all_of_it(
+def test_following_the_next_commands_reads_every_line(
     options: tuple[str, ...], first: int, last: int, folder: Path
 ) -> None:
     answers = read_on(["get", stored(SOME_LINES, "--scope", "it's mine"), *options, "--scope", "it's mine"])
@@ -325,7 +325,7 @@ def test_the_command_that_reads_on_reads_all_of_it(
 
 
 @pytest.mark.parametrize(("options", "first"), [((), 0), (("--offset=-7000",), len(SOME_LINES) - 7_000)])
-def test_the_command_that_reads_on_reads_every_character(options: tuple[str, ...], first: int, folder: Path) -> None:
+def test_following_the_next_commands_reads_every_character(options: tuple[str, ...], first: int, folder: Path) -> None:
     answers = read_on(["get", stored(SOME_LINES), *options])
 
     assert len(answers) == 2
@@ -334,7 +334,7 @@ def test_the_command_that_reads_on_reads_every_character(options: tuple[str, ...
     assert ends == [first, ends[1], ends[1] + 1, len(SOME_LINES) - 1]
 
 
-def test_the_next_command_names_a_storage_that_is_not_the_usual_one(tmp_path: Path, folder: Path) -> None:
+def test_the_next_command_names_a_storage_that_is_not_the_default(tmp_path: Path, folder: Path) -> None:
     elsewhere = tmp_path / "a folder"
 
     ran = run("put", "--storage", elsewhere, given=b"words")
@@ -345,12 +345,12 @@ def test_the_next_command_names_a_storage_that_is_not_the_usual_one(tmp_path: Pa
 
 
 @pytest.mark.parametrize("data", [LINES, PICTURE, b"\r\n\0\xff", "☃\u2028\n".encode()])
-def test_cat_gives_every_byte_back(data: bytes, folder: Path) -> None:
+def test_cat_prints_every_byte(data: bytes, folder: Path) -> None:
     assert run("cat", stored(data)).stdout_bytes == data
 
 
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
-def test_another_scopes_reference_is_refused_like_one_that_never_was(command: str, folder: Path) -> None:
+def test_another_scopes_reference_is_refused_like_an_unknown_one(command: str, folder: Path) -> None:
     reference = stored(b"secret words", "--scope", "mine")
 
     ran = run(command, reference, "--scope", "yours")
@@ -366,9 +366,7 @@ def test_another_scopes_reference_is_refused_like_one_that_never_was(command: st
 
 @pytest.mark.parametrize("reference", ["", " "])
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
-def test_an_empty_reference_is_refused_and_nothing_is_listed_in_its_place(
-    command: str, reference: str, folder: Path
-) -> None:
+def test_an_empty_reference_is_refused_instead_of_listing_the_scope(command: str, reference: str, folder: Path) -> None:
     stored(b"words", "--scope", "mine")
 
     ran = run(command, reference, "--scope", "mine")
@@ -378,7 +376,7 @@ def test_an_empty_reference_is_refused_and_nothing_is_listed_in_its_place(
 
 
 @pytest.mark.parametrize("command", ["get", "cat", "show"])
-def test_content_that_is_gone_is_reported_differently_from_content_that_never_was(command: str, folder: Path) -> None:
+def test_content_that_is_gone_is_reported_differently_from_an_unknown_reference(command: str, folder: Path) -> None:
     reference = stored(b"words")
     Offloader(FileStorage(folder)).delete_scope("default")
 
@@ -390,7 +388,7 @@ def test_content_that_is_gone_is_reported_differently_from_content_that_never_wa
     )
 
 
-def test_a_reference_of_another_storage_asks_for_that_storage(folder: Path, tmp_path: Path) -> None:
+def test_a_reference_of_another_storage_is_answered_with_a_hint_at_the_storage(folder: Path, tmp_path: Path) -> None:
     reference = stored(b"words")
     stored(b"other words", "--storage", str(tmp_path / "other"))
 
@@ -429,7 +427,7 @@ def test_damaged_content_is_never_written_out(folder: Path) -> None:
         (("--context-lines=2", "--lines=1"), "--context-lines is for --pattern: give a pattern, or leave it out"),
     ],
 )
-def test_a_wrong_selector_is_named_as_it_was_typed(options: tuple[str, ...], said: str, folder: Path) -> None:
+def test_an_invalid_selector_is_named_as_it_was_typed(options: tuple[str, ...], said: str, folder: Path) -> None:
     ran = run("get", stored(RECORDS), *options)
 
     assert (ran.exit_code, ran.stdout) == (2, "")
@@ -464,7 +462,7 @@ def test_get_with_a_query_that_selects_nothing_from_any_line_exits_as_grep_does(
     assert run("get", stored(b'{"rows": [{"id": 1}]}\n' * 2_000), "--query", "rows[?id == `7`]").exit_code == 1
 
 
-def test_a_tuple_scope_is_given_part_by_part(folder: Path) -> None:
+def test_a_tuple_scope_is_passed_part_by_part(folder: Path) -> None:
     parts = ("--scope", "tenant 7", "--scope", "thread-3")
     reference = stored(LINES, *parts)
 
@@ -487,7 +485,7 @@ def test_a_scope_in_the_environment_is_one_str_whatever_it_holds(folder: Path, m
     assert "--scope" not in run("get", reference, "--lines", "1:5000").stdout
 
 
-def test_where_nothing_is_found_the_advice_names_options(folder: Path) -> None:
+def test_the_advice_after_no_match_names_options(folder: Path) -> None:
     ran = run("get", stored(LINES), "--pattern", "a pattern")
 
     assert ran.stdout == (
@@ -497,11 +495,11 @@ def test_where_nothing_is_found_the_advice_names_options(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["10:20", "10:", "10"])
-def test_every_form_of_lines_that_is_named_is_taken(form: str, folder: Path) -> None:
+def test_every_documented_form_of_lines_is_accepted(form: str, folder: Path) -> None:
     assert "  10| line 10\n" in run("get", stored(LINES), "--lines", form).stdout
 
 
-def test_show_gives_all_that_is_known_of_a_content(folder: Path) -> None:
+def test_show_prints_all_that_is_known_about_content(folder: Path) -> None:
     reference = stored(LINES)
     (content,) = folder.rglob("*[!y].txt")
 

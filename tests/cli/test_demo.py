@@ -29,7 +29,7 @@ RECORDS = json.dumps([{"id": number, "customer": f"Customer {number}", "paid": T
 
 @pytest.fixture(scope="module")
 def own_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Return what the demo says of its own data, run as a separate program; other tests run it in this process."""
+    """Return what the demo says about its own data, run as a separate program; other tests run it in this process."""
     folder = tmp_path_factory.mktemp("storage")
     command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", str(folder)]
     ran = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -38,7 +38,7 @@ def own_data(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return said
 
 
-def test_it_offloads_megabytes_of_text_and_of_json(own_data: dict[str, Any]) -> None:
+def test_it_offloads_megabytes_of_text_and_json(own_data: dict[str, Any]) -> None:
     assert [part["bytes"] > 1_000_000 for part in own_data["parts"]] == [True, True]
     assert {part["outcome"] for part in own_data["parts"]} == {"offloaded"}
     assert all(part["shown_tokens"] <= 2_500 for part in own_data["parts"])
@@ -69,20 +69,20 @@ def test_the_pages_say_what_it_sends(own_data: dict[str, Any]) -> None:
         text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
         said = re.search(NUMBER.pattern.join(map(re.escape, NUMBER.split(sentence))), text)
         assert said is not None, f"{page} must say: {sentence}; `python -m tests.docs.rewrite`"
-        # The demo reads sources of the standard library, which differ a little between versions of Python.
+        # The demo reads the standard library's source, which differs a little between versions of Python.
         for number, sent in zip(NUMBER.findall(said[0]), NUMBER.findall(sentence), strict=True):
             assert float(number.replace(",", "")) == pytest.approx(float(sent.replace(",", "")), rel=0.1)
 
 
 @pytest.mark.no_cover
-def test_what_would_have_been_sent_is_counted_and_not_estimated(own_data: dict[str, Any]) -> None:
+def test_the_tokens_without_offloading_are_counted_and_not_estimated(own_data: dict[str, Any]) -> None:
     counter = TiktokenCounter()
     for part in own_data["parts"]:
         text = Path(part["path"]).read_bytes().decode()
         assert part["tokens"] == counter.count(text)
 
 
-def test_what_was_saved_is_what_was_not_sent(own_data: dict[str, Any]) -> None:
+def test_the_saving_is_the_tokens_that_were_not_sent(own_data: dict[str, Any]) -> None:
     for part in own_data["parts"]:
         assert part["tokens_sent_without"] >= part["tokens"]
         assert part["tokens_saved"] == part["tokens_sent_without"] - part["tokens_sent"]
@@ -109,7 +109,7 @@ def test_the_screen_is_readable_in_80_columns(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.no_cover
 @pytest.mark.parametrize(
     ("threshold", "name", "text", "way"),
-    [  # each way at both thresholds
+    [  # each way of reading back, at both thresholds
         (100, "lines.txt", WORDS, "line_range"),
         (2_500, "one line.txt", WORDS.replace("\n", " "), "offset"),
         (2_500, "windows.txt", WORDS.replace("\n", "\r\n"), "line_range"),
@@ -157,7 +157,7 @@ def test_a_small_file_stays_in_the_conversation(tmp_path: Path) -> None:
     assert (part["outcome"], part["path"], part["retrievals"]) == ("kept", None, [])
     assert part["shown"] == "only a few\nwords in here\n"
     assert part["answer_in_data"]
-    # It costs what coatcheck adds to each call.
+    # The only cost is what coatcheck adds to each call.
     assert part["tokens_saved"] == -part["model_calls"] * definition_tokens(TiktokenCounter())
 
 
@@ -171,7 +171,7 @@ def test_a_small_file_is_shown_as_kept(tmp_path: Path) -> None:
     assert ran.output.endswith("Nothing was stored.\n")
 
 
-def test_where_nothing_was_stored_no_folder_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_is_left_when_nothing_was_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     (tmp_path / "small").write_text("only a few words")
@@ -226,7 +226,7 @@ def test_an_invalid_threshold_is_refused(threshold: str) -> None:
     assert run("demo", "--max-result-tokens", threshold).exit_code == 2
 
 
-def test_a_python_without_the_source_of_its_library_is_told_what_to_do(
+def test_a_python_without_library_source_is_answered_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda _: str(tmp_path))
@@ -272,7 +272,7 @@ def test_the_users_data_cannot_steer_the_terminal(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def in_a_pipe(tmp_path_factory: pytest.TempPathFactory, make_httpserver: HTTPServer) -> tuple[bytes, list[object]]:
-    """Run it into an ASCII pipe with tracing on; return what it wrote, and the requests that it made."""
+    """Run the demo into an ASCII pipe with tracing on; return what it wrote, and the requests that it made."""
     folder = tmp_path_factory.mktemp("pipe")
     (folder / "file").write_text("☃ snowman\n" * 20_000, encoding="utf-8")
     tracing = {"LANGSMITH_TRACING": "true", "LANGSMITH_API_KEY": "none"}
@@ -287,9 +287,9 @@ def in_a_pipe(tmp_path_factory: pytest.TempPathFactory, make_httpserver: HTTPSer
     return ran.stdout, [*make_httpserver.log[before:]]
 
 
-def test_a_pipe_that_holds_few_characters_gets_what_it_can_hold(in_a_pipe: tuple[bytes, list[object]]) -> None:
+def test_an_ascii_pipe_gets_what_it_can_encode(in_a_pipe: tuple[bytes, list[object]]) -> None:
     assert b"? snowman" in in_a_pipe[0]
 
 
-def test_the_data_goes_to_no_tracing_service(in_a_pipe: tuple[bytes, list[object]]) -> None:
+def test_no_tracing_service_gets_the_data(in_a_pipe: tuple[bytes, list[object]]) -> None:
     assert in_a_pipe[1] == []

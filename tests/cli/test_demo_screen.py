@@ -1,4 +1,4 @@
-"""How a demo looks: what is said in each case, within the width of the screen, in colour only where it is wanted."""
+"""The demo's screen: what it says in each case, within the width of the screen, in colour only if that is wanted."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_each_case_is_reported(part: PartReport, said: str) -> None:
     assert said in " ".join(screen(part).split())
 
 
-def test_the_last_line_says_whether_all_was_right() -> None:
+def test_the_last_line_says_whether_every_answer_was_right() -> None:
     assert "Answered from the data, with 8,000 tokens sent instead of 2,000,100." in ending(PART, PART)
     assert "Not answered from the data" in ending(PART, replace(PART, stored_exactly=False))
 
 
-def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colour_is_used_only_at_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     assert "\x1b[36m" in screen(PART, terminal=True)
 
@@ -101,7 +101,7 @@ def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -
     assert "\x1b" not in screen(PART)
 
 
-def test_a_sign_of_work_is_for_terminals_only() -> None:
+def test_the_progress_line_is_shown_only_at_terminals() -> None:
     file, terminal = io.StringIO(), io.StringIO()
 
     with (

@@ -1,4 +1,4 @@
-"""How a command ends when something fails: each error with its exit code on one line, and bugs as bugs."""
+"""How a command ends when something fails: an error is one line and an exit code, a bug is a traceback."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_an_error_is_one_line_and_an_exit_code(error: Exception, code: int, caps
     assert capsys.readouterr() == ("", "coatcheck: what failed\n")
 
 
-def test_a_reader_that_went_away_is_no_failure_on_windows_either(
+def test_a_reader_that_went_away_is_not_an_error_on_windows_either(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @reported
@@ -69,7 +69,7 @@ def test_a_reader_that_went_away_is_no_failure_on_windows_either(
         (PermissionError(errno.EACCES, "Permission denied", "/a/file"), 2, "coatcheck: /a/file: Permission denied\n"),
     ],
 )
-def test_output_that_cannot_be_written_is_given_up(
+def test_output_that_cannot_be_written_is_discarded(
     error: OSError,
     code: int,
     said: str,
@@ -99,7 +99,7 @@ def test_a_user_without_a_home_is_told_so(
 ) -> None:
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
     monkeypatch.chdir(tmp_path)
 
     ran = run(*made)
@@ -113,7 +113,9 @@ def test_a_user_without_a_home_is_told_so(
 @pytest.mark.parametrize(
     "message", ["Could not determine home directory.", "could not determine the home directory for '~/x', set HOME"]
 )
-def test_a_library_that_needs_a_home_is_told_apart_from_a_bug(message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_of_a_library_that_needs_a_home_is_not_taken_for_a_bug(
+    message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     @reported
     def command() -> None:
         raise RuntimeError(message)
@@ -126,7 +128,7 @@ def test_a_library_that_needs_a_home_is_told_apart_from_a_bug(message: str, caps
 
 
 @pytest.mark.parametrize("bug", [LookupError, RuntimeError])
-def test_a_bug_is_not_an_error_of_the_user(bug: type[Exception]) -> None:
+def test_a_bug_is_not_reported_as_a_user_error(bug: type[Exception]) -> None:
     @reported
     def command() -> None:
         message = "bug"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_all_commands_know_it(version: str, tmp_path: Path) -> None:
+def test_every_command_reads_what_an_earlier_version_stored(version: str, tmp_path: Path) -> None:
     left = left_by(version, "file", tmp_path)
     contents = {content["reference"][-21:] for result in left.results for content in result["contents"]}
     (large,) = [result for result in left.results if result["name"] == "large text"]

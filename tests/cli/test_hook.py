@@ -93,7 +93,7 @@ def test_the_answer_waits_for_the_reader_of_a_pipe_that_does_not_block(home: Pat
         assert json.loads(answers.read1())
 
 
-# What leaves, in the shape of each tool's own response.
+# What is offloaded, in the shape of each tool's own response.
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_only_the_text_is_replaced(home: Path, tool: str, response: Any, path: t
     assert replaced(found, {path: old} if path else {(): old}) == response
 
 
-def test_a_list_of_names_becomes_one_and_stays_a_list(home: Path) -> None:
+def test_a_list_of_names_becomes_a_list_of_one_name(home: Path) -> None:
     found = answer(home, event(GLOB, tool="Glob"))
 
     (name,) = found["filenames"]
@@ -134,7 +134,7 @@ def test_a_list_of_names_becomes_one_and_stays_a_list(home: Path) -> None:
     assert {**found, "filenames": GLOB["filenames"]} == GLOB
 
 
-def test_many_small_blocks_of_text_leave_together(home: Path) -> None:
+def test_many_small_text_blocks_are_offloaded_together(home: Path) -> None:
     blocks = [{"type": "text", "text": f"row {number}: {'x' * 50}"} for number in range(1_000)]
 
     found = answer(home, event(blocks, tool="mcp__db__rows"))
@@ -144,7 +144,7 @@ def test_many_small_blocks_of_text_leave_together(home: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [LARGE, json.dumps(ROWS)], ids=["a text", "JSON"])
-def test_what_mcp_says_twice_is_stored_once_and_not_kept_in_the_second_place(home: Path, text: str) -> None:
+def test_an_mcp_result_that_is_sent_twice_is_stored_once_and_its_copy_dropped(home: Path, text: str) -> None:
     structured = {"result": text} if text is LARGE else ROWS
     response = {"content": [{"type": "text", "text": text}], "structuredContent": structured, "isError": False}
 
@@ -156,7 +156,7 @@ def test_what_mcp_says_twice_is_stored_once_and_not_kept_in_the_second_place(hom
 
 
 @pytest.mark.parametrize("words", ["see the data", LARGE], ids=["short", "long"])
-def test_what_only_structured_content_says_is_never_lost(home: Path, words: str) -> None:
+def test_what_only_structured_content_holds_is_never_lost(home: Path, words: str) -> None:
     structured = {"job": "J-4711", "log": LARGE.upper()}
     response = {"content": [{"type": "text", "text": words}], "structuredContent": structured}
 
@@ -167,14 +167,14 @@ def test_what_only_structured_content_says_is_never_lost(home: Path, words: str)
     assert found["content"][0]["text"] == words or found["content"][0]["text"].startswith(OPENING)
 
 
-def test_the_largest_texts_leave_until_the_rest_fits() -> None:
+def test_the_largest_strings_are_offloaded_until_the_rest_fits() -> None:
     response = {"a": "x" * 6_000, "b": "y" * 9_000, "c": SMALL, "d": ["z" * 3_000, 5]}
 
     assert large_texts(response, 10_000) == {("b",): "y" * 9_000}
     assert large_texts(response, 3_500) == {("b",): "y" * 9_000, ("a",): "x" * 6_000}
 
 
-def test_the_command_that_the_model_is_told_reads_back_what_left(home: Path) -> None:
+def test_the_command_in_the_placeholder_reads_back_what_was_offloaded(home: Path) -> None:
     placeholder = answer(home, event(BASH))["stdout"]
     line = next(line for line in placeholder.splitlines() if line.startswith("To read more, run: "))
     command, _, options = line.removeprefix("To read more, run: ").partition(" REFERENCE ")
@@ -200,13 +200,13 @@ def test_the_command_that_lists_what_a_session_stored_is_printed_on_stderr(home:
     assert placeholder.splitlines()[2].split()[0] in listed
 
 
-def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
+def test_the_placeholder_names_the_mcp_tool_if_there_is_one(home: Path) -> None:
     placeholder = answer(home, event(BASH), "--retrieval-tool=mcp__files__retrieve_offloaded_content")["stdout"]
 
     assert "To read more: mcp__files__retrieve_offloaded_content(reference, " in placeholder
 
 
-def test_what_left_is_in_the_scope_of_the_session_in_a_private_folder_of_the_user(home: Path) -> None:
+def test_content_is_stored_in_the_sessions_scope_in_a_private_folder_of_the_user(home: Path) -> None:
     placeholder = answer(home, event(BASH))["stdout"]
     folder = home / ".coatcheck/hook"
 
@@ -216,7 +216,7 @@ def test_what_left_is_in_the_scope_of_the_session_in_a_private_folder_of_the_use
     assert (folder / "v1/total.ledger").exists(), "it has limits"
 
 
-def test_the_folder_never_holds_more_than_it_may(home: Path) -> None:
+def test_the_folder_never_grows_beyond_max_bytes(home: Path) -> None:
     limit = 3 * len(LARGE)
     for number in range(5):
         assert answer(home, event({**BASH, "stdout": f"{number}\n{LARGE}"}), f"--max-bytes={limit}") is not None
@@ -227,7 +227,7 @@ def test_the_folder_never_holds_more_than_it_may(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell of POSIX")
-def test_the_example_of_the_page_shows_an_answer_and_what_was_stored(home: Path) -> None:
+def test_the_example_on_the_page_shows_an_answer_and_what_was_stored(home: Path) -> None:
     page = (Path(__file__).parents[2] / "docs/hook.md").read_text(encoding="utf-8")
     (example,) = [block for block in page.split("```sh\n")[1:] if block.startswith("echo ")]
     program = f'coatcheck() {{ {shlex.quote(sys.executable)} -m coatcheck "$@"; }}\n'
@@ -374,7 +374,7 @@ def test_the_threshold_is_a_setting(home: Path) -> None:
     assert answer(home, event({**BASH, "stdout": HALF}), "--max-result-tokens=1000") is not None
 
 
-# What a file says.
+# The configuration file.
 
 FILE = """
 max_result_tokens = 20000
@@ -409,7 +409,7 @@ max_result_tokens = 1800
         ("mcp__my_____get", 1_800),
     ],
 )
-def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers(
+def test_the_rules_of_a_file_apply_to_tools_of_the_client_and_of_mcp_servers(
     home: Path, tool: str, tokens: int
 ) -> None:
     (home / "coatcheck.toml").write_text(FILE)
@@ -420,7 +420,7 @@ def test_the_rules_of_a_file_decide_about_tools_of_the_client_and_of_mcp_servers
     assert (found.storage, found.max_age, found.max_bytes) == (str(home / "kept"), 604_800, None)
 
 
-def test_a_result_leaves_as_the_file_says(home: Path) -> None:
+def test_a_result_is_offloaded_as_the_file_says(home: Path) -> None:
     (home / "coatcheck.toml").write_text(FILE)
     words = f"--config={home / 'coatcheck.toml'}"
 
@@ -448,7 +448,7 @@ def test_an_option_takes_precedence_over_the_file_even_if_it_gives_the_default(h
 
 
 @pytest.mark.parametrize("text", [None, "max_tokens = 1", 'storage = "s3://a/b"'], ids=["missing", "wrong", "a bucket"])
-def test_a_file_that_the_hook_cannot_use_stops_no_offload(home: Path, text: str | None) -> None:
+def test_a_file_that_the_hook_cannot_use_does_not_stop_it_from_offloading(home: Path, text: str | None) -> None:
     if text is not None:
         (home / "coatcheck.toml").write_text(text)
 
@@ -457,7 +457,7 @@ def test_a_file_that_the_hook_cannot_use_stops_no_offload(home: Path, text: str 
 
 
 @pytest.mark.parametrize("number", ["inf", "60000"])
-def test_a_threshold_that_no_file_may_have_lets_nothing_above_the_hard_limit_stay(home: Path, number: str) -> None:
+def test_an_invalid_threshold_in_the_file_keeps_nothing_above_the_hard_limit(home: Path, number: str) -> None:
     (home / "coatcheck.toml").write_text(f"max_result_tokens = {number}")
 
     ended = run(home, event({**BASH, "stdout": "x" * 210_000}), f"--config={home / 'coatcheck.toml'}")
@@ -479,7 +479,7 @@ def test_a_storage_in_the_file_that_is_not_a_folder_is_reported_and_the_rest_app
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in a folder")
-def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
+def test_the_hook_does_not_wait_for_a_pipe_in_place_of_the_file(home: Path) -> None:
     os.mkfifo(home / "pipe")
 
     ended = run(home, event(BASH), f"--config={home / 'pipe'}")
@@ -500,7 +500,7 @@ def test_a_pipe_in_place_of_the_file_is_not_waited_for(home: Path) -> None:
         ("max_tokens = ", True),
     ],
 )
-def test_a_result_that_stays_under_any_rules_does_not_wait_for_those_of_the_file(
+def test_a_result_that_stays_whatever_the_rules_does_not_wait_for_the_file(
     tmp_path: Path, text: str, waits: bool
 ) -> None:
     (tmp_path / "coatcheck.toml").write_text(text)
@@ -567,7 +567,7 @@ def test_the_options_are_read_in_both_forms() -> None:
         ("--max-bytes=1.5GB", Options(max_bytes=1_500_000_000)),
         ("--max-bytes=7d", None),
         ("--max-age=d", None),
-        ("--max-age=30", None),  # seconds would be a surprise
+        ("--max-age=30", None),  # without a unit: seconds would be a surprise
         ("--max-age=-5", None),
         ("--max-result-tokens=2KB", None),
         pytest.param("--max-bytes=" + 400 * "9" + "GB", None, id="more bytes than a float holds"),
@@ -575,7 +575,7 @@ def test_the_options_are_read_in_both_forms() -> None:
         ("--max-age=\u0665", None),
     ],
 )
-def test_ages_and_sizes_have_the_same_forms_as_everywhere_else(word: str, means: Options | None) -> None:
+def test_ages_and_sizes_take_the_same_forms_as_everywhere_else(word: str, means: Options | None) -> None:
     options, wrong = read_options([word])
 
     assert options == (means or Options())
@@ -583,22 +583,22 @@ def test_ages_and_sizes_have_the_same_forms_as_everywhere_else(word: str, means:
 
 
 @pytest.mark.parametrize("words", [["--no-such", "5"], ["--max-bytes", "many"], ["--storage", "--max-age=5d"]])
-def test_one_mistake_is_one_complaint(words: list[str]) -> None:
+def test_one_mistake_is_reported_once(words: list[str]) -> None:
     assert len(read_options(words)[1]) == 1
 
 
 def blocked(home: Path) -> None:
-    """Put a file where the folder belongs; not a mode, which means nothing to root."""
+    """Put a file where the folder belongs. Permissions would not do: root ignores them."""
     (home / ".coatcheck").write_bytes(b"")
 
 
-def test_where_the_folder_cannot_be_used_the_result_stays(home: Path) -> None:
+def test_a_result_stays_if_the_folder_cannot_be_used(home: Path) -> None:
     blocked(home)
 
     assert answer(home, event(BASH)) is None
 
 
-def test_where_the_folder_cannot_be_used_a_result_above_the_hard_limit_is_cut(home: Path) -> None:
+def test_a_result_above_the_hard_limit_is_cut_if_the_folder_cannot_be_used(home: Path) -> None:
     blocked(home)
 
     cut = answer(home, event(BASH), "--max-inline-tokens=5000")["stdout"]
@@ -608,7 +608,7 @@ def test_where_the_folder_cannot_be_used_a_result_above_the_hard_limit_is_cut(ho
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process as POSIX has them")
-def test_a_full_disk_leaves_the_result_and_no_half_written_file(home: Path) -> None:
+def test_a_full_disk_keeps_the_result_and_leaves_no_half_written_file(home: Path) -> None:
     import resource  # noqa: PLC0415 - not on Windows
 
     def fill() -> None:
@@ -621,7 +621,7 @@ def test_a_full_disk_leaves_the_result_and_no_half_written_file(home: Path) -> N
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
-def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -> None:
+def test_an_answer_that_cannot_be_written_does_not_change_the_exit_code(home: Path) -> None:
     env = {**os.environ, "HOME": str(home), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
@@ -638,7 +638,7 @@ def test_an_answer_that_nobody_takes_does_not_change_the_exit_code(home: Path) -
 
 
 @pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
-def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
+def test_a_person_who_types_the_command_gets_help_at_once(home: Path) -> None:
     import pty  # noqa: PLC0415 - not on Windows
 
     keyboard, inside = pty.openpty()
@@ -652,7 +652,7 @@ def test_a_person_who_types_it_gets_help_and_not_a_wait(home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a folder in use cannot be deleted elsewhere")
-def test_a_result_leaves_even_if_the_folder_of_the_storage_was_deleted(home: Path) -> None:
+def test_a_result_is_offloaded_even_if_the_working_folder_was_deleted(home: Path) -> None:
     gone = home / "gone"
     gone.mkdir()
     ended = run(home, event(BASH), "--storage=artifacts", cwd=gone, preexec_fn=gone.rmdir)
@@ -673,7 +673,7 @@ def test_a_long_number_keeps_its_digits_whatever_limit_python_has(
     assert OPENING.encode() in ended.stdout
 
 
-def test_an_internal_error_leaves_the_result_and_cuts_it_above_the_hard_limit(home: Path) -> None:
+def test_an_internal_error_keeps_the_result_and_cuts_it_above_the_hard_limit(home: Path) -> None:
     broken = home / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text("import sys\nsys.modules['coatcheck.offloader'] = None\n")
@@ -716,7 +716,7 @@ def test_a_result_that_stays_loads_neither_the_command_line_nor_the_library(home
     }
 
 
-def test_a_command_on_windows_is_one_that_every_shell_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_on_windows_works_in_every_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_ON_WINDOWS", True)
     monkeypatch.setattr(sys, "executable", r"C:\venv\Scripts\our-own.exe")
     monkeypatch.setattr(os.path, "abspath", lambda path: path)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LIMIT = 800
-"""Tokens, at four characters each; as the line of ``keep_references``, with a command in place of a tool."""
+"""Tokens, at four characters each: as in the line of ``keep_references``, but with a command in place of a tool."""
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def started(**changes: object) -> dict[str, Any]:
-    """Return what Claude Code 2.1.332 sends when a session goes on with a summary."""
+    """Return what Claude Code 2.1.332 sends when a session continues from a summary."""
     return {
         "session_id": SESSION,
         "transcript_path": "/a/transcript.jsonl",
@@ -68,7 +68,7 @@ def store(home: Path, number: int) -> list[str]:
     return found
 
 
-def test_the_command_of_the_line_reads_back_what_left_before_the_compaction(home: Path) -> None:
+def test_the_command_in_the_line_reads_back_what_was_offloaded_before_the_compaction(home: Path) -> None:
     placeholder = json.loads(run(home, event(BASH)).stdout)["hookSpecificOutput"]["updatedToolOutput"]["stdout"]
     reference = placeholder.splitlines()[2].split()[0]
 
@@ -86,7 +86,7 @@ def test_the_command_of_the_line_reads_back_what_left_before_the_compaction(home
     assert "499 INFO the service answered" in read.stdout
 
 
-def test_the_newest_references_are_named_and_a_command_that_lists_the_others(home: Path) -> None:
+def test_the_line_names_the_newest_references_and_a_command_that_lists_the_others(home: Path) -> None:
     references = store(home, MAX_KEPT + 3)
 
     line = told(home)
@@ -100,7 +100,7 @@ def test_the_newest_references_are_named_and_a_command_that_lists_the_others(hom
     assert len(line) < 4 * LIMIT
 
 
-def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
+def test_the_line_names_the_mcp_tool_if_there_is_one(home: Path) -> None:
     store(home, MAX_KEPT + 1)
 
     line = told(home, "--retrieval-tool=mcp__files__retrieve_offloaded_content")
@@ -110,7 +110,7 @@ def test_the_mcp_tool_is_named_where_there_is_one(home: Path) -> None:
     assert line.endswith(" and older ones, which mcp__files__retrieve_offloaded_content() lists.")
 
 
-def test_the_folder_is_that_of_the_file(home: Path) -> None:
+def test_the_folder_is_the_one_that_the_file_names(home: Path) -> None:
     file = home / "coatcheck.toml"
     file.write_text('storage = "~/kept"\n')
     run(home, event(BASH), f"--config={file}")
@@ -132,13 +132,13 @@ def test_the_folder_is_that_of_the_file(home: Path) -> None:
         pytest.param({"source": ["compact"]}, id="no source"),
     ],
 )
-def test_the_hook_says_nothing_where_nothing_was_lost(home: Path, changes: dict[str, object]) -> None:
+def test_the_hook_says_nothing_if_nothing_was_lost(home: Path, changes: dict[str, object]) -> None:
     store(home, 1)
 
     assert told(home, **changes) is None
 
 
-def test_a_session_that_stored_nothing_leaves_no_folder(home: Path) -> None:
+def test_a_session_that_stored_nothing_creates_no_folder(home: Path) -> None:
     assert told(home) is None
 
     assert not (home / ".coatcheck").exists()

@@ -1,4 +1,4 @@
-"""Any JSON that a client may send to ``coatcheck hook``: the shape stays, the hard limit holds, and nothing is lost."""
+"""``coatcheck hook`` on any JSON that a client may send: the shape stays, the hard limit holds, nothing is lost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEEDS = 4
-"""Of each tool. With 60 it takes three minutes."""
+"""Random responses of each tool. With 60, the test takes three minutes."""
 
 WORDS = (
     "alpha",
@@ -42,15 +42,15 @@ HARD = Options().hard_limit
 
 
 class Made:
-    """Random values. Each text in them has a mark that tells it from all others."""
+    """Makes random values. Each string in them begins with a mark of its own."""
 
     def __init__(self, seed: int) -> None:
-        """Begin with a seed."""
-        self.random = random.Random(seed)  # noqa: S311 - a test draws the same in every run
+        """Seed the generator."""
+        self.random = random.Random(seed)  # noqa: S311 - a test draws the same values in every run
         self.marks: list[str] = []
 
     def text(self, most: int = 60_000) -> str:
-        """Return a text that is short, large, or huge."""
+        """Return text that is short, large or huge."""
         size = self.random.choice(
             [0, 10, 300, 3_999, 4_001, 9_000, most, most * 4 if self.random.random() < 0.2 else 5]
         )
@@ -66,7 +66,7 @@ class Made:
         return base64.b64encode(self.random.randbytes(self.random.choice([30, 9_000, 200_000]))).decode()
 
     def any(self, level: int = 0) -> Any:  # noqa: ANN401 - JSON
-        """Return any JSON."""
+        """Return any JSON value."""
         kind = self.random.randrange(9 if level < 4 else 5)
         if kind < 3:
             return self.text()
@@ -82,12 +82,12 @@ class Made:
         return {self.random.choice(names): self.any(level + 1) for _ in range(self.random.choice([0, 1, 4]))}
 
     def more(self) -> dict[str, Any]:
-        """Return other fields of a block."""
+        """Return further fields for a block."""
         fields = {"annotations": {"audience": ["user"]}, "_meta": {"n": self.text(20)}, "citations": [self.text(30)]}
         return {name: value for name, value in fields.items() if self.random.random() < 0.3}
 
     def blocks(self) -> list[dict[str, Any]]:
-        """Return the content of a result of MCP: blocks of text, or of any kind, or of odd media."""
+        """Return the content of an MCP result: text blocks, blocks of any kind, or odd media."""
         kinds = self.random.choice([[self.said], [self.said, self.plain, self.medium, self.resource], [self.medium]])
         return [self.random.choice(kinds)() for _ in range(self.random.choice([1, 1, 2, 5, 30, 100]))]
 
@@ -114,7 +114,7 @@ class Made:
 
 
 def of_tool(tool: str, made: Made) -> Any:  # noqa: ANN401 - JSON
-    """Return a response as the tool of Claude Code gives it."""
+    """Return a response in the shape of this Claude Code tool."""
     text, lines = made.text, made.lines
     file = {"filePath": "/a", "content": text(), "numLines": 9, "startLine": 1, "totalLines": 9}
     cells = [{"cell_type": "code", "source": lines(), "outputs": [made.any()]} for _ in range(made.random.randrange(4))]
@@ -164,7 +164,7 @@ TOOLS = (
 
 
 def texts(value: object) -> Iterator[str]:
-    """Yield each key and each ``str`` of a value."""
+    """Yield each key and each ``str`` in a value."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield key
@@ -181,7 +181,7 @@ def is_medium(value: dict[str, Any]) -> bool:
 
 
 def media(value: object) -> Iterator[str]:
-    """Yield what is in the fields of media."""
+    """Yield the contents of media fields."""
     for key, member in (
         value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
     ):
@@ -200,7 +200,7 @@ def without_media(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("tool", TOOLS)
-def test_whatever_a_tool_returns_keeps_its_shape_and_its_texts(tool: str, tmp_path: Path) -> None:
+def test_whatever_a_tool_returns_keeps_its_shape_and_its_strings(tool: str, tmp_path: Path) -> None:
     for seed in range(SEEDS):
         made = Made(seed)
         response = of_tool(tool, made)
@@ -230,7 +230,7 @@ def test_whatever_a_tool_returns_keeps_its_shape_and_its_texts(tool: str, tmp_pa
         assert spoken <= {*re.findall(r"mark\d+x", kept)}, seed
 
 
-def test_a_string_without_an_end_is_searched_for_others_in_linear_time() -> None:
+def test_an_unterminated_string_is_searched_in_linear_time() -> None:
     whole = b'{"n": 1, "s": "' + b'\\"x' * 20_000
     started = time.process_time()
     for _ in range(3):

@@ -54,14 +54,14 @@ SETTINGS = [
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep every test out of the settings of whoever runs it."""
+    """Keep every test away from the settings of the person who runs it."""
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
 
 
 @pytest.fixture
 def project(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Be in a folder with settings of its own."""
+    """Work in a folder with settings of its own."""
     folder = home / "project"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -94,7 +94,7 @@ def plain(text: str) -> object:
 
 
 @pytest.mark.parametrize("text", SETTINGS)
-def test_uninstall_gives_back_every_byte(settings: Path, text: str) -> None:
+def test_uninstall_restores_every_byte(settings: Path, text: str) -> None:
     write(settings, text)
 
     assert call("install").exit_code == 0
@@ -134,7 +134,7 @@ def test_no_file_is_ever_deleted(settings: Path, text: str | None) -> None:
     assert read(settings) == "{}\n"
 
 
-def test_a_settings_file_stays_if_install_had_it_by_another_path(settings: Path, home: Path) -> None:
+def test_a_settings_file_stays_if_install_reached_it_by_another_path(settings: Path, home: Path) -> None:
     write(settings, "{}\n")
     (home / "link").symlink_to(home / ".claude")
     call("install", f"--file={home}/link/settings.json")
@@ -168,7 +168,7 @@ def test_uninstall_changes_no_file_without_settings(settings: Path, text: str) -
         ("NotebookEdit", False),
     ],
 )
-def test_the_hook_is_for_the_tools_with_results_that_the_model_reads(tool: str, *, is_for: bool) -> None:
+def test_the_hook_runs_for_the_tools_whose_results_the_model_reads(tool: str, *, is_for: bool) -> None:
     assert bool(re.search(MATCHER, tool)) is is_for
 
 
@@ -196,7 +196,7 @@ def test_the_settings_of_a_project_are_those_of_its_folder(home: Path, project: 
     assert not (home / ".claude").exists()
 
 
-def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given_again(settings: Path) -> None:
+def test_the_hooks_options_become_part_of_its_command_and_stay_until_given_again(settings: Path) -> None:
     write(settings, "{}")
     call("install", "--", "--max-result-tokens=5000", "--storage=/a folder", "--max-age=7d")
     assert "hook --max-result-tokens=5000 '--storage=/a folder' --max-age=7d" in read(settings)
@@ -215,7 +215,7 @@ def test_the_options_of_the_hook_become_part_of_its_command_and_stay_until_given
     ]
 
 
-def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(settings: Path) -> None:
+def test_words_added_to_the_command_by_hand_are_named_when_install_drops_them(settings: Path) -> None:
     write(settings, "{}")
     call("install", "--max-bytes=7")
     write(settings, read(settings).replace("--max-bytes=7", "--max-bytes=7 --old=1 | tee 'log"))
@@ -228,7 +228,7 @@ def test_words_that_somebody_wrote_into_the_command_are_named_when_they_go(setti
     assert "'tee' is not an option of the hook" in ended.output
 
 
-def test_a_file_in_a_folder_that_is_not_there_is_refused(settings: Path) -> None:
+def test_a_file_in_a_missing_folder_is_refused(settings: Path) -> None:
     ended = call("install", "--file", str(settings.parent / "not_there" / "settings.json"))
 
     assert ended.exit_code == 2
@@ -279,7 +279,7 @@ def test_uninstall_says_where_content_stays_even_if_the_config_file_is_gone(
     assert ("; if it named a storage, what the hook stored there stays too.\n" in ended.output) is (not storage)
 
 
-def test_uninstall_names_no_folder_in_which_nothing_was_stored(settings: Path) -> None:
+def test_uninstall_names_no_folder_if_nothing_was_stored(settings: Path) -> None:
     write(settings, "{}")
     call("install")
 
@@ -301,7 +301,7 @@ def test_uninstall_names_no_folder_in_which_nothing_was_stored(settings: Path) -
         (["x"], "'x' is not an option of the hook: options begin with --"),
     ],
 )
-def test_a_wrong_option_is_refused_once_before_a_client_meets_it(
+def test_a_wrong_option_is_refused_once_before_a_client_runs_it(
     settings: Path, words: list[str], complaint: str
 ) -> None:
     write(settings, "{}")
@@ -315,7 +315,7 @@ def test_a_wrong_option_is_refused_once_before_a_client_meets_it(
     assert read(settings) == "{}"
 
 
-def test_a_config_file_is_checked_and_named_with_its_whole_path(
+def test_a_config_file_is_checked_and_written_as_an_absolute_path(
     settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(settings, "{}")
@@ -333,7 +333,7 @@ def test_a_config_file_is_checked_and_named_with_its_whole_path(
     assert f'hook --config={home}/coatcheck.toml --storage=/kept"' in read(settings)
 
 
-def test_a_folder_is_written_with_its_whole_path(settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_written_as_an_absolute_path(settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(settings, "{}")
     monkeypatch.chdir(home)
 
@@ -359,7 +359,7 @@ def test_a_storage_that_is_not_a_folder_is_refused(settings: Path, storage: str,
     assert read(settings) == "{}"
 
 
-def test_a_file_that_names_a_folder_in_the_home_of_nobody_is_refused(settings: Path, home: Path) -> None:
+def test_a_file_that_names_a_folder_in_an_unknown_home_is_refused(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"
     write(file, 'storage = "~no-such-user/kept"\n')
@@ -372,10 +372,12 @@ def test_a_file_that_names_a_folder_in_the_home_of_nobody_is_refused(settings: P
     assert call("install", f"--config={file}", f"--storage={home}/mine").exit_code == 0
 
 
-def test_without_a_home_install_for_a_project_asks_for_a_folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_for_a_project_asks_for_a_folder_if_there_is_no_home(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(home)
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
 
     refused = call("install", "--project")
 
@@ -385,7 +387,7 @@ def test_without_a_home_install_for_a_project_asks_for_a_folder(home: Path, monk
     assert call("install", "--project", "--storage=kept").exit_code == 0
 
 
-def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: Path) -> None:
+def test_the_listing_command_names_the_folder_from_the_file(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"
     write(file, 'storage = "store"\n')
@@ -394,7 +396,7 @@ def test_the_listing_is_of_the_folder_that_the_file_names(settings: Path, home: 
     assert f"--storage={home}/mine --all-scopes\n" in call("install", f"--storage={home}/mine").output
 
 
-def test_a_config_file_that_is_gone_at_the_next_install_is_named(settings: Path, home: Path) -> None:
+def test_the_next_install_reports_a_config_file_that_is_gone(settings: Path, home: Path) -> None:
     write(settings, "{}")
     file = home / "coatcheck.toml"
     write(file, "")
@@ -467,7 +469,7 @@ def settings_with(*commands: str, events: Sequence[str] = ("PostToolUse",), **mo
 
 
 @pytest.mark.parametrize("command", FOREIGN)
-def test_somebody_elses_command_stays(settings: Path, command: str) -> None:
+def test_a_command_that_is_not_ours_stays(settings: Path, command: str) -> None:
     text = settings_with(command)
     write(settings, text)
 
@@ -488,7 +490,7 @@ def test_a_command_that_runs_the_hook_is_ours(settings: Path, command: str, even
     assert read(settings) == settings_with("fmt", events=events)
 
 
-def test_uninstall_looks_at_no_event_that_the_hook_does_not_answer(settings: Path) -> None:
+def test_uninstall_ignores_events_that_the_hook_does_not_answer(settings: Path) -> None:
     text = settings_with("coatcheck hook", events=["PreToolUse", "Stop"])
     write(settings, text)
 
@@ -497,7 +499,7 @@ def test_uninstall_looks_at_no_event_that_the_hook_does_not_answer(settings: Pat
     assert read(settings) == text
 
 
-def test_install_again_changes_only_the_command_of_each_entry(settings: Path) -> None:
+def test_a_second_install_changes_only_the_command_of_each_entry(settings: Path) -> None:
     old = "VAR=1 B='two words' python -m coatcheck hook --max-bytes=7"
     write(settings, settings_with("fmt", old, events=[*MATCHERS], timeout=5, **{"async": True}))
 
@@ -507,7 +509,7 @@ def test_install_again_changes_only_the_command_of_each_entry(settings: Path) ->
     assert read(settings) == settings_with("fmt", new, events=[*MATCHERS], timeout=5, **{"async": True})
 
 
-def test_install_adds_the_event_that_an_older_version_did_not_know(settings: Path) -> None:
+def test_install_adds_the_event_that_an_older_version_lacked(settings: Path) -> None:
     write(settings, settings_with("VAR=1 coatcheck hook --max-bytes=7"))
 
     assert call("install").exit_code == 0
@@ -547,7 +549,7 @@ def test_install_says_which_other_settings_have_the_hook(
 
 
 @pytest.mark.parametrize(("there", "asked"), [([], ["--project"]), (["--project"], [])])
-def test_uninstall_names_the_other_file_if_that_has_the_hook(
+def test_uninstall_names_the_other_file_if_that_one_has_the_hook(
     home: Path, project: Path, there: list[str], asked: list[str]
 ) -> None:
     call("install", *there)
@@ -608,7 +610,7 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(settings: Path) -> No
     assert [each.name for each in settings.parent.iterdir()] == ["settings.json"]
 
 
-def test_only_our_command_of_an_entry_goes(settings: Path) -> None:
+def test_uninstall_removes_only_our_command_from_an_entry(settings: Path) -> None:
     ours = shlex.join([sys.executable, "-m", "coatcheck", "hook"])
     entry = {"matcher": "Bash", "hooks": [{"command": "fmt"}, {"command": ours}, {"command": "log"}]}
     write(settings, json.dumps({"hooks": {"PostToolUse": [entry]}}))
@@ -619,7 +621,7 @@ def test_only_our_command_of_an_entry_goes(settings: Path) -> None:
     assert left == {"matcher": "Bash", "hooks": [{"command": "fmt"}, {"command": "log"}]}
 
 
-def test_without_a_settings_file_uninstall_has_nothing_to_do(home: Path) -> None:
+def test_uninstall_has_nothing_to_do_without_a_settings_file(home: Path) -> None:
     ended = call("uninstall")
 
     assert ended.exit_code == 0
@@ -637,7 +639,7 @@ def test_without_a_settings_file_uninstall_has_nothing_to_do(home: Path) -> None
         ('{"hooks": {}, "hooks": {}}', "'hooks' is there 2 times"),
     ],
 )
-def test_settings_that_it_does_not_understand_stay_as_they_are(settings: Path, text: str, reason: str) -> None:
+def test_settings_that_install_does_not_understand_are_refused_and_stay(settings: Path, text: str, reason: str) -> None:
     write(settings, text)
 
     refused = call("install")
@@ -647,7 +649,7 @@ def test_settings_that_it_does_not_understand_stay_as_they_are(settings: Path, t
     assert read(settings) == text
 
 
-def test_a_link_stays_a_link(settings: Path, home: Path) -> None:
+def test_a_linked_settings_file_stays_a_link(settings: Path, home: Path) -> None:
     target = home / "dotfiles.json"
     write(target, "{}")
     settings.symlink_to(target)

@@ -62,7 +62,7 @@ def is_too_deep(levels: int) -> bool:
 
 
 def stored(text: str, folder: Path) -> str:
-    """Return what the first reference in a placeholder leads to."""
+    """Return the content behind the first reference in a placeholder."""
     assert text.startswith(OPENING)
     return Offloader(FileStorage(folder)).load(text.splitlines()[2].split()[0], scope=SESSION).text
 
@@ -76,7 +76,9 @@ def options(tmp_path: Path) -> Options:
 
 
 @pytest.mark.parametrize("digits", ["7" * 5_000, "-" + "7" * 5_000], ids=["positive", "negative"])
-def test_a_long_number_keeps_no_other_text_in_the_conversation(options: Options, tmp_path: Path, digits: str) -> None:
+def test_a_long_number_does_not_keep_other_text_from_being_offloaded(
+    options: Options, tmp_path: Path, digits: str
+) -> None:
     half = f"1.{digits[1:3_000]}"
     raw = respond(said(f'{{"text": {json.dumps(LARGE)}, "number": {digits}, "half": {half}}}'), options)
 
@@ -86,7 +88,7 @@ def test_a_long_number_keeps_no_other_text_in_the_conversation(options: Options,
     assert f'"number": {digits}'.encode() in (raw or b""), "it is a number"
 
 
-def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path: Path) -> None:
+def test_a_number_of_a_million_digits_is_offloaded_as_text(options: Options, tmp_path: Path) -> None:
     digits = "7" * 1_000_000
     found = answered(said(f'{{"number": {digits}, "small": 5}}'), options)
 
@@ -95,7 +97,7 @@ def test_a_number_of_a_million_digits_leaves_as_text(options: Options, tmp_path:
 
 
 @pytest.mark.parametrize("levels", [70, 900, 100_000])
-def test_a_deeply_nested_value_leaves_with_its_text(options: Options, tmp_path: Path, levels: int) -> None:
+def test_a_deeply_nested_value_is_offloaded_with_its_text(options: Options, tmp_path: Path, levels: int) -> None:
     deep = f"{'[' * levels}{json.dumps(']} ' + LARGE)}{']' * levels}"
     found = answered(said(f'{{"text": {json.dumps(LARGE)}, "deep": {deep}, "small": 5}}'), options)
 
@@ -117,7 +119,7 @@ def test_a_deeply_nested_request_changes_nothing(options: Options, tmp_path: Pat
 
 
 @pytest.mark.parametrize("levels", range(12))
-def test_what_python_reads_but_cannot_write_leaves(options: Options, tmp_path: Path, levels: int) -> None:
+def test_what_python_reads_but_cannot_write_is_offloaded(options: Options, tmp_path: Path, levels: int) -> None:
     levels = bisect_left(range(500_000), True, key=is_too_deep) - levels
     found = answered(said(f'{{"deep": {"[" * levels}{json.dumps(LARGE)}{"]" * levels}}}'), options)
 
@@ -125,7 +127,7 @@ def test_what_python_reads_but_cannot_write_leaves(options: Options, tmp_path: P
     assert len(list(tmp_path.iterdir())) > 0
 
 
-# Values that are not texts.
+# Values that are not strings.
 
 
 @pytest.mark.parametrize("kind", [["text"], {"a": 1}], ids=["a list", "an object"])
@@ -205,7 +207,7 @@ def of_records(tool: str, records: list[dict[str, Any]]) -> dict[str, Any]:
     ],
     ids=["small cells", "large cells", "outputs", "images", "search"],
 )
-def test_a_list_of_records_becomes_one_record_that_the_client_knows_how_to_draw(
+def test_a_list_of_records_becomes_one_record_that_the_client_can_draw(
     options: Options, tmp_path: Path, tool: str, records: list[dict[str, Any]], field: str
 ) -> None:
     found = answered(said(of_records(tool, records), tool_name=tool), options)
@@ -216,7 +218,9 @@ def test_a_list_of_records_becomes_one_record_that_the_client_knows_how_to_draw(
     assert one == [{**records[0], field: one[0][field], **({"outputs": []} if "outputs" in records[0] else {})}]
 
 
-def test_the_texts_of_a_notebook_leave_like_any_other_and_its_images_stay(options: Options, tmp_path: Path) -> None:
+def test_the_text_of_a_notebook_is_offloaded_like_any_other_and_its_images_stay(
+    options: Options, tmp_path: Path
+) -> None:
     image = {"output_type": "display_data", "text": "", "image": IMAGE_DATA}
     cells = [cell(0, LARGE[:30_000]), cell(1, SMALL, {"output_type": "stream", "text": LARGE[:9_000]}, image)]
 
@@ -227,7 +231,7 @@ def test_the_texts_of_a_notebook_leave_like_any_other_and_its_images_stay(option
     assert found == of_records("Read", [{**cells[0], "source": new[0]["source"]}, cells[1]])
 
 
-def test_an_object_of_many_keys_becomes_an_object_of_one(options: Options, tmp_path: Path) -> None:
+def test_an_object_of_many_keys_becomes_an_object_of_one_key(options: Options, tmp_path: Path) -> None:
     many = {f"key {number}": number for number in range(20_000)}
 
     found = answered(said({"text": SMALL, "many": many}), options)
@@ -236,7 +240,7 @@ def test_an_object_of_many_keys_becomes_an_object_of_one(options: Options, tmp_p
     assert json.loads(stored(found["many"]["offloaded"], tmp_path)) == many
 
 
-def test_many_parts_that_are_not_text_become_one_text(options: Options, tmp_path: Path) -> None:
+def test_many_parts_that_are_not_text_become_one_text_part(options: Options, tmp_path: Path) -> None:
     links = [{"type": "resource_link", "uri": f"file:///{number}", "name": str(number)} for number in range(5_000)]
 
     found = answered(said({"content": links, "isError": False}), options)
@@ -246,7 +250,7 @@ def test_many_parts_that_are_not_text_become_one_text(options: Options, tmp_path
     assert json.loads(stored(part["text"], tmp_path)) == links
 
 
-def test_many_texts_that_are_large_leave_together(options: Options, tmp_path: Path) -> None:
+def test_many_large_parts_are_offloaded_together(options: Options, tmp_path: Path) -> None:
     parts = [{"type": "odd", "text": f"{number} {LARGE[:30_000]}"} for number in range(2 * MAX_APART)]
 
     (part,) = answered(said(parts), options)
@@ -270,7 +274,7 @@ def test_many_texts_that_are_large_leave_together(options: Options, tmp_path: Pa
         pytest.param({**IMAGE, "_meta": {"x": LARGE}}, ("_meta", "x"), id="_meta of an image"),
     ],
 )
-def test_a_large_field_next_to_the_text_of_a_part_leaves_too(
+def test_a_large_field_next_to_the_text_of_a_part_is_offloaded_too(
     options: Options, tmp_path: Path, part: dict[str, Any], path: tuple[str, ...]
 ) -> None:
     found = answered(said([{"type": "text", "text": SMALL}, part]), options)
@@ -299,7 +303,9 @@ def test_a_large_field_next_to_the_text_of_a_part_leaves_too(
         ("mcp__a__b", [{"type": "resource", "resource": {"uri": "a://b", "mimeType": "image/png", "blob": BASE64}}]),
     ],
 )
-def test_media_stay_at_any_size_since_a_model_pays_by_the_piece(options: Options, tool: str, response: object) -> None:
+def test_media_stay_at_any_size_because_they_are_billed_by_the_piece(
+    options: Options, tool: str, response: object
+) -> None:
     assert answered(said(response, tool_name=tool), options) is None
 
 
@@ -328,7 +334,7 @@ def test_a_part_with_data_that_nobody_can_show_becomes_text(
 
 
 @pytest.mark.parametrize("structured", [IMAGE, {"items": [IMAGE]}], ids=["alone", "in a list"])
-def test_what_looks_like_a_medium_in_structured_content_leaves(options: Options, structured: object) -> None:
+def test_what_looks_like_media_in_structured_content_is_offloaded(options: Options, structured: object) -> None:
     content = [{"type": "text", "text": SMALL}]
 
     found = answered(said({"content": content, "structuredContent": structured}), options)
@@ -359,7 +365,7 @@ def defect(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param([7, LARGE], (0,), shapes.as_text([7, LARGE]), id="list"),
     ],
 )
-def test_after_an_internal_error_a_result_above_the_hard_limit_leaves_whole(
+def test_after_an_internal_error_a_result_above_the_hard_limit_is_offloaded_whole(
     options: Options, tmp_path: Path, response: object, path: tuple[str | int, ...], text: str
 ) -> None:
     found = answered(said(response), options)
@@ -387,10 +393,10 @@ def test_after_an_internal_error_a_result_that_may_stay_stays(options: Options, 
     assert answered(said(response, tool_name=tool), options) is None
 
 
-# Where nothing can be stored.
+# When nothing can be stored.
 
 
-def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_together(tmp_path: Path) -> None:
+def test_strings_that_cannot_be_stored_are_cut_to_fit_the_limit_together(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     texts = {str(number): LARGE[: HARD // 2] for number in range(4)}
 
@@ -400,7 +406,7 @@ def test_texts_that_cannot_be_stored_are_cut_so_that_they_keep_the_limit_togethe
     assert all(text.startswith("Tool result cut. ") for text in found.values())
 
 
-def test_many_texts_next_to_numbers_keep_the_limit_together_with_their_placeholders(options: Options) -> None:
+def test_many_strings_next_to_numbers_fit_the_limit_with_their_placeholders(options: Options) -> None:
     texts = {f"text {number}": f"{number}" + LARGE[:4_150] for number in range(45)}
 
     found = answered(said({"numbers": list(range(10_000, 41_500)), **texts}), options)
@@ -408,7 +414,7 @@ def test_many_texts_next_to_numbers_keep_the_limit_together_with_their_placehold
     assert len(json.dumps(found, separators=(",", ":"))) <= HARD
 
 
-def test_a_folder_that_another_process_locks_is_waited_for_once(
+def test_the_hook_waits_only_once_for_a_folder_that_another_process_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flock = pytest.importorskip("fcntl").flock
@@ -434,7 +440,7 @@ def test_a_folder_that_another_process_locks_is_waited_for_once(
     assert all(text.startswith("Tool result cut. ") for text in found.values())
 
 
-def test_without_the_command_that_reads_back_only_what_is_above_the_hard_limit_leaves(
+def test_without_the_read_back_command_only_what_is_above_the_hard_limit_is_offloaded(
     options: Options, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "typer", None)
@@ -468,7 +474,7 @@ def test_without_a_session_a_result_within_the_hard_limit_stays(options: Options
     assert answered(said({"text": LARGE[: HARD // 2]}, **{missing: None}), options) is None
 
 
-def test_a_folder_that_cannot_be_written_has_nothing_to_list(
+def test_no_listing_command_is_printed_if_nothing_could_be_stored(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -482,11 +488,11 @@ def test_a_folder_that_cannot_be_written_has_nothing_to_list(
 
 
 @pytest.mark.parametrize("storage", [Options().storage, "~no-such-user/kept", "s3://bucket"])
-def test_without_a_home_no_folder_is_made_where_the_client_runs(
+def test_without_a_home_no_folder_is_created_where_the_client_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], storage: str
 ) -> None:
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a number that a cluster gave
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
     monkeypatch.chdir(tmp_path)
 
     found = answered(said({"text": LARGE}), Options(storage=storage))
@@ -510,12 +516,12 @@ def test_without_a_home_and_in_a_deleted_folder_a_part_of_a_large_result_stays(
 
 
 @pytest.mark.parametrize("mark", [{"persistedOutputPath": "/a"}, {"isImage": True}])
-def test_a_server_cannot_speak_for_the_client(options: Options, mark: dict[str, object]) -> None:
+def test_a_server_cannot_set_the_clients_own_marks(options: Options, mark: dict[str, object]) -> None:
     assert answered(said({"text": LARGE, **mark}), options) is not None
     assert answered(said({"stdout": LARGE, **mark}, tool_name="Bash"), options) is None
 
 
-def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limit(options: Options) -> None:
+def test_a_foreign_tool_named_like_the_retrieval_tool_obeys_the_hard_limit(options: Options) -> None:
     tool = "mcp__evil__retrieve_offloaded_content"
 
     assert answered(said({"text": LARGE}, tool_name=tool), options) is not None
@@ -523,7 +529,7 @@ def test_a_tool_that_only_has_the_name_of_the_retrieval_tool_keeps_the_hard_limi
 
 
 @pytest.mark.parametrize("rest", ["", " | xargs cat"])
-def test_shell_output_made_from_a_read_back_keeps_the_hard_limit(options: Options, rest: str) -> None:
+def test_shell_output_made_from_a_read_back_obeys_the_hard_limit(options: Options, rest: str) -> None:
     changes = {"tool_name": "Bash", "tool_input": {"command": f"coatcheck get r{rest}"}}
 
     assert answered(said({"stdout": LARGE}, **changes), options) is not None

@@ -1,4 +1,4 @@
-"""What ``coatcheck hook`` puts in place of what leaves: no field, number or medium of the response is lost."""
+"""What ``coatcheck hook`` puts in place of offloaded content: no field, number or media of the response is lost."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ def answered(response: object, options: Options, tool: str = "mcp__a__b") -> Any
 
 
 def stored(text: str, options: Options) -> str:
-    """Return what the first reference in a placeholder leads to."""
+    """Return the content behind the first reference in a placeholder."""
     assert text.startswith(OPENING)
     return Offloader(FileStorage(options.folder)).load(text.splitlines()[2].split()[0], scope="one").text
 
 
-# Blocks of text that say more than text.
+# Text blocks with other fields.
 
 
 def part(number: int, text: str, **more: object) -> dict[str, Any]:
     return {"type": "text", "text": f"{number} {text}", "_meta": {"id": number}, **more}
 
 
-def test_a_few_blocks_leave_each_by_itself_and_keep_their_other_fields(options: Options) -> None:
+def test_a_few_blocks_are_offloaded_separately_and_keep_their_other_fields(options: Options) -> None:
     parts = [part(number, LARGE, annotations={"audience": ["user"]}) for number in range(3)]
 
     found = answered(parts, options)
@@ -63,7 +63,7 @@ def test_a_few_blocks_leave_each_by_itself_and_keep_their_other_fields(options: 
     assert [stored(each["text"], options) for each in found] == [each["text"] for each in parts]
 
 
-def test_many_blocks_leave_together_with_their_other_fields(options: Options) -> None:
+def test_many_blocks_are_offloaded_together_with_their_other_fields(options: Options) -> None:
     parts = [part(number, LARGE[:100], uri=f"a://{number}") for number in range(500)]
 
     (found,) = answered({"content": parts, "isError": False}, options)["content"]
@@ -72,7 +72,7 @@ def test_many_blocks_leave_together_with_their_other_fields(options: Options) ->
     assert json.loads(stored(found["text"], options)) == parts
 
 
-def test_many_blocks_with_the_same_other_fields_leave_as_their_lines(options: Options) -> None:
+def test_many_blocks_with_the_same_other_fields_are_offloaded_as_lines(options: Options) -> None:
     parts = [{**part(number, LARGE[:100]), "_meta": {"id": "same"}} for number in range(500)]
 
     (found,) = answered(parts, options)
@@ -81,7 +81,7 @@ def test_many_blocks_with_the_same_other_fields_leave_as_their_lines(options: Op
     assert stored(found["text"], options) == "\n".join(each["text"] for each in parts)
 
 
-def test_a_list_of_blocks_and_strings_leaves_with_the_fields_of_its_blocks(options: Options) -> None:
+def test_a_list_of_blocks_and_strings_is_offloaded_with_the_fields_of_its_blocks(options: Options) -> None:
     parts = ["x" * 100, part(1, LARGE[:100])] * 200
 
     (found,) = answered(parts, options)
@@ -105,7 +105,7 @@ def test_a_list_of_blocks_and_strings_leaves_with_the_fields_of_its_blocks(optio
     ],
 )
 @pytest.mark.parametrize("is_first", [True, False])
-def test_no_placeholder_goes_into_a_field_of_media(options: Options, holder: dict[str, Any], *, is_first: bool) -> None:
+def test_no_placeholder_replaces_a_media_field(options: Options, holder: dict[str, Any], *, is_first: bool) -> None:
     response = {"file": holder, "text": LARGE} if is_first else [{"type": "text", "text": LARGE}, holder]
 
     found = answered(response, options)
@@ -125,7 +125,7 @@ def test_no_placeholder_goes_into_a_field_of_media(options: Options, holder: dic
     ],
 )
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_above_the_hard_limit_the_object_around_a_field_of_media_leaves(
+def test_above_the_hard_limit_the_object_around_a_media_field_is_offloaded(
     options: Options, holder: dict[str, Any], depth: int
 ) -> None:
     response: Any = holder
@@ -164,7 +164,7 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_comes_back_as_it_was(options: Options, number: str) -> None:
+def test_a_number_that_stays_keeps_its_spelling(options: Options, number: str) -> None:
     raw = respond(said(f'{{"stdout": {json.dumps(LARGE)}, "n": [{number}], "m": {number}}}', "Bash"), options)
 
     found = json.loads(raw or b"", parse_int=str, parse_float=str)["hookSpecificOutput"]["updatedToolOutput"]
@@ -173,7 +173,7 @@ def test_a_number_comes_back_as_it_was(options: Options, number: str) -> None:
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-def test_a_number_leaves_as_it_was(options: Options, number: str) -> None:
+def test_an_offloaded_number_keeps_its_spelling(options: Options, number: str) -> None:
     found = answered(f'{{"rows": {json.dumps(ROWS)[:-1]}, {number}]}}', options)
 
     assert stored(found["rows"][0]["state"], options).endswith(f",{number}]")
@@ -196,7 +196,7 @@ def test_nan_and_infinity_become_text(options: Options) -> None:
         ('{"a": "\\ud800"}', {"a": "\ud800"}, True),
     ],
 )
-def test_a_copy_has_the_same_numbers(text: str, value: object, *, is_copy: bool) -> None:
+def test_only_a_value_with_the_same_numbers_counts_as_a_copy(text: str, value: object, *, is_copy: bool) -> None:
     assert (find_copy(value, [text]) is not None) is is_copy
 
 
@@ -247,5 +247,5 @@ def test_many_small_members_are_measured_together(
     assert sum(map(len, written)) < 12 * len(json.dumps(rows))
 
 
-def test_a_text_of_line_ends_leaves_in_linear_time(options: Options) -> None:
+def test_text_of_line_ends_is_offloaded_in_linear_time(options: Options) -> None:
     assert answered({"data": "\n" * 200_000 + "!"}, options)["data"].startswith(OPENING)

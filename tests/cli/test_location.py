@@ -1,4 +1,4 @@
-"""Which storage a path or a URL names, which is the default, and what is said where there is none."""
+"""Which storage a path or URL names, which one is the default, and what is reported when there is none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_path_and_a_file_url_name_a_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="HOME is what POSIX has")
-def test_by_default_it_is_a_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_is_a_folder_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_by_default_it_is_a_folder_of_the_user(tmp_path: Path, monkeypatch: pyte
     assert "[env var: COATCHECK_STORAGE; default: ~/.coatcheck]" in " ".join(run("ls", "--help").output.split())
 
 
-def test_the_option_wins_over_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_option_takes_precedence_over_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COATCHECK_STORAGE", str(tmp_path / "variable"))
 
     run("put", "--storage", tmp_path / "option", given=b"words")
@@ -66,7 +66,7 @@ def test_the_option_wins_over_the_variable(tmp_path: Path, monkeypatch: pytest.M
         ("rm", "--scope=x"),
     ],
 )
-def test_a_missing_folder_is_taken_for_a_typing_error(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused_as_a_typo(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = run(*command, "--storage", tmp_path / "artefacts")
 
     assert (ran.exit_code, ran.stdout) == (2, "")
@@ -86,7 +86,7 @@ def test_a_path_that_is_not_a_folder_is_reported_as_such(tmp_path: Path) -> None
     )
 
 
-def test_a_folder_that_cannot_be_looked_for_is_not_taken_for_an_output_error(tmp_path: Path) -> None:
+def test_an_unusable_path_is_not_reported_as_an_output_error(tmp_path: Path) -> None:
     too_long = tmp_path / ("long" * 1_000)
 
     ran = run("verify", "--storage", too_long)
@@ -173,7 +173,7 @@ def test_an_uninstall_never_shows_a_query_which_may_hold_a_secret() -> None:
     assert leftovers("az://c/x?sig=hunter2") == "What it stored stays in az://c/x?***."
 
 
-def test_an_uninstall_shows_a_folder_as_it_is_called(tmp_path: Path) -> None:
+def test_an_uninstall_shows_the_path_of_a_folder_unchanged(tmp_path: Path) -> None:
     folder = tmp_path / "what?"
     folder.mkdir()
     assert (leftovers(str(folder)) or "").startswith(f"What it stored stays in {folder}. To delete")

@@ -1,4 +1,4 @@
-"""``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``, as people type them."""
+"""``coatcheck mcp check``, ``install``, ``uninstall`` and ``status``, run from the command line."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CURSOR = """{ // mine
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Be a user with Cursor and the extra, in a project without files of its own."""
+    """Act as a user with Cursor and the extra, in a project without files of its own."""
     monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", ModuleType("coatcheck_mcp.link"))
     (tmp_path / "home/.cursor").mkdir(parents=True)
     (tmp_path / "home/.cursor/mcp.json").write_text(CURSOR)
@@ -43,7 +43,7 @@ def file(home: Path) -> Path:
     return home / ".cursor/mcp.json"
 
 
-def test_install_says_what_it_did_and_uninstall_undoes_it_to_the_byte(file: Path) -> None:
+def test_install_says_what_it_did_and_uninstall_restores_every_byte(file: Path) -> None:
     installed = run("mcp", "install", "cursor", "issues")
 
     assert installed.exit_code == 0
@@ -68,7 +68,7 @@ def test_uninstall_says_where_stored_content_stays(file: Path) -> None:
     assert "What it stored stays in ~/.coatcheck/mcp. To delete what nobody used for a day: " in uninstalled.stdout
 
 
-def test_what_starts_no_proxy_needs_no_extra(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_that_start_no_proxy_need_no_extra(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", None)  # as without the extra
     Offloader(FileStorage(home / ".coatcheck/mcp")).offload([TextBlock("x " * 20_000)], tool_name="fetch", scope="s")
 
@@ -77,7 +77,7 @@ def test_what_starts_no_proxy_needs_no_extra(home: Path, monkeypatch: pytest.Mon
         assert (ran.exit_code, "extra" in ran.stderr) == (0, False), ran.stderr
 
 
-def test_install_refuses_where_the_proxy_could_not_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_install_refuses_if_the_proxy_could_not_start(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "coatcheck_mcp.link", None)  # as without the extra
 
     ran = run("mcp", "install", "cursor", "issues")
@@ -100,7 +100,7 @@ def test_install_says_not_to_share_the_file_of_a_project(file: Path) -> None:
     assert ran.stderr == f"Do not share {shared}: other people do not have {sys.executable}.\n"
 
 
-def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(file: Path) -> None:
+def test_the_installed_entry_runs_coatcheck_and_no_module_in_the_working_folder(file: Path) -> None:
     if sys.version_info < (3, 11):
         pytest.skip("this Python has no way to leave the folder out")
     run("mcp", "install", "cursor", "clock")
@@ -118,7 +118,7 @@ def test_what_install_writes_starts_coatcheck_and_not_what_lies_in_the_folder(fi
     assert "Usage: python -m coatcheck mcp" in ran.stdout
 
 
-def test_what_install_writes_takes_no_package_of_the_servers_own_for_ours(file: Path) -> None:
+def test_the_installed_entry_runs_coatcheck_and_no_module_on_pythonpath(file: Path) -> None:
     run("mcp", "install", "cursor", "clock")
     (file.parent / "coatcheck.py").write_text("print('taken over')")
     args = json.loads(file.read_text().replace("// mine", ""))["mcpServers"]["clock"]["args"]
@@ -130,7 +130,7 @@ def test_what_install_writes_takes_no_package_of_the_servers_own_for_ours(file: 
     assert "Usage: python -m coatcheck mcp" in ran.stdout
 
 
-def test_a_copy_of_the_old_file_is_kept_for_the_user_alone(file: Path, home: Path) -> None:
+def test_a_private_copy_of_the_old_file_is_kept(file: Path, home: Path) -> None:
     said = run("mcp", "install", "cursor", "issues").stdout
 
     (backup,) = (home / ".coatcheck/backups").iterdir()
@@ -139,7 +139,7 @@ def test_a_copy_of_the_old_file_is_kept_for_the_user_alone(file: Path, home: Pat
     assert backup.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_settings_become_part_of_the_entry_as_paths_that_hold_everywhere(file: Path) -> None:
+def test_the_settings_become_part_of_the_entry_with_absolute_paths(file: Path) -> None:
     config = file.parent.parent.parent / "project/coatcheck.toml"
     config.write_text("max_result_tokens = 4000\n")
 
@@ -151,7 +151,7 @@ def test_the_settings_become_part_of_the_entry_as_paths_that_hold_everywhere(fil
     assert args[args.index("--scope") + 1] == "team"
 
 
-def test_a_storage_in_the_home_of_nobody_is_refused(file: Path) -> None:
+def test_a_storage_in_an_unknown_home_is_refused(file: Path) -> None:
     refused = run("mcp", "install", "cursor", "issues", "--storage", "~no-such-user/kept")
 
     assert refused.exit_code == 2
@@ -159,7 +159,7 @@ def test_a_storage_in_the_home_of_nobody_is_refused(file: Path) -> None:
     assert file.read_text() == CURSOR
 
 
-def test_a_storage_with_an_address_stays_one(file: Path) -> None:
+def test_a_storage_url_is_written_unchanged(file: Path) -> None:
     run("mcp", "install", "cursor", "issues", "--storage", "s3://bucket/mcp")
 
     assert '"--storage", "s3://bucket/mcp"' in file.read_text()
@@ -177,7 +177,7 @@ def test_uninstall_does_not_take_the_servers_own_options_for_those_of_the_proxy(
         assert f"What it stored stays in {storage}. " in run("mcp", "uninstall", "cursor", "issues").stdout
 
 
-def test_uninstall_names_the_storage_that_the_proxy_took(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uninstall_names_the_storage_that_the_proxy_used(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COATCHECK_STORAGE", "s3://of-the-shell")
     config = file.parent.parent.parent / "project/coatcheck.toml"
     config.write_text('storage = "s3://of-the-file"\n')
@@ -203,7 +203,7 @@ def test_an_empty_option_is_refused_before_the_client_fails_on_it(file: Path, op
     assert file.read_bytes() == before
 
 
-def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(file: Path) -> None:
+def test_invalid_settings_are_refused_before_the_client_fails_on_them(file: Path) -> None:
     config = file.parent / "coatcheck.toml"
     config.write_text("max_tokens = 4000\n")
 
@@ -214,7 +214,7 @@ def test_settings_that_are_wrong_are_refused_before_the_client_fails_on_them(fil
     assert file.read_text() == CURSOR
 
 
-def test_check_names_each_mistake_on_a_line(home: Path) -> None:
+def test_check_reports_each_mistake_on_its_own_line(home: Path) -> None:
     config = home / "coatcheck.toml"
     config.write_text("colour = 1\nmax_age = 30\n")
 
@@ -276,7 +276,7 @@ def test_an_entry_that_is_not_understood_is_reported_on_one_line_and_stays(file:
     )
 
 
-def test_another_entry_of_the_same_name_that_the_client_does_not_use_is_named(home: Path) -> None:
+def test_install_names_an_unused_entry_of_the_same_name(home: Path) -> None:
     folder = home.parent / "project"
     (folder / ".mcp.json").write_text('{"mcpServers": {"issues": {"command": "x"}}}')
     (home / ".claude.json").write_text('{"mcpServers": {"issues": {"command": "y"}}}')
@@ -310,7 +310,7 @@ def test_status_lists_the_servers_of_all_clients(file: Path, home: Path) -> None
     }
 
 
-def test_status_lists_a_file_of_no_client_once(home: Path) -> None:
+def test_status_lists_the_servers_of_a_file_without_a_client_once(home: Path) -> None:
     file = home.parent / "project/servers.json"
     file.write_text('{"mcpServers": {"one": {"command": "a"}}, "servers": {"two": {"command": "b"}}}')
 
@@ -321,12 +321,12 @@ def test_status_lists_a_file_of_no_client_once(home: Path) -> None:
     assert [each["server"] for each in answered("mcp", "status", "cursor", "--file", str(file))] == ["one"]
 
 
-def test_status_knows_whose_file_is_named(file: Path) -> None:
+def test_status_recognises_the_client_of_a_named_file(file: Path) -> None:
     assert [each["client"] for each in answered("mcp", "status", "--file", str(file))] == ["cursor", "cursor"]
 
 
 @pytest.mark.usefixtures("home")
-def test_a_file_without_its_option_is_answered_with_the_command_to_type() -> None:
+def test_a_file_without_config_is_answered_with_the_command_to_type() -> None:
     assert run("mcp", "check", "my file.toml").stderr == (
         "coatcheck: name the file with --config: coatcheck mcp check --config 'my file.toml'\n"
     )
@@ -347,7 +347,7 @@ def test_a_server_command_without_dashes_is_answered_with_the_command_to_type(ty
     assert f"A server's command goes after --: coatcheck mcp {meant}" in said
 
 
-def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:
+def test_status_continues_after_a_file_that_it_cannot_read(file: Path, home: Path) -> None:
     (home / ".claude.json").write_text("{")
 
     ran = run("mcp", "status")
@@ -357,7 +357,7 @@ def test_status_goes_on_after_a_file_that_it_cannot_read(file: Path, home: Path)
     assert "issues" in ran.stdout
 
 
-def test_status_says_that_there_is_nothing(file: Path) -> None:
+def test_status_says_that_no_server_is_configured(file: Path) -> None:
     file.unlink()
 
     ran = run("mcp", "status")
@@ -382,7 +382,7 @@ def test_check_prints_the_defaults_and_names_a_file_that_it_did_not_read(home: P
     assert ran.stderr == f"{home.parent}/project/coatcheck.toml was not read: name it with --config.\n"
 
 
-def test_check_says_which_variables_go_before_the_file_and_what_limits_hold_then(tmp_path: Path) -> None:
+def test_check_says_which_variables_override_the_file_and_which_limits_then_apply(tmp_path: Path) -> None:
     config = tmp_path / "coatcheck.toml"
     config.write_text('storage = "two"\nscope = "mine"\nmax_bytes = "1GB"\n')
 
@@ -412,7 +412,9 @@ def test_check_shows_no_password_of_a_storage() -> None:
     assert "storage                sftp://***@host/kept (from COATCHECK_STORAGE" in ran.stdout
 
 
-def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_prints_the_settings_of_a_file_without_its_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TOKEN", "s3cret")
     config = tmp_path / "coatcheck.toml"
     config.write_text(
@@ -443,7 +445,7 @@ def test_check_prints_what_a_file_says_without_its_secrets(tmp_path: Path, monke
     assert "s3cret" not in ran.output
 
 
-def test_check_names_what_would_fail_here(tmp_path: Path) -> None:
+def test_check_names_what_would_fail_on_this_machine(tmp_path: Path) -> None:
     config = tmp_path / "coatcheck.toml"
     config.write_text('[tools."typo.*"]\nnever = true\n[servers.a]\ncommand = "no-such"\n')
 
@@ -458,7 +460,7 @@ def test_check_names_what_would_fail_here(tmp_path: Path) -> None:
     )
 
 
-def test_check_names_the_line_and_the_key_of_a_mistake(tmp_path: Path) -> None:
+def test_check_names_the_line_and_key_of_a_mistake(tmp_path: Path) -> None:
     config = tmp_path / "coatcheck.toml"
     config.write_text("# first\nmax_age = 7\n")
 
@@ -470,7 +472,7 @@ def test_check_names_the_line_and_the_key_of_a_mistake(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "install", "uninstall", "status"])
-def test_the_help_of_each_fits_a_screen(command: str) -> None:
+def test_the_help_of_each_command_fits_one_screen(command: str) -> None:
     ran = run("mcp", command, "--help")
 
     assert ran.exit_code == 0
@@ -482,7 +484,7 @@ def test_the_help_of_each_fits_a_screen(command: str) -> None:
 
 @pytest.mark.parametrize("command", ["check", "status", "uninstall cursor issues", "install cursor issues --dry-run"])
 @pytest.mark.usefixtures("file")
-def test_nothing_but_an_entry_for_the_proxy_needs_the_protocols_library(command: str) -> None:
+def test_check_status_uninstall_and_dry_runs_do_not_need_the_mcp_library(command: str) -> None:
     code = (
         "import sys\n"
         "for name in ('fastmcp', 'mcp', 'mcp_types'): sys.modules[name] = None\n"

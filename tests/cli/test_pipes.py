@@ -14,7 +14,7 @@ from tests.cli.running import SCRIPT, answered, piped
 POSIX_ONLY = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
 
 BYTES = bytes(range(256)) * 20_000
-"""More than a pipe holds, so that a writer notices when nobody reads on."""
+"""More than a pipe holds, so that a writer notices when its reader stops."""
 
 AGENT = """
 import sys
@@ -30,7 +30,7 @@ sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding="cp1252", newline="\r\
 from coatcheck.cli import main
 main()
 """
-"""Runs the command with what Python on Windows has for a pipe: it writes each line end as two characters."""
+"""Runs the command with the text stream that Python on Windows gives a pipe: each line end becomes two characters."""
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stored(data: bytes) -> str:
-    """Store without a process of its own, which is not what is tested here."""
+    """Store in this process: storing is not what is tested here."""
     return str(answered("put", given=data)["reference"])
 
 
@@ -60,7 +60,7 @@ def test_people_read_what_a_running_agent_stored_in_its_scope_only(folder: Path)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
-def test_a_pipe_gets_every_character_of_a_difference(tmp_path: Path, encoding: str) -> None:
+def test_a_pipe_gets_every_character_of_a_diff(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "snow ☃").mkdir()
     file = tmp_path / "snow ☃/settings.json"
 
@@ -71,7 +71,7 @@ def test_a_pipe_gets_every_character_of_a_difference(tmp_path: Path, encoding: s
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-16"])
-def test_a_pipe_gets_every_character_of_a_text(folder: Path, encoding: str) -> None:
+def test_a_pipe_gets_every_character_of_content(folder: Path, encoding: str) -> None:
     text = "groß 雪 ☃ 😀"
     reference = stored(f"{text}\n".encode())
 
@@ -81,7 +81,7 @@ def test_a_pipe_gets_every_character_of_a_text(folder: Path, encoding: str) -> N
     assert got.stdout.decode().splitlines()[-1] == f"  1| {text}"
 
 
-def test_a_pipe_gets_the_line_ends_of_a_text(folder: Path) -> None:
+def test_a_pipe_gets_the_line_ends_of_content(folder: Path) -> None:
     reference = stored("größer\r\n☃\n".encode())
 
     command = [sys.executable, "-c", ON_WINDOWS, "get", reference, "--offset=0"]
@@ -101,7 +101,7 @@ def test_bytes_go_through_pipes_unchanged(folder: Path) -> None:
 
 @POSIX_ONLY
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_a_reader_that_stops_early_ends_the_command_in_silence(
+def test_a_command_ends_silently_when_its_reader_stops_early(
     unbuffered: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
@@ -126,7 +126,7 @@ def test_a_reader_that_stops_early_ends_the_command_in_silence(
         ("demo", "--input", "conversation.json"),
     ],
 )
-def test_a_report_to_a_reader_that_went_away_ends_in_silence(
+def test_a_report_ends_silently_when_its_reader_is_gone(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if command[0] == "demo":
@@ -150,7 +150,7 @@ def test_output_that_cannot_be_written_is_reported_on_one_line(
 ) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("no device that is always full")
-    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that it fails as late as it can
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # so that the write fails as late as possible
     words = [*command.split(), stored(b"words")] if command == "get" else command.split()
 
     with Path("/dev/full").open("wb") as full:
@@ -171,7 +171,7 @@ def test_output_that_cannot_be_written_is_reported_on_one_line(
         ("get no-such-reference <&- >&- 2>&-", 1, b""),
     ],
 )
-def test_a_stream_that_the_caller_closed_is_empty(command: str, code: int, said: bytes, folder: Path) -> None:
+def test_a_stream_that_the_caller_closed_counts_as_empty(command: str, code: int, said: bytes, folder: Path) -> None:
     reference = stored(b"words")
 
     line = f"{SCRIPT} {command.format(reference=reference, script=SCRIPT)}"
@@ -183,7 +183,7 @@ def test_a_stream_that_the_caller_closed_is_empty(command: str, code: int, said:
     assert folder.exists()
 
 
-def test_a_failing_storage_leaves_one_line_and_no_log(tmp_path: Path) -> None:
+def test_a_storage_failure_prints_one_line_and_no_log(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     ran = piped("put", "--storage", tmp_path / "file", given=b"words")

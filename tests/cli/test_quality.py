@@ -1,4 +1,4 @@
-"""``python -m benchmarks.quality``: what is held out, what is compared, and that it ends with 1 if a kind loses."""
+"""``python -m benchmarks.quality``: what it holds out, what it compares, and that it ends with 1 if a kind loses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.no_cover  # of `benchmarks`, whose coverage is not measured
 
 RESULTS = 32
-"""All of one kind, one in each conversation: enough for the interval to decide."""
+"""Results of one kind, one in each conversation: enough for the interval to decide."""
 
 
 def chosen_ways() -> dict[str, Way]:
@@ -63,13 +63,13 @@ def losing(result: Result, budget: int) -> str:
     return ""
 
 
-def test_it_ends_with_0_where_no_kind_loses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_ends_with_0_if_no_kind_loses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert quality.main([str(written(tmp_path, "a_set"))]) == 0
     assert "No kind loses" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("count", "code"), [(RESULTS, 1), (29, 0)])
-def test_it_ends_with_1_where_a_kind_with_enough_results_loses(
+def test_it_ends_with_1_if_a_kind_with_enough_results_loses(
     count: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ways: dict[str, Way] = {**chosen_ways(), methods.OURS: losing}
@@ -80,7 +80,7 @@ def test_it_ends_with_1_where_a_kind_with_enough_results_loses(
     assert (said in capsys.readouterr().out) == bool(code)
 
 
-def test_the_held_out_half_comes_first_and_is_that_of_the_named_sets_alone(
+def test_the_held_out_half_comes_first_and_holds_only_the_named_sets(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = written(written(tmp_path, "late"), "early")
@@ -118,7 +118,7 @@ def test_what_ours_missed_in_the_held_out_half_is_never_listed(
         assert (f"=== late/conversation-{number}: ours 0%, head 100%: ['R-{number}-1']" in listed) == (not held_out)
 
 
-def test_a_whole_placeholder_keeps_to_the_budget(tmp_path: Path) -> None:
+def test_a_whole_placeholder_fits_the_budget(tmp_path: Path) -> None:
     (result,) = read_results(written(tmp_path, "a_set", count=1))
 
     for budget in (100, 250):
@@ -131,7 +131,7 @@ def test_a_whole_placeholder_keeps_to_the_budget(tmp_path: Path) -> None:
     assert block.text.endswith(made)
 
 
-def test_figures_go_between_the_marks_of_the_page_and_nowhere_else(tmp_path: Path) -> None:
+def test_numbers_are_written_only_between_the_marks_on_the_page(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- figures: written by the benchmark -->\nold\n<!-- end of figures -->\nafter\n")
 
@@ -155,7 +155,7 @@ def test_a_folder_without_conversations_is_refused(tmp_path: Path, capsys: pytes
     assert "holds no conversation" in capsys.readouterr().err
 
 
-def test_an_interval_draws_conversations_and_not_results() -> None:
+def test_an_interval_resamples_conversations_and_not_results() -> None:
     values = [1.0, 1.0, 1.0, 0.0]
 
     alone = interval(values, ["a", "b", "c", "d"])

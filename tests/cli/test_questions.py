@@ -31,7 +31,7 @@ def answer(script: Script, result: str, storage: Path) -> str:
     return part.answer
 
 
-def test_the_place_of_a_class_is_read_from_the_library(tmp_path: Path) -> None:
+def test_the_location_of_a_class_is_read_from_the_library(tmp_path: Path) -> None:
     library = standard_library(write(tmp_path / "library", {**FILLING, **LIBRARY}))
 
     found = answer(FindClass("Wanted"), library, tmp_path)
@@ -39,7 +39,7 @@ def test_the_place_of_a_class_is_read_from_the_library(tmp_path: Path) -> None:
     assert found == "json/decoder.py, line 4; its docstring lists msg, pos."
 
 
-def test_a_class_that_moves_is_found_where_it_is(tmp_path: Path) -> None:
+def test_a_class_that_moved_is_found_where_it_is_now(tmp_path: Path) -> None:
     moved = {"zip/inside.py": "#\n" * 30 + LIBRARY["json/decoder.py"].replace("    msg: a text\n", "")}
     library = standard_library(write(tmp_path / "library", {**FILLING, **moved}))
 
@@ -77,8 +77,8 @@ def test_tests_and_installed_packages_are_not_part_of_the_library(tmp_path: Path
     assert standard_library(write(tmp_path, files)) == "==== a/five.py ====\n5\n==== one.py ====\n1\n"
 
 
-def test_a_link_to_nothing_is_not_part_of_the_library(tmp_path: Path) -> None:
-    """As a Python that was unpacked elsewhere has: Debian's ``sitecustomize.py`` is a link to ``/etc``."""
+def test_a_dangling_link_is_not_part_of_the_library(tmp_path: Path) -> None:
+    """A Python unpacked elsewhere has such links: Debian's ``sitecustomize.py`` is a link to ``/etc``."""
     folder = write(tmp_path, {"one.py": "1\n"})
     (folder / "sitecustomize.py").symlink_to(tmp_path / "missing.py")
 
@@ -112,7 +112,7 @@ def test_data_without_the_answer_is_reported(tmp_path: Path) -> None:
         ("text", FindWord("text")),
     ],
 )
-def test_json_is_asked_for_a_record_where_it_has_a_suitable_one(
+def test_the_question_about_json_is_about_a_record_if_one_is_suitable(
     content: object, expected: Script, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text(json.dumps(content))
@@ -120,16 +120,14 @@ def test_json_is_asked_for_a_record_where_it_has_a_suitable_one(
     assert input_case(tmp_path / "file").script == expected
 
 
-def test_a_failure_of_the_scripted_model_is_a_bug_and_shown_as_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_the_scripted_model_is_raised_as_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FindWord, "first_call", lambda _: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
         answer(FindWord("word"), "a word and more\n" * 5_000, tmp_path)
 
 
-def test_the_scripted_model_gives_up_where_no_reference_is_shown() -> None:
+def test_the_scripted_model_gives_up_if_no_reference_is_shown() -> None:
     model = ScriptedModel(script=FindWord("word"), tool_name="read")
 
     reply = model.invoke([ToolMessage("Tool result offloaded. [Offloaded: 1 block]", tool_call_id="1")])
@@ -137,7 +135,7 @@ def test_the_scripted_model_gives_up_where_no_reference_is_shown() -> None:
     assert reply.text == "I could not find the answer in what I was given."
 
 
-def test_json_that_nests_too_deeply_is_text(tmp_path: Path) -> None:
+def test_json_that_nests_too_deeply_is_treated_as_text(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("[" * 200_000 + '"middle"' + "]" * 200_000)
 
     assert input_case(tmp_path / "file").script == FindWord("middle")
@@ -160,7 +158,7 @@ def test_json_that_nests_too_deeply_is_text(tmp_path: Path) -> None:
         (FindRecord("value"), "> 1| ", "too much work"),
     ],
 )
-def test_an_answer_without_what_was_asked_for_gives_no_facts(script: Script, first: str, second: str) -> None:
+def test_an_answer_without_the_requested_data_yields_no_facts(script: Script, first: str, second: str) -> None:
     with pytest.raises(NotFound):
         script.facts(first, second)
 
@@ -173,7 +171,7 @@ def test_without_a_match_there_is_no_second_call(script: Script) -> None:
         script.second_call("No matches found for pattern")
 
 
-def test_a_value_that_is_not_in_a_field_gives_no_second_call() -> None:
+def test_a_value_that_is_not_in_a_field_leads_to_no_second_call() -> None:
     with pytest.raises(NotFound):
         FindRecord("value").second_call('> 1| ["value"]')
 
@@ -187,7 +185,7 @@ def test_a_value_that_is_not_in_a_field_gives_no_second_call() -> None:
         (FindWord("word"), "none"),
     ],
 )
-def test_data_without_what_was_asked_for_gives_no_facts(script: Script, whole: str) -> None:
+def test_data_without_the_requested_value_yields_no_facts(script: Script, whole: str) -> None:
     with pytest.raises(NotFound):
         script.facts_in(whole)
 
@@ -213,5 +211,5 @@ def test_a_match_says_where_it_is() -> None:
     assert first_match("> 3 [characters 1,200-1,300]| …text…").start == 1_200
 
 
-def test_a_result_may_have_many_lines() -> None:
+def test_a_query_result_may_span_many_lines() -> None:
     assert query_result("[Result of query '[0]': object]\n{\n\"a\": [1]\n}\n[End of result]") == {"a": [1]}

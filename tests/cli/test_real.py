@@ -1,4 +1,4 @@
-"""That ``python -m benchmarks.real`` tries every file of a folder, and that nothing which goes wrong escapes it."""
+"""``python -m benchmarks.real`` tries every file of a folder and counts everything that goes wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SAMPLES = Path(__file__).parent / "real"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Return the samples, and an image, which no file of this repository may be."""
+    """Return the samples and an image, made here because the repository may hold none."""
     found = shutil.copytree(SAMPLES, tmp_path / "samples")
     (found / "outputs/dot.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 40)
     return found

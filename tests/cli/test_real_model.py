@@ -23,7 +23,7 @@ SCRIPT = FindWord("word10000")
 
 
 def message(request: Request) -> dict[str, object]:
-    """Return what a model that has seen these messages says next."""
+    """Return the next message of a model that has seen the messages of a request."""
     results = [each["content"] for each in request.get_json()["messages"] if each["role"] == "tool"]
     if not results:
         return call("read_file", {})

@@ -45,7 +45,7 @@ def test_every_format_saves_the_same(record: Callable[[str], Any], big: Path, tm
     assert found["total"] == facts(big)["total"]
 
 
-def test_the_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> None:
+def test_the_json_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> None:
     found, shown = facts(big, "--retrievals", "0"), run("replay", big, "--retrievals", "0").output
 
     total = found["total"]
@@ -64,7 +64,7 @@ def test_the_numbers_agree_with_each_other_and_with_the_tables(big: Path) -> Non
 
 
 def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path) -> None:
-    """Two medium-sized results are read back at once, which costs more than they do."""
+    """Two medium-sized results are read back at once, which costs more than leaving them in place."""
     medium = "\n".join(BIG.splitlines()[:200])
     path = saved(tmp_path / "a.json", [*openai(medium), *openai(medium), *openai(BIG)])
 
@@ -76,7 +76,7 @@ def test_the_threshold_that_saves_most_is_not_always_the_smallest(tmp_path: Path
     assert found["best_threshold"] == 5_000
 
 
-def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
+def test_it_says_so_if_offloading_does_not_pay(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", openai("short"))
 
     assert facts(path)["total"]["best_threshold"] is None
@@ -85,7 +85,7 @@ def test_where_offloading_does_not_pay_it_says_so(tmp_path: Path) -> None:
     assert "To paste" not in said
 
 
-def test_where_it_pays_only_with_a_prompt_cache_it_says_at_which_threshold(big: Path) -> None:
+def test_it_names_the_threshold_if_offloading_pays_only_with_a_prompt_cache(big: Path) -> None:
     given = ("--threshold", "2500", "--retrievals", "1", "--retrieval-tokens", "9000", "--prefix-tokens", "30000")
 
     said = plainly(run("replay", big, *given).output)
@@ -94,7 +94,7 @@ def test_where_it_pays_only_with_a_prompt_cache_it_says_at_which_threshold(big: 
     assert "; with a prompt cache, max_result_tokens=2500 saves " in said
 
 
-def test_the_mark_of_what_saves_most_is_at_the_price_that_decides(big: Path) -> None:
+def test_the_mark_of_the_largest_saving_is_next_to_the_price_that_decides(big: Path) -> None:
     def row(*arguments: str) -> str:
         lines = run("replay", big, "--threshold", "2500", *arguments).output.splitlines()
         return next(line for line in lines if line.strip().startswith("2,500"))
@@ -104,16 +104,16 @@ def test_the_mark_of_what_saves_most_is_at_the_price_that_decides(big: Path) -> 
     assert [part[:1] for part in cached[1:]] == [" ", "*"]
 
 
-def test_where_most_conversations_pay_for_a_few_it_says_so(big: Path, tmp_path: Path) -> None:
+def test_it_says_so_if_most_conversations_cost_more(big: Path, tmp_path: Path) -> None:
     short = [saved(tmp_path / f"{number}.json", openai("short")) for number in range(2)]
 
     said = plainly(run("replay", big, *short).output)
     assert "with a prompt cache. Most cost more: a few large results pay for all." in said
     assert "Most cost more" not in plainly(run("replay", big, short[0]).output)
-    assert "Most cost more" not in plainly(run("replay", *short).output)  # no large result pays for them
+    assert "Most cost more" not in plainly(run("replay", *short).output)  # here no large result pays for them
 
 
-def test_thresholds_are_those_given_sorted_and_once(big: Path) -> None:
+def test_the_given_thresholds_are_sorted_and_deduplicated(big: Path) -> None:
     found = facts(big, "--threshold", "3000", "--threshold", "500", "--threshold", "3000")
 
     assert [one["threshold"] for one in found["total"]["thresholds"]] == [500, 3_000]
@@ -132,7 +132,7 @@ def test_read_backs_are_assumed_as_the_options_say(big: Path) -> None:
     assert tokens("--retrievals", "1") == tokens("--retrievals", "1", "--retrieval-tokens", "2500")
 
 
-def test_by_need_only_a_result_that_was_used_and_is_not_shown_is_read_back(tmp_path: Path) -> None:
+def test_by_need_only_a_result_that_was_used_and_not_shown_is_read_back(tmp_path: Path) -> None:
     more = [{"role": "user", "content": "and?"}, {"role": "assistant", "content": "It is in row 500."}]
     path = saved(tmp_path / "a.json", [*openai(BIG), *openai(BIG), *more])
 
@@ -146,7 +146,7 @@ def test_by_need_only_a_result_that_was_used_and_is_not_shown_is_read_back(tmp_p
     assert f"% ({never} if it reads nothing back, {each} if it reads each offloaded result back once)" in said
 
 
-def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
+def test_the_settings_that_save_most_are_a_line_to_paste(big: Path) -> None:
     line = f"\n{PASTE} max_result_tokens=1000, preview_tokens=250\n"
     assert line in run("replay", big).output
     said = run("replay", big, "--threshold", "2500", "--preview-tokens", "400").output
@@ -164,13 +164,13 @@ def test_what_saves_most_is_a_line_to_paste(big: Path) -> None:
         ("--threshold", "100"),
     ],
 )
-def test_an_offloader_takes_the_line_to_paste(given: tuple[str, ...], big: Path) -> None:
+def test_an_offloader_accepts_the_line_to_paste(given: tuple[str, ...], big: Path) -> None:
     settings = facts(big, *given)["best_settings"]
 
     assert Offloader(**settings).settings.max_result_tokens == settings["max_result_tokens"]
 
 
-def test_another_preview_is_recommended_only_where_it_saves_more_than_a_trifle(tmp_path: Path) -> None:
+def test_another_preview_is_recommended_only_if_it_saves_noticeably_more(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.json", openai("\n".join(BIG.splitlines()[:300])))
     far = facts(path, "--threshold", "2500", "--prefix-tokens", "100000")
 
@@ -178,8 +178,8 @@ def test_another_preview_is_recommended_only_where_it_saves_more_than_a_trifle(t
     assert far["best_settings"] == {"max_result_tokens": 2_500}
 
 
-def test_above_the_best_threshold_other_previews_are_tried(big: Path) -> None:
-    """The agent wrote nothing of the result, so the smallest preview costs least."""
+def test_other_previews_are_tried_at_the_best_threshold(big: Path) -> None:
+    """The agent used nothing from the result, so the smallest preview costs least."""
     found, said = facts(big, "--threshold", "2500"), plainly(run("replay", big, "--threshold", "2500").output)
 
     sizes = {each["preview_tokens"]: each for each in found["previews"]}
@@ -208,8 +208,8 @@ def test_a_preview_that_saves_little_more_is_named_and_not_recommended(tmp_path:
     assert f"{PASTE} max_result_tokens=2500 (the default; in Strands and Haystack previews may differ)" in said
 
 
-def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: Path) -> None:
-    """The agent used what stands near the beginning, in a long conversation that a read-back sends once more."""
+def test_a_larger_preview_is_recommended_if_it_avoids_a_read_back(tmp_path: Path) -> None:
+    """The agent used a line near the beginning, and a read-back would send the long conversation once more."""
     rows = "\n".join(f"{number} {'word ' * 12}" for number in range(10_000, 10_400))
     used = [{"role": "user", "content": "next"}, {"role": "assistant", "content": "It is 10012."}]
     path = saved(tmp_path / "a.json", [*openai(rows), *used])
@@ -221,7 +221,7 @@ def test_a_larger_preview_is_recommended_where_it_spares_a_read_back(tmp_path: P
 
 
 @pytest.mark.parametrize("given", [("--preview-tokens", "500"), ("--retrievals", "1")])
-def test_no_other_preview_is_tried_where_it_is_given_or_read_backs_do_not_depend_on_it(
+def test_no_other_preview_is_tried_if_one_is_given_or_read_backs_do_not_depend_on_it(
     given: tuple[str, ...], big: Path
 ) -> None:
     (only,) = facts(big, "--threshold", "2500", *given)["previews"]
@@ -230,7 +230,7 @@ def test_no_other_preview_is_tried_where_it_is_given_or_read_backs_do_not_depend
     assert "by the tokens that a preview may have" not in run("replay", big, "--threshold", "2500", *given).output
 
 
-def test_what_the_columns_count_is_explained_below_them(big: Path) -> None:
+def test_the_columns_are_explained_below_the_table(big: Path) -> None:
     said = plainly(run("replay", big).output)
     priced = plainly(run("replay", big, "--price", "3").output)
 
@@ -243,7 +243,7 @@ def test_what_the_columns_count_is_explained_below_them(big: Path) -> None:
     assert "Conversations that would cost at least 2% more: 0 of 1, or 0 with a prompt cache." in said
 
 
-def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp_path: Path) -> None:
+def test_conversations_that_would_cost_more_are_counted_at_both_prices(big: Path, tmp_path: Path) -> None:
     short = saved(tmp_path / "short.json", openai("short"))
 
     found = facts(big, short, "--threshold", "2500")
@@ -255,7 +255,7 @@ def test_conversations_that_get_dearer_are_counted_at_both_prices(big: Path, tmp
     assert "Conversations that would cost at least 2% more: 1 of 2, or 1 with a prompt cache." in said
 
 
-def test_what_every_turn_sends_is_billed_with_and_without_offloading(big: Path) -> None:
+def test_the_prefix_of_every_turn_is_billed_with_and_without_offloading(big: Path) -> None:
     none, some = facts(big), facts(big, "--prefix-tokens", "1000")
 
     for before, after in zip(
@@ -267,7 +267,7 @@ def test_what_every_turn_sends_is_billed_with_and_without_offloading(big: Path) 
         assert after["tokens"] == before["tokens"] + 1_000 * turns
 
 
-def test_without_a_prefix_it_says_what_is_missing(big: Path) -> None:
+def test_without_a_prefix_it_says_what_is_not_counted(big: Path) -> None:
     missing = "No system prompt and no other tools are counted: pass their tokens as --prefix-tokens"
 
     assert missing in plainly(run("replay", big).output)
@@ -299,7 +299,7 @@ TOOLS = [{"type": "function", "function": {"name": "search", "parameters": {}}}]
         ),
     ],
 )
-def test_what_is_recorded_of_the_prefix_is_not_asked_for_again(recorded: list[Any], said: str, tmp_path: Path) -> None:
+def test_a_recorded_part_of_the_prefix_is_not_asked_for_again(recorded: list[Any], said: str, tmp_path: Path) -> None:
     shown = plainly(run("replay", saved(tmp_path / "recorded.json", recorded)).output)
 
     assert f"{said} --prefix-tokens, since they change all of these shares." in shown
@@ -347,7 +347,7 @@ def test_prices_become_costs(big: Path) -> None:
 
 
 @pytest.mark.parametrize("cache", [(), ("--cached-price", "300"), ("--written-price", "3750")])
-def test_the_amount_that_is_saved_is_the_share_next_to_it(cache: tuple[str, ...], big: Path) -> None:
+def test_the_saved_amount_matches_the_share_next_to_it(cache: tuple[str, ...], big: Path) -> None:
     headline = " ".join(run("replay", big, "--price", "3000", *cache).output.split())
     saved, of, share = re.findall(r"saves most: ([\d,.]+) of ([\d,.]+) in the unit .*?which is ([\d.]+)%", headline)[0]
 
@@ -368,13 +368,13 @@ def test_the_definition_is_in_the_first_row_however_many_tools_there_are(tmp_pat
     assert len(names) == 15
 
 
-def test_in_80_columns_no_heading_and_no_fixed_name_is_cut(big: Path) -> None:
+def test_no_heading_and_no_fixed_name_is_cut_in_80_columns(big: Path) -> None:
     prices = ("--price", "3", "--cached-price", "0.3")
 
     assert "…" not in run("replay", big, *prices).output
 
 
-def test_with_a_cache_the_best_threshold_is_that_of_the_cost(tmp_path: Path) -> None:
+def test_with_a_cache_the_cost_decides_the_best_threshold(tmp_path: Path) -> None:
     """Cached tokens cost nothing here, so taking a result out and reading it back whole cannot pay."""
     path = saved(tmp_path / "a.json", [*openai(BIG), *[{"role": "assistant", "content": "more"}] * 20])
 
@@ -410,9 +410,7 @@ def test_the_definition_of_the_retrieval_tool_has_a_row_of_its_own(big: Path) ->
     }
 
 
-def test_a_page_for_a_folder_that_is_not_there_is_refused_before_anything_is_replayed(
-    big: Path, tmp_path: Path
-) -> None:
+def test_a_page_in_a_missing_folder_is_refused_before_anything_is_replayed(big: Path, tmp_path: Path) -> None:
     ran = run("replay", big, "--html", big.parent / "nowhere/page.html")
 
     assert ran.exit_code == 2
@@ -455,7 +453,7 @@ def test_many_files_and_folders_are_one_report(big: Path, tmp_path: Path) -> Non
     assert found["turns"] == 4
 
 
-def test_a_log_of_requests_is_paid_for_once(tmp_path: Path) -> None:
+def test_a_log_of_requests_is_billed_once(tmp_path: Path) -> None:
     messages = openai(BIG)
     requests = [{"messages": messages[:count]} for count in range(1, len(messages) + 1)]
     log = saved(tmp_path / "log.json", [*requests, {"messages": openai("another")}, requests[-1]])
@@ -481,12 +479,12 @@ def test_the_last_request_of_a_log_was_sent_to_its_end(tmp_path: Path) -> None:
     assert facts(saved(tmp_path / "list.json", [messages[:last]]))["turns"] == facts(log)["turns"] - 1
 
 
-def test_a_transcript_that_is_named_twice_is_paid_for_once(big: Path) -> None:
+def test_a_transcript_that_is_named_twice_is_billed_once(big: Path) -> None:
     assert facts(big, big.parent / "." / big.name) == facts(big)
     assert facts(big, big.parent) == facts(big.parent, big) == facts(big)
 
 
-def test_no_page_overwrites_a_message_of_a_session(tmp_path: Path) -> None:
+def test_the_page_never_overwrites_a_message_of_a_session(tmp_path: Path) -> None:
     session(tmp_path / "sessions", strands(BIG))
     message = next((tmp_path / "sessions").rglob("message_0.json"))
     before = message.read_bytes()
@@ -497,7 +495,7 @@ def test_no_page_overwrites_a_message_of_a_session(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
-def test_no_page_overwrites_a_transcript_in_a_folder(name: str, big: Path) -> None:
+def test_the_page_never_overwrites_a_transcript_in_a_folder(name: str, big: Path) -> None:
     transcript = big.rename(big.parent / name)
     before = transcript.read_bytes()
 
@@ -521,7 +519,7 @@ def test_a_recording_that_has_the_tool_pays_for_no_second_definition(tmp_path: P
     assert set(saved_tokens) == {0}
 
 
-def test_a_long_list_is_cut_on_the_screen_between_what_saves_most_and_least_and_whole_as_json(tmp_path: Path) -> None:
+def test_a_long_list_is_cut_in_the_middle_on_the_screen_and_whole_as_json(tmp_path: Path) -> None:
     small = [{"id": f"small-{number}", "messages": openai("x")} for number in range(40)]
     large = {"id": "large", "messages": openai(BIG)}
     long = {"id": "long", "messages": [*openai("y"), *openai("y"), *openai("z")]}
@@ -535,7 +533,7 @@ def test_a_long_list_is_cut_on_the_screen_between_what_saves_most_and_least_and_
     assert len(facts(path)["conversations"]) == 42
 
 
-def test_names_from_recordings_are_neither_markup_nor_commands_to_the_terminal(tmp_path: Path) -> None:
+def test_names_from_recordings_are_neither_markup_nor_terminal_commands(tmp_path: Path) -> None:
     messages = openai(BIG, name="[bold]\x1b[2J[/x]\n")
 
     ran = run("replay", saved(tmp_path / "a.json", {"id": "one\n all\r\n 99%", "messages": messages}))
@@ -547,7 +545,7 @@ def test_names_from_recordings_are_neither_markup_nor_commands_to_the_terminal(t
 
 
 @pytest.mark.parametrize("name", ["page.html", "no/such/folder/page.html"])
-def test_the_page_is_written_or_its_path_is_named(name: str, big: Path, tmp_path: Path) -> None:
+def test_the_page_is_written_or_its_missing_folder_is_named(name: str, big: Path, tmp_path: Path) -> None:
     ran = run("replay", big, "--html", tmp_path / name)
 
     written = (tmp_path / name).is_file()
@@ -575,7 +573,7 @@ def test_it_shows_its_progress_at_a_terminal(big: Path) -> None:
     assert f"max_result_tokens={facts(big)['total']['best_threshold']} with" in plainly(seen.screen)
 
 
-def test_a_page_that_cannot_be_written_is_named_after_all_was_shown(big: Path, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_reported_after_the_tables(big: Path, tmp_path: Path) -> None:
     ran = run("replay", big, "--html", tmp_path / ("a" * 300))
 
     assert ran.exit_code == 2
@@ -635,7 +633,7 @@ def test_wrong_arguments_end_with_2_and_the_usage(arguments: tuple[str, ...], bi
     assert json.loads(big.read_text()) == openai(BIG)
 
 
-def test_a_result_that_cannot_be_offloaded_leaves_the_figures_of_the_others_right(
+def test_a_result_that_cannot_be_offloaded_does_not_distort_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def offload(offloader: Offloader, blocks: Sequence[Block], **details: Any) -> Outcome:  # noqa: ANN401 - passed on
@@ -651,9 +649,7 @@ def test_a_result_that_cannot_be_offloaded_leaves_the_figures_of_the_others_righ
     assert "a result of 'search' was replayed as it is: RuntimeError" in caplog.text
 
 
-def test_a_file_that_cannot_be_read_is_named_and_leaves_the_figures_of_the_others_right(
-    tmp_path: Path, big: Path
-) -> None:
+def test_a_file_that_cannot_be_read_is_named_and_does_not_distort_the_others(tmp_path: Path, big: Path) -> None:
     odd, expected = tmp_path / "odd.json", facts(big)
     odd.write_text("{")
     alone, ran = run("replay", odd), run("replay", odd, big, "--json")

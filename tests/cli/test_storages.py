@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DAY = 86_400
 LARGE = "words of a large result\n" * 50_000
-"""More than a megabyte, so that the index of its lines is an entry of its own."""
+"""More than a megabyte, so that its line index is an entry of its own."""
 
 
 @pytest.fixture
@@ -37,11 +37,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 HINT = " Other scopes hold 1 content: name one with --scope, or list all with ls --all-scopes."
-"""The hint that is added where a scope is empty and another one is not."""
+"""The hint that is added when a scope is empty and another one is not."""
 
 
 def store(folder: Path, *texts: str, scope: Scope = "default", days: float = 0) -> list[str]:
-    """Store texts as last used this many days ago; return their references."""
+    """Store strings as last used this many days ago; return their references."""
     storage = FileStorage(folder)
     offloader = Offloader(storage)
     references = []
@@ -66,7 +66,7 @@ def keys(folder: Path) -> set[str]:
     return {entry.key for entry in FileStorage(folder).entries("")}
 
 
-def test_ls_gives_references_that_get_takes_the_last_used_first(folder: Path) -> None:
+def test_ls_prints_references_that_get_accepts_most_recently_used_first(folder: Path) -> None:
     store(folder, "old words", days=3)
     store(folder, LARGE, days=1)
     store(folder, "other words", scope="other")
@@ -84,7 +84,7 @@ def test_ls_gives_references_that_get_takes_the_last_used_first(folder: Path) ->
     assert max(map(len, lines)) <= 80
 
 
-def test_ls_of_a_tool_gives_its_results(folder: Path) -> None:
+def test_ls_of_a_tool_lists_its_results(folder: Path) -> None:
     offloader = Offloader(FileStorage(folder), policies={"*": Always()})
     for tool in ("get_issue", "list_files"):
         offloader.offload([TextBlock(f"words of {tool}")], tool_name=tool, scope="default")
@@ -98,7 +98,7 @@ def test_ls_of_a_tool_gives_its_results(folder: Path) -> None:
     assert [run("ls", *more, "--all-scopes").exit_code for more in (("--tool", "grep"), ("--look-up-all",))] == [2, 2]
 
 
-def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
+def test_ls_of_all_scopes_lists_keys(folder: Path) -> None:
     store(folder, "words")
     store(folder, "words", scope="other")
 
@@ -109,7 +109,7 @@ def test_ls_of_all_scopes_gives_keys(folder: Path) -> None:
     assert all(key in run("ls", "--all-scopes").stdout for key in keys(folder))
 
 
-def test_an_empty_scope_is_reported_on_stderr_apart_from_the_answer(folder: Path) -> None:
+def test_an_empty_scope_is_reported_on_stderr_and_not_on_stdout(folder: Path) -> None:
     store(folder, "words")
 
     ran = run("ls", "--scope", "other")
@@ -122,13 +122,13 @@ def test_an_empty_scope_is_reported_on_stderr_apart_from_the_answer(folder: Path
     assert " Other scopes hold 2 contents: name one with --scope," in run("ls", "--scope", "other").stderr
 
 
-def test_an_empty_storage_hints_at_no_other_scope(folder: Path) -> None:
+def test_no_hint_at_other_scopes_is_given_for_an_empty_storage(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
 
     assert run("ls").stderr == f"Nothing is stored in scope 'default' of FileStorage('{folder}').\n"
 
 
-def test_ls_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(folder: Path) -> None:
+def test_ls_in_a_proxys_folder_names_the_command_that_lists_its_scopes(folder: Path) -> None:
     store(folder, "words", scope="mcp-1")
     write_note(FileStorage(folder), "mcp-1", server="github")
 
@@ -140,7 +140,7 @@ def test_ls_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(fol
     assert run("ls", "--scope", row["scope"]).exit_code == 0
 
 
-def test_the_folders_of_the_proxy_and_the_hook_are_named_where_the_user_named_none(
+def test_ls_hints_at_the_folders_of_the_proxy_and_the_hook_if_none_was_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
@@ -184,7 +184,7 @@ def test_stats_show_the_last_tool_of_a_scope_without_a_name(folder: Path) -> Non
     assert len(line) <= 80
 
 
-def test_stats_tell_the_scopes_of_a_tenant_apart_and_show_their_last_tool(folder: Path) -> None:
+def test_stats_distinguish_the_scopes_of_a_tenant_and_show_their_last_tool(folder: Path) -> None:
     tails = set()
     for number in range(3):
         store(folder, "some words", scope=("tenant-7", f"thread-{number}"))
@@ -232,7 +232,7 @@ def test_stats_show_scopes_of_a_proxy_by_server_and_folder(folder: Path, monkeyp
         b'{"scope": "mcp-1", "server": "a", "folder": []}',
     ],
 )
-def test_stats_show_no_name_that_does_not_fit_its_digest(folder: Path, planted: bytes) -> None:
+def test_stats_show_no_name_that_does_not_match_its_digest(folder: Path, planted: bytes) -> None:
     store(folder, "words", scope="mcp-1")
     write_note(FileStorage(folder), "mcp-1", server="issues")
     (note,) = folder.glob("scopes/*")
@@ -246,7 +246,7 @@ def test_stats_show_no_name_that_does_not_fit_its_digest(folder: Path, planted: 
     assert answered("stats")["scopes"] == [row]
 
 
-def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:
+def test_stats_ls_and_verify_agree_on_bytes(folder: Path) -> None:
     store(folder, LARGE, "words")
 
     listed = sum(row["bytes"] for row in answered("ls"))
@@ -256,7 +256,7 @@ def test_stats_and_ls_agree_in_bytes(folder: Path) -> None:
     assert f"2 contents, {listed:,} bytes, and " in run("verify").stdout
 
 
-def test_stats_show_the_largest_scopes_and_name_only_what_fits(folder: Path) -> None:
+def test_stats_show_the_largest_scopes_and_shorten_long_names(folder: Path) -> None:
     store(folder, "the largest of them", scope="s" * 100)
     for number in range(20):
         store(folder, f"words {number}", scope=f"thread-{number}")
@@ -286,7 +286,7 @@ def test_a_folder_without_a_storage_is_an_error(
 
 
 @pytest.mark.parametrize("command", [("stats",), ("verify",), ("sweep", "--max-age=30d")], ids=lambda it: it[0])
-def test_a_storage_that_this_user_may_not_read_is_not_called_missing(
+def test_a_storage_that_the_user_may_not_read_is_not_reported_as_missing(
     command: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(folder, "words")
@@ -298,7 +298,9 @@ def test_a_storage_that_this_user_may_not_read_is_not_called_missing(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return real(path, **options)
 
-    monkeypatch.setattr(os, "lstat", refusing)  # root, who may run the tests, may read everything
+    monkeypatch.setattr(
+        os, "lstat", refusing
+    )  # changing modes would not do: root may run the tests, and reads everything
 
     ran = run(*command)
 
@@ -359,7 +361,7 @@ def test_verify_names_all_that_is_damaged(folder: Path) -> None:
     assert {row["key"] for row in facts["damaged"]} == {f"{path.parent.name}/{path.stem}" for path in files.values()}
 
 
-def test_verify_names_what_is_there_in_part(folder: Path) -> None:
+def test_verify_names_incomplete_entries(folder: Path) -> None:
     store(folder, "to lose its content", scope="one")
     store(folder, LARGE, scope="other")
     lost, whole = sorted(folder.rglob("*.txt"), key=lambda path: path.stat().st_size)
@@ -377,7 +379,7 @@ def test_verify_names_what_is_there_in_part(folder: Path) -> None:
     assert last.endswith("2 damaged or unreadable.")
 
 
-def test_verify_names_a_content_that_lost_its_line_index(folder: Path) -> None:
+def test_verify_names_content_that_lost_its_line_index(folder: Path) -> None:
     store(folder, LARGE, days=1)
     for path in folder.rglob("*-lines.*"):
         path.unlink()
@@ -430,7 +432,7 @@ def test_sweep_lists_the_storage_once(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
-def test_sweep_says_why_what_is_young_stays(dry_run: tuple[str, ...], folder: Path) -> None:
+def test_sweep_says_why_recent_content_stays(dry_run: tuple[str, ...], folder: Path) -> None:
     store(folder, "words", days=0.5 / 24)
 
     ran = run("sweep", "--max-bytes", "0", *dry_run)
@@ -455,7 +457,7 @@ def test_sweep_says_why_what_is_young_stays(dry_run: tuple[str, ...], folder: Pa
         ("--max-age", "2160m", 2),
     ],
 )
-def test_limits_are_taken_with_their_units(option: str, amount: str, deleted: int, folder: Path) -> None:
+def test_limits_are_accepted_with_units(option: str, amount: str, deleted: int, folder: Path) -> None:
     store(folder, "a" * 10, days=4)
     store(folder, "b" * 10, days=3)
     store(folder, "c" * 10, days=1)
@@ -538,7 +540,7 @@ def test_a_storage_that_does_not_sweep_by_itself_is_swept(monkeypatch: pytest.Mo
     assert len(bucket.kept) == 1
 
 
-def test_verify_goes_on_after_an_entry_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_continues_after_an_entry_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = _Bucket(2_000, 1_000)
     monkeypatch.setattr("coatcheck.cli.storage_commands.storage_at", lambda *_, **__: bucket)
 
@@ -574,7 +576,7 @@ def test_rm_of_a_scope_that_holds_nothing_fails(folder: Path) -> None:
     assert len(keys(folder)) == 1
 
 
-def test_rm_in_the_folder_of_a_proxy_says_what_shows_the_names_of_its_scopes(folder: Path) -> None:
+def test_rm_in_a_proxys_folder_names_the_command_that_lists_its_scopes(folder: Path) -> None:
     store(folder, "words", scope="mcp-1")
     write_note(FileStorage(folder), "mcp-1", server="github")
 
@@ -599,7 +601,7 @@ def test_rm_deletes_every_scope_of_a_tenant_and_no_other(folder: Path) -> None:
     assert again.stderr.startswith("Nothing is stored in the scopes under ('tenant-7',) of ")
 
 
-def test_rm_keeps_what_a_proxy_noted_about_the_scope_since_a_running_one_notes_it_once(folder: Path) -> None:
+def test_rm_keeps_the_note_about_a_scope_because_a_running_proxy_writes_it_once(folder: Path) -> None:
     store(folder, "words", scope="mcp-1")
     write_note(FileStorage(folder), "mcp-1", server="github")
 

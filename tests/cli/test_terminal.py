@@ -1,4 +1,4 @@
-"""At a terminal: no content steers it, long work shows a bar, and what cannot be undone is confirmed first."""
+"""At a terminal: no content steers it, long work shows a progress bar, and a deletion is confirmed first."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="terminals as POSIX has them")
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J[bold red]words[/]\r\u202e\x9b31m\x7f\n"
-"""Sets the title, clears the screen, goes back to the start of the line, turns the text round, and colours it."""
+"""Sets the title, clears the screen, returns to the start of the line, reverses the text direction, and colours it."""
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def stored(data: bytes, *options: str) -> str:
 
 
 def steers(screen: str) -> set[str]:
-    """Return the characters of a screen that are neither visible nor a line end."""
+    """Return the characters on a screen that are neither printable nor a line end."""
     return {character for character in screen if not character.isprintable() and character != "\n"}
 
 
@@ -49,11 +49,11 @@ def test_a_tool_result_cannot_steer_the_terminal(command: str, folder: Path) -> 
 
 
 @pytest.mark.parametrize("command", ["get", "cat"])
-def test_a_pipe_gets_what_a_tool_returned_as_it_is(command: str, folder: Path) -> None:
+def test_a_pipe_gets_a_tool_result_unchanged(command: str, folder: Path) -> None:
     assert HOSTILE.encode() in piped(command, stored(HOSTILE.encode())).stdout
 
 
-def test_names_that_a_user_was_given_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_names_from_the_command_line_cannot_steer_the_terminal(tmp_path: Path) -> None:
     seen = at_terminal("get", "\x1b[2Jstdin-0123456789abcdef-0000", "--storage", tmp_path)
     missing = at_terminal("ls", "--storage", tmp_path / "\x1b[2J")
     shown = at_terminal("ls", "--storage", tmp_path, "--scope", "\x1b[2J")
@@ -62,7 +62,7 @@ def test_names_that_a_user_was_given_cannot_steer_the_terminal(tmp_path: Path) -
     assert steers(seen.screen + missing.screen + shown.screen) == set()
 
 
-def test_comments_in_the_settings_of_a_folder_cannot_steer_the_terminal(tmp_path: Path) -> None:
+def test_comments_in_a_settings_file_cannot_steer_the_terminal(tmp_path: Path) -> None:
     settings = tmp_path / "settings.json"
     settings.write_text('{"a": 1\n// \x1b]0;owned\x07\x1b[2J\n}\n')
 
@@ -90,7 +90,7 @@ def test_put_does_not_wait_for_a_person_to_type(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("verify",), ("sweep", "--max-age", "30d")])
-def test_long_work_shows_a_bar_at_a_terminal_only(
+def test_long_work_shows_a_progress_bar_only_at_a_terminal(
     arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def store_long_ago() -> None:
@@ -120,7 +120,7 @@ def test_rm_asks_first(typed: str, code: int, left: int, folder: Path) -> None:
     assert len(FileStorage(folder).entries("")) == left
 
 
-def test_rm_does_not_ask_where_yes_was_given_or_nothing_is_stored(folder: Path) -> None:
+def test_rm_does_not_ask_if_yes_was_given_or_nothing_is_stored(folder: Path) -> None:
     stored(b"words", "--scope", "mine")
 
     told = at_terminal("rm", "--scope", "mine", "--yes")
@@ -133,7 +133,7 @@ def test_rm_does_not_ask_where_yes_was_given_or_nothing_is_stored(folder: Path) 
     )
 
 
-def test_rm_deletes_nothing_where_nobody_answers(folder: Path) -> None:
+def test_rm_deletes_nothing_if_nobody_answers(folder: Path) -> None:
     reference = stored(b"words", "--scope", "mine")
 
     ran = piped("rm", "--scope", "mine")

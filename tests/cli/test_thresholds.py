@@ -34,7 +34,7 @@ def replayed(folder: Path) -> list[thresholds.Replayed]:
     return list(thresholds.replay(folder, hold_out=["a_set"]))
 
 
-def test_what_is_saved_is_the_share_of_the_whole_bill_prefix_and_definition_included(tmp_path: Path) -> None:
+def test_the_saving_is_a_share_of_the_whole_bill_with_prefix_and_definition(tmp_path: Path) -> None:
     (each,) = replayed(written(tmp_path, openai(BIG)))
 
     (left,) = each.left[1_000, 250].values()
@@ -50,7 +50,7 @@ def test_what_is_saved_is_the_share_of_the_whole_bill_prefix_and_definition_incl
     assert outcome.dearer == (0.0, 0.0)
 
 
-def test_a_conversation_counts_as_dearer_from_two_percent_on(tmp_path: Path) -> None:
+def test_a_conversation_counts_as_dearer_from_two_percent_upwards(tmp_path: Path) -> None:
     each = replayed(written(tmp_path, openai(BIG), openai("short")))
 
     short = 2 * DEFINITION
@@ -60,7 +60,7 @@ def test_a_conversation_counts_as_dearer_from_two_percent_on(tmp_path: Path) -> 
     assert fair == (0.0, 0.0)
 
 
-def test_read_backs_are_those_that_were_needed_none_or_one_of_each(tmp_path: Path) -> None:
+def test_read_backs_are_the_needed_ones_none_or_one_of_each_result(tmp_path: Path) -> None:
     more = [{"role": "user", "content": "and?"}, {"role": "assistant", "content": "It is in row 500."}]
     each = replayed(written(tmp_path, [*openai(BIG), *more], openai(BIG)))
     ways = {"needed": thresholds._by_need, "none": thresholds._never, "each": thresholds._each_once}
@@ -96,7 +96,7 @@ def test_the_held_out_half_comes_first_with_a_row_for_the_defaults(
     assert f"{DEFINITION} tokens, offered once something has been offloaded" in half
 
 
-def test_the_page_is_written_where_asked_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_written_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.md"
     page.write_text("<!-- figures: written by the benchmark --><!-- end of figures -->")
     monkeypatch.setattr(thresholds, "DOCUMENT", page)
