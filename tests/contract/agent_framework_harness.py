@@ -34,10 +34,10 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one per turn."""
+"""The most pages that a script may read, one per turn."""
 
 BEFORE_ERRORS = "Error: Function failed. Exception: "
-"""The framework's prefix before the message of a tool that failed, where it shows that message."""
+"""The framework's prefix to the message of a failed tool, when it shows that message."""
 
 
 class AgentFrameworkHarness:
@@ -67,12 +67,12 @@ class AgentFrameworkHarness:
 
 @cache
 def openai() -> AsyncOpenAI:
-    """Return the client that all runs share: making one reads the machine's certificates."""
+    """Return the client that all runs share. Making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def client_on(conversation: Conversation, api: Api = "responses") -> Any:
-    """Return one of the framework's own clients, which asks the scripted server."""
+    """Return one of the framework's own clients, connected to the scripted server."""
     kind = OpenAIChatClient if api == "responses" else OpenAIChatCompletionClient
     client = kind(model="scripted", async_client=openai().with_options(base_url=conversation.base_url))
     client.function_invocation_configuration["max_iterations"] = MAX_TURNS
@@ -81,7 +81,7 @@ def client_on(conversation: Conversation, api: Api = "responses") -> Any:
 
 
 def agent_of(case: Run, client: Any) -> Agent:
-    """Return the agent of a run."""
+    """Build the agent of a run."""
     offload = None
     if case.offloader is not None:
         offload = case.share(partial(ToolOffloader, case.offloader, scope=case.scope))
@@ -95,13 +95,13 @@ def agent_of(case: Run, client: Any) -> Agent:
 
 
 def approval_of(stopped: AgentResponse) -> Message:
-    """Return what a stopped agent needs to go on."""
+    """Return the approvals that a stopped agent needs to continue."""
     requests = stopped.user_input_requests
     return Message("user", [request.to_function_approval_response(approved=True) for request in requests])
 
 
 class Cancelling(FunctionMiddleware):
-    """Answers in place of the tools that a host cancels."""
+    """Answers in place of tools that a host cancels."""
 
     def __init__(self, case: Run) -> None:
         self._case = case
@@ -115,7 +115,7 @@ class Cancelling(FunctionMiddleware):
 
 
 class Ending(FunctionMiddleware):
-    """Ends the run with the result of a tool, as the framework's own handoffs do."""
+    """Ends the run with a tool's result, as the framework's own handoffs do."""
 
     def __init__(self, case: Run) -> None:
         self._case = case
@@ -145,12 +145,12 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> FunctionTo
 
 
 def returned_by(result: Returned) -> list[Content]:
-    """Return a result as a tool of the framework would."""
+    """Return a result as one of the framework's tools would."""
     return [content_of(block) for block in result.blocks]
 
 
 def content_of(block: Block) -> Content:
-    """Return a content block as the framework has it."""
+    """Convert a content block to the framework's type."""
     match block:
         case TextBlock():
             return Content.from_text(block.text)

@@ -1,6 +1,6 @@
 """The scripted model in Anthropic's wire format: messages of content blocks in, a message out, whole or streaming.
 
-Only the wire format belongs here, and what Anthropic refuses; a framework's own client asks it.
+Only the wire format and what Anthropic refuses belong here. A framework's own client sends the requests.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ IN_A_RESULT = {"document", "image", "search_result", "text"}
 
 
 class AnthropicConversation(Conversation):
-    """A conversation by Anthropic's API. Raises what that refuses."""
+    """A conversation over Anthropic's API. Fails on what that refuses."""
 
     def takes(self, path: str) -> bool:
-        """Return whether ``path`` asks a model for a message."""
+        """Return whether a request to ``path`` asks for a message."""
         return path.partition("?")[0] == "v1/messages"
 
     def received_in(self, body: dict[str, Any]) -> tuple[Received, ...]:
@@ -65,18 +65,18 @@ class AnthropicConversation(Conversation):
 
 
 class AnthropicServer(ScriptedServer):
-    """Serves conversations by Anthropic's API."""
+    """Serves conversations over Anthropic's API."""
 
     speaks: ClassVar[type[Conversation]] = AnthropicConversation
 
 
 def parts_of(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the parts of a content; a text alone is one."""
+    """Return the parts of a message's content. A plain string counts as one part."""
     return ([{"type": "text", "text": content}] if content else []) if isinstance(content, str) else content
 
 
 def received(result: dict[str, Any]) -> Received:
-    """Return one tool result: its texts joined by line ends, and its content."""
+    """Return one tool result: its text parts joined by line ends, and its content."""
     parts = parts_of(result.get("content", ""))
     texts = [part["text"] for part in parts if part["type"] == "text"]
     return Received(text="\n".join(texts), raw=json.dumps(parts, ensure_ascii=False), is_error=result.get("is_error"))

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ("BedrockServer",)
 
 NAME = re.compile(r"(?:[A-Za-z0-9_()\[\]-]|\s(?!\s)){1,200}")
-"""What a document may be called. Bedrock takes underscores too, although its documentation does not say so."""
+"""The names that a document may have. Bedrock accepts underscores too, although its documentation does not say so."""
 
 
 class BedrockConversation(Conversation):
-    """A conversation by the Converse API. Raises what that refuses."""
+    """A conversation over the Converse API. Fails on what that refuses."""
 
     def takes(self, path: str) -> bool:
-        """Return whether ``path`` asks a model."""
+        """Return whether a request to ``path`` asks a model."""
         return path.startswith("model/") and path.endswith("/converse")
 
     def received_in(self, body: dict[str, Any]) -> tuple[Received, ...]:
@@ -54,7 +54,7 @@ class BedrockConversation(Conversation):
         return frozenset(tool["toolSpec"]["name"] for tool in tools)
 
     def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
-        """Return a message with calls, or with what the model says."""
+        """Return a message with calls or with the model's words."""
         asked: list[dict[str, Any]] = [
             {"toolUse": {"toolUseId": call.call_id, "name": call.tool, "input": call.arguments}} for call in calls
         ]
@@ -68,13 +68,13 @@ class BedrockConversation(Conversation):
 
 
 class BedrockServer(ScriptedServer):
-    """Serves conversations by the Converse API."""
+    """Serves conversations over the Converse API."""
 
     speaks: ClassVar[type[Conversation]] = BedrockConversation
 
 
 def received(result: dict[str, Any]) -> Received:
-    """Return one tool result: its texts joined by line ends, and its content."""
+    """Return one tool result: its text parts joined by line ends, and its content."""
     texts = [part["text"] for part in result["content"] if "text" in part]
     raw = json.dumps(result["content"], ensure_ascii=False)
     return Received(text="\n".join(texts), raw=raw, is_error=result.get("status") == "error")

@@ -1,4 +1,4 @@
-"""Deliberate breaks of our own adapters, each by a patch: the contract must fail for every one of them.
+"""Patches that break our own adapters on purpose: the contract must fail for every one of them.
 
 Only breaks belong here. A break that is the same for all adapters patches the library; any other patches its adapter.
 ``tests/testing/test_leaking_adapters.py`` does the same to the toy adapter.
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ("EVERYWHERE", "Break", "check_killed", "nothing", "raising", "silent", "without_arguments")
 
 Break: TypeAlias = "tuple[Callable[[pytest.MonkeyPatch], None], str]"
-"""What breaks an adapter, and the scenario that must fail."""
+"""A function that breaks an adapter, and the scenario that must then fail."""
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 def check_killed(broken: Break, harness: Harness, *, patch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Break an adapter, and fail if the contract passes nonetheless."""
+    """Break an adapter, and fail if the contract still passes."""
     breaks, name = broken
     breaks(patch)
     with pytest.raises(Exception) as raised:  # noqa: PT011 - frameworks wrap our exceptions in theirs
@@ -50,16 +50,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def nothing(*_: object, **__: object) -> None:
-    """Do nothing, and return None, which also stands for no."""
+    """Do nothing. The returned None also serves as a false answer."""
 
 
 def raising(*_: object, error: Exception | None = None, **__: object) -> NoReturn:
-    """Raise the error that an adapter would have logged or turned into words for the model."""
+    """Raise the error that an adapter should have logged or turned into words for the model."""
     raise error or BrokenOnPurpose
 
 
 def silent(logger: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """Return a break: the adapter logs no warning."""
+    """Return a break that keeps the adapter from logging warnings."""
     return lambda patch: patch.setattr(logging.getLogger(logger), "disabled", True)
 
 
@@ -102,7 +102,7 @@ def _remembers_the_first_scope(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_arguments(**given: Any) -> Arrival:  # noqa: ANN401 - as they came
-    """Make an ``Arrival`` of a call without its arguments."""
+    """Make a call's ``Arrival`` without its arguments."""
     return Arrival(**{**given, "tool_args": {}})
 
 
@@ -122,4 +122,4 @@ EVERYWHERE: Mapping[str, Break] = {
     ),
     "knows no last resort": (_knows_no_last_resort, "offloading a huge result fails"),
 }
-"""Breaks that look the same in every adapter."""
+"""Breaks that are the same in every adapter."""

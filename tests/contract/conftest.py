@@ -1,4 +1,4 @@
-"""Fixtures of the contract: the scripted server, one per process, and an environment that leads nowhere else."""
+"""Fixtures of the contract: one scripted server per process, and an environment that points nowhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ELSEWHERE = ("PROXY", "ANTHROPIC", "AWS_", "GEMINI", "GOOGLE", "LANGSMITH", "LANGCHAIN", "OPENAI", "OTEL")
-"""Parts of the names of environment variables that send requests, traces or keys elsewhere."""
+"""Parts of names of environment variables that would send requests, traces or keys elsewhere."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the retrieval tool's definition costs in every request, in the bytes that a framework's client sends."""
+"""The cost of the retrieval tool's definition in every request, measured in what a framework's client sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ("MAX_TOKENS", "tokens_on_the_wire")
 
 MAX_TOKENS = 150
-"""Of ``o200k_base``. Every turn of every conversation pays for it, even if nothing is ever offloaded."""
+"""Tokens of ``o200k_base``. Every turn of every conversation pays for them, even if nothing is ever offloaded."""
 
 
 class _Recording(ScriptedServer):

@@ -1,6 +1,6 @@
 """The scripted model in the Gemini API: ``contents`` in, a candidate with function calls or text out.
 
-Only the wire format belongs here; ``ScriptedServer`` serves it, and Google's own client asks it.
+Only the wire format belongs here. ``ScriptedServer`` serves it, and Google's own client sends the requests.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ WHOLE, STREAMED = ":generateContent", ":streamGenerateContent"
 
 
 class GeminiConversation(Conversation):
-    """A conversation by the Gemini API."""
+    """A conversation over the Gemini API."""
 
     def takes(self, path: str) -> bool:
-        """Return whether ``path`` asks a model for content."""
+        """Return whether a request to ``path`` asks for content."""
         return path.partition("?")[0].endswith((WHOLE, STREAMED))
 
     def received_in(self, body: dict[str, Any]) -> tuple[Received, ...]:
@@ -47,19 +47,19 @@ class GeminiConversation(Conversation):
 
 
 class GeminiServer(ScriptedServer):
-    """Serves conversations by the Gemini API."""
+    """Serves conversations over the Gemini API."""
 
     speaks: ClassVar[type[Conversation]] = GeminiConversation
 
 
 def function_call(call: ModelCall) -> dict[str, Any]:
-    """Return a call as the wire has it."""
+    """Return a call in the wire format."""
     named = {} if call.call_id is None else {"id": call.call_id}
     return {"functionCall": {**named, "name": call.tool, "args": dict(call.arguments)}}
 
 
 def received(response: dict[str, Any]) -> Received:
-    """Return one tool result: its texts joined by line ends, and the whole without its id."""
+    """Return one tool result: its strings joined by line ends, and all of it but its id."""
     content = {name: value for name, value in response.items() if name != "id"}
     texts = texts_in(*response["response"].values()) if len(response["response"]) == 1 else ()
     is_error = "error" in response["response"]  # by ADK's convention
@@ -67,7 +67,7 @@ def received(response: dict[str, Any]) -> Received:
 
 
 def texts_in(content: object) -> Iterator[str]:
-    """Yield the texts of a result: itself, or those of a list."""
+    """Yield the strings of a result: itself, or those in a list."""
     for entry in content if isinstance(content, list) else [content]:
         text = entry.get("text") if isinstance(entry, dict) else entry
         if isinstance(text, str):

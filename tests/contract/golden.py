@@ -1,8 +1,8 @@
 """One conversation, committed as the model sees it: the same bytes through every framework.
 
 The scenarios compare each adapter with the core of the same checkout. This module compares all adapters with one file.
-So a difference between two frameworks shows, even though they never run in one environment, and so does any change to
-the words that models read. ``python -m tests.docs.rewrite`` writes the file from the core alone; each framework's
+That shows any difference between two frameworks, although they never run in one environment, and any change to the
+words that models read. ``python -m tests.docs.rewrite`` writes the file from the core alone; each framework's
 session plays it.
 """
 
@@ -29,7 +29,7 @@ KNOBS: Mapping[str, Any] = {"max_result_tokens": 400, "preview_tokens": 150}
 
 
 class Contract(AdapterContract):
-    """The public contract, and the conversation that all frameworks have in common."""
+    """The public contract, plus the conversation that all frameworks have in common."""
 
     def test_the_model_sees_the_golden_transcript(self, harness: Harness) -> None:
         assert play(harness) == golden()
@@ -64,7 +64,7 @@ def play(harness: Harness) -> list[str]:
 
 
 def results() -> dict[str, str]:
-    """Return what each tool returns: one result of each kind that has a preview of its own, and a small one."""
+    """Return each tool's result: one of each kind with a preview of its own, and a small one."""
     log = [f"2026-01-05T09:{n // 60:02}:{n % 60:02}Z INFO worker-{n % 4} took job {n * 37}" for n in range(120)]
     log[71] = "2026-01-05T09:01:11Z ERROR worker-3 job 2627 failed: connection reset by peer"
     records = orders(40)
@@ -86,7 +86,7 @@ def results() -> dict[str, str]:
 
 
 def made() -> dict[str, Any]:
-    """Return the conversation as the core makes it."""
+    """Return the conversation as the core produces it."""
     offloader = Offloader(**KNOBS)
     outcomes = {
         tool: offloader.offload([TextBlock(text)], tool_name=tool, tool_args={"number": number}, scope=SCOPE)
@@ -107,7 +107,7 @@ def made() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the text of the committed file as the core makes it today."""
+    """Return the text of the committed file as the core produces it today."""
     return json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -54,10 +54,10 @@ NOBODY = ("debug_user_id", "debug_session_id")
 """The user and the session that ``Runner.run_debug`` uses by default."""
 
 MAX_CALLS = 1_000
-"""Pages that a script may read, one per call of the model."""
+"""The most pages that a script may read, one per model call."""
 
 CONFIRMING = "adk_request_confirmation"
-"""The function that ADK calls where a tool asks for a confirmation."""
+"""The function that ADK calls when a tool asks for a confirmation."""
 
 
 class GoogleAdkHarness:
@@ -109,7 +109,7 @@ class GoogleAdkHarness:
 
 @cache
 def clients() -> dict[str, Any]:
-    """Return the HTTP clients that all runs share: making one reads the machine's certificates."""
+    """Return the HTTP clients that all runs share. Making one reads the machine's certificates."""
     return {
         "httpx_client": httpx.Client(timeout=CLIENT_SECONDS),
         "httpx_async_client": httpx.AsyncClient(timeout=CLIENT_SECONDS),
@@ -117,7 +117,7 @@ def clients() -> dict[str, Any]:
 
 
 class LoopbackGemini(Gemini):
-    """ADK's Gemini, connected to a server on this machine. Old versions take no client as an argument."""
+    """ADK's Gemini, connected to a server on this machine. Old versions accept no client as an argument."""
 
     address: str
 
@@ -128,13 +128,13 @@ class LoopbackGemini(Gemini):
 
 
 def agent_on(conversation: Conversation, tools: Sequence[Any], **more: Any) -> LlmAgent:
-    """Return an agent with ADK's own Gemini, which asks the scripted server."""
+    """Build an agent with ADK's own Gemini, connected to the scripted server."""
     model = LoopbackGemini(model="gemini-scripted", address=conversation.base_url)
     return LlmAgent(model=model, tools=list(tools), **{"name": "scripted", **more})
 
 
 def message(text: str) -> Content:
-    """Return a message of the user."""
+    """Return a user message."""
     return Content(role="user", parts=[Part(text=text)])
 
 
@@ -143,12 +143,12 @@ def config() -> RunConfig:
 
 
 def ids_of(case: Run) -> tuple[str, str]:
-    """Return the ids of the user and the session."""
+    """Return the user id and the session id of a run."""
     return NOBODY if case.identity is None else (USER, case.identity)
 
 
 def confirmation_of(events: Sequence[Event]) -> Content | None:
-    """Return the confirmation that a stopped agent needs to go on; None if it did not stop."""
+    """Return the confirmation that a stopped agent needs to continue; None if it did not stop."""
     asked = [call for event in events for call in event.get_function_calls() if call.name == CONFIRMING]
     answers = [FunctionResponse(id=call.id, name=call.name, response={"confirmed": True}) for call in asked]
     return Content(role="user", parts=[Part(function_response=answer) for answer in answers]) if asked else None
@@ -185,13 +185,13 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
 
 
 def native_result(result: Returned) -> Any:
-    """Return a result as a tool of ADK would: a ``str``, a value, or parts; an error by ADK's convention."""
+    """Return a result as an ADK tool would: a ``str``, a value or parts; an error by ADK's convention."""
     content = native_content(result.blocks)
     return {"error": content} if result.is_error else content
 
 
 def native_content(blocks: Sequence[Block]) -> Any:
-    """Return content blocks as a tool of ADK would return them."""
+    """Return content blocks as an ADK tool would."""
     match blocks:
         case [TextBlock(text)]:
             return text
@@ -204,7 +204,7 @@ def native_content(blocks: Sequence[Block]) -> Any:
 
 
 def native_part(block: Block) -> Any:
-    """Return a content block as ADK has it."""
+    """Convert a content block to ADK's type."""
     match block:
         case TextBlock():
             return Part(text=block.text)

@@ -1,8 +1,8 @@
 """The harness of the Haystack adapter: an ``Agent`` with the hook, and the real OpenAI client.
 
-It builds the agent and runs it, sync or async. It also converts the fixture's blocks to Haystack's. The client refuses
-media in a tool result, and calls without an id. In these cases the harness takes what the client was about to send from
-the framework's own messages.
+A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to Haystack's. The client
+refuses media in a tool result, and calls without an id. In these cases the harness reads what the client was about to
+send from the framework's own messages.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 __all__ = ("HaystackHarness",)
 
 MAX_STEPS = 2_000
-"""A model that reads page after page takes many steps."""
+"""The step limit. A model that reads page after page takes many steps."""
 
 REFUSED = ("Unsupported tool result", "`ToolCall` must have a non-null `id`")
-"""How the client's refusals begin."""
+"""The beginnings of the client's refusals."""
 
 NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
 
@@ -58,7 +58,7 @@ Native = TextContent | ImageContent | FileContent
 
 
 class Listener:
-    """A ``before_llm`` hook that sees the messages that the client is about to get."""
+    """A ``before_llm`` hook that keeps the messages that the client is about to get."""
 
     def __init__(self) -> None:
         self.messages: Sequence[ChatMessage] = ()
@@ -83,7 +83,7 @@ class CodeCaller:
 
 
 class FixtureTool(Tool):
-    """Gives a result for each number; an error has the fixture's own words."""
+    """Gives a result for each number. An error carries the fixture's own words."""
 
     def __init__(self, name: str, results: Mapping[int, Returned], case: Run) -> None:
         self.results = results
@@ -100,11 +100,11 @@ class FixtureTool(Tool):
         result: str | list[Native] = self.watch_result(native_result(self.results[number]))
         return result
 
-    def invoke(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+    def invoke(self, **arguments: Any) -> Any:  # noqa: ANN401 - as in Tool
         self._raise_if_error(arguments["number"])
         return super().invoke(**arguments)
 
-    async def invoke_async(self, **arguments: Any) -> Any:  # noqa: ANN401 - as Tool's
+    async def invoke_async(self, **arguments: Any) -> Any:  # noqa: ANN401 - as in Tool
         self._raise_if_error(arguments["number"])
         return await super().invoke_async(**arguments)
 
@@ -155,24 +155,27 @@ class HaystackHarness:
             return _transcript_of(conversation, ended)
 
     def generator(self, conversation: Conversation) -> ChatGenerator:
-        """Return one of Haystack's own generators, which asks the scripted server."""
+        """Return one of Haystack's own generators, connected to the scripted server."""
         return OpenAIChatGenerator(
             api_key=Secret.from_token("none"),
             model="scripted",
             api_base_url=conversation.base_url,
             max_retries=0,
             timeout=CLIENT_SECONDS,
-            http_client_kwargs={"trust_env": False, "verify": False},  # no proxy, and no 70 ms for certificates
+            http_client_kwargs={
+                "trust_env": False,
+                "verify": False,
+            },  # no proxy, and no certificates, which take 70 ms to read
         )
 
 
 def agent_of(case: Run, generator: ChatGenerator, listener: Listener) -> Agent:
-    """Return the agent of a run."""
+    """Build the agent of a run."""
     tools: list[Tool] = [case.watch(FixtureTool(name, results, case)) for name, results in case.tools.items()]
     hooks: dict[str, list[Any]] = {"before_llm": [listener], "before_tool": [CodeCaller(case.code_tools)]}
     if case.offloader is not None:
         hook, reader = case.share(partial(hook_and_reader, case.offloader, case.scope))
-        tools += [] if reader.name in case.tools else [reader]  # its user adds it here, but not twice under one name
+        tools += [] if reader.name in case.tools else [reader]  # users add it themselves, but not twice under one name
         hooks["after_tool"] = [hook]
     if case.cancelled_tools:
         hooks["before_tool"] += [ConfirmationHook({name: rejection(case.tools[name]) for name in case.cancelled_tools})]
@@ -191,18 +194,18 @@ def hook_and_reader(offloader: Offloader, scope: Scope | None) -> tuple[ToolResu
 
 
 def context_of(case: Run) -> dict[str, Any] | None:
-    """Return what a host passes with a run."""
+    """Return the context that a host passes with a run."""
     context = {SCOPE_CONTEXT_KEY: case.identity} if case.identity is not None else {}
     return {**context, **({"coatcheck": "keep"} if case.kept_tools else {})} or None
 
 
 def rejection(results: Mapping[int, Returned]) -> BlockingConfirmationStrategy:
-    """Return a strategy that asks about every call of a tool, and is told no."""
+    """Return a strategy that asks about every call, with a user who rejects each."""
     return BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=RejectingUser(results))
 
 
 def native_result(result: Returned) -> str | list[Native]:
-    """Return a result as a tool of Haystack's would: a text, or a list of Haystack's content."""
+    """Return a result as a Haystack tool would: a ``str``, or a list of Haystack's content."""
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         return result.blocks[0].text
     return [native_block(block) for block in result.blocks]
@@ -214,7 +217,7 @@ def text_of(returned: Returned) -> str:
 
 
 def native_block(block: Block) -> Native:
-    """Return a content block as Haystack has it."""
+    """Convert a content block to Haystack's type."""
     match block:
         case TextBlock():
             return TextContent(block.text)
@@ -231,7 +234,7 @@ def native_block(block: Block) -> Native:
 
 
 def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) -> Transcript:
-    """Return what the client refused to send; raise any other error."""
+    """Return the transcript of messages that the client refused to send; raise any other error."""
     if conversation.error is not None or not str(error).startswith(REFUSED):
         raise error
     results = [message.tool_call_result for message in listener.messages]
@@ -240,7 +243,7 @@ def _seen_by(listener: Listener, conversation: Conversation, error: ValueError) 
 
 
 def _transcript_of(conversation: Conversation, ended: Mapping[str, Any]) -> Transcript:
-    """Return the transcript with what a tool gave to the user, and with the marks that are not sent."""
+    """Return the transcript with a tool's answer to the user, and with the marks that are not sent."""
     transcript = conversation.transcript()
     results = [message for message in ended["messages"] if message.tool_call_result is not None]
     received = [
@@ -251,7 +254,7 @@ def _transcript_of(conversation: Conversation, ended: Mapping[str, Any]) -> Tran
 
 
 def _answer(ended: Mapping[str, Any]) -> str | None:
-    """Return what a tool gave to the user."""
+    """Return a tool's answer to the user, if there is one."""
     result = ended["last_message"].tool_call_result
     return None if result is None else _received(result).text
 

@@ -1,6 +1,6 @@
-"""What a framework lacks: the capabilities whose scenarios its contract skips, each with the reason.
+"""What each framework lacks: the capabilities whose scenarios its contract skips, each with the reason.
 
-One table for each framework, which the docs print. A capability belongs here only where no agent of that framework
+There is one table per framework, which the docs print. A capability belongs here only if no agent of that framework
 could get into such a situation, never because an adapter fails it.
 """
 
@@ -88,7 +88,7 @@ PYDANTIC_AI_CANNOT: Mapping[str, str] = {
     "call id that is missing": "Pydantic AI's OpenAI models end a run where a call has no id",
     "call id used twice at once": "Pydantic AI ends a run where two calls at once have one id",
 }
-"""Single scenarios, by name. A call with an empty id, or with an id that comes back later, is a call like any other."""
+"""Single scenarios, by name. A call whose id is empty or is used again later is a call like any other."""
 
 STRANDS: Mapping[Capability, str] = {
     "any tool names": "Strands answers a call by such a name itself, before any tool runs: names match"

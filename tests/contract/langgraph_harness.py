@@ -1,4 +1,4 @@
-"""Harnesses of the LangChain adapter: three ways in which people build agents, each with the real OpenAI client.
+"""Harnesses of the LangChain adapter: the three ways to build an agent, each with the real OpenAI client.
 
 A harness builds the agent and runs it, sync or async. It also converts the fixture's blocks to LangChain's.
 """
@@ -49,15 +49,15 @@ __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "Wrapped
 
 QUESTION = {"messages": [("user", "Find out.")]}
 INTERRUPTS = "__interrupt__"
-"""The key under which a state holds the interrupts that the agent stopped for."""
+"""The key of a state under which the interrupts are that stopped the agent."""
 
 RESUME: Command[Any] = Command(resume="go on")
 
 MAX_STEPS = 2_000
-"""A model that reads page after page takes many steps."""
+"""The step limit. A model that reads page after page takes many steps."""
 
 FROM_A_TOOL = {"text", "json", "image", "file"}
-"""Blocks that LangChain accepts in the list that a tool returns; any other turns the list into one JSON text."""
+"""Types of blocks that LangChain accepts in a tool's list. Any other turns the list into one JSON string."""
 
 
 class LangChainHarness:
@@ -68,7 +68,7 @@ class LangChainHarness:
         self._streaming = streaming
 
     def build(self, case: Run, model: BaseChatModel) -> Runnable[Any, Any]:
-        """Return the agent."""
+        """Build the agent."""
         raise NotImplementedError
 
     def run(self, case: Run) -> Transcript:
@@ -91,7 +91,7 @@ class LangChainHarness:
             return transcript_of(conversation, state, case, was_interrupted=state is not stopped)
 
     def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
-        """Return one of LangChain's own models, which asks the scripted server."""
+        """Return one of LangChain's own models, connected to the scripted server."""
         return ChatOpenAI(
             model="scripted",
             base_url=conversation.base_url,
@@ -99,8 +99,8 @@ class LangChainHarness:
             max_retries=0,
             timeout=CLIENT_SECONDS,
             streaming=self._streaming,
-            # Both, although only one is used: LangChain would make the other, which takes 70 ms to read certificates.
-            # And the async client that LangChain shares would outlive its event loop.
+            # Both, although only one is used: LangChain would make the other, which takes 70 ms to read certificates,
+            # and the async client that LangChain shares would outlive its event loop.
             http_client=sync,
             http_async_client=asynchronous,
         )
@@ -112,7 +112,7 @@ def client() -> httpx.Client:
 
 
 def async_client() -> httpx.AsyncClient:
-    """Return the same, async."""
+    """Return an async client that uses no proxy and reads no certificates."""
     return httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(verify=False, trust_env=False), trust_env=False)
 
 
@@ -154,7 +154,7 @@ class WrappedNodeHarness(LangChainHarness):
 
 
 def graph(case: Run, model: BaseChatModel, tools: list[BaseTool], node: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """Return the usual graph: the model, then its tools, until it calls none; a node may answer for some tools."""
+    """Build the usual graph: the model, then its tools, until it calls none. A node may answer for some tools."""
     bound = model.bind_tools(tools)
 
     def ask(state: MessagesState) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def graph(case: Run, model: BaseChatModel, tools: list[BaseTool], node: Runnable
 
 
 def cancelled(state: Mapping[str, Any], case: Run) -> dict[str, Any]:
-    """Answer for the tools that the host cancels, as a node that asks a person first does."""
+    """Answer for the tools that the host cancels, as a node with a human in the loop does."""
     messages = [
         ToolMessage(text_of(case, call), tool_call_id=call["id"], name=call["name"], status="error")
         for call in state["messages"][-1].tool_calls
@@ -196,20 +196,20 @@ def pending(state: Mapping[str, Any], case: Run) -> list[Send] | str:
 
 
 def text_of(case: Run, call: ToolCall) -> str:
-    """Return the text of what a tool would return."""
+    """Return the text that a tool would return."""
     returned = case.tools[call["name"]][call["args"]["number"]]
     return "\n".join(block.text for block in returned.blocks if isinstance(block, TextBlock))
 
 
 def checkpointer_of(case: Run) -> InMemorySaver | None:
-    """Return what an agent needs to go on after a stop."""
+    """Return the checkpointer, which only an agent that stops and continues needs."""
     return InMemorySaver() if case.interrupting_tools else None
 
 
 def transcript_of(
     conversation: Conversation, state: Mapping[str, Any], case: Run, *, was_interrupted: bool
 ) -> Transcript:
-    """Return the transcript with what a tool gave to the user, and with the marks that are not sent."""
+    """Return the transcript with a tool's answer to the user, and with the marks that are not sent."""
     results = [message for message in state["messages"] if isinstance(message, ToolMessage)]
     transcript = conversation.transcript()
     received = [
@@ -222,18 +222,18 @@ def transcript_of(
 
 
 def config_of(case: Run) -> RunnableConfig:
-    """Return the configuration of a run; an agent that stops needs a thread, so one is made up where none is given."""
+    """Return the configuration of a run. An agent that stops needs a thread, so it gets one if none is given."""
     thread = case.identity or ("made up" if case.interrupting_tools else None)
     return {"recursion_limit": MAX_STEPS, "configurable": {} if thread is None else {"thread_id": thread}}
 
 
 def wrappers_and_reader(offloader: Offloader, scope: Scope | None) -> tuple[dict[str, Any], BaseTool]:
-    """Return what a ``ToolNode`` calls through, and the tool that reads back."""
+    """Return the wrappers that a ``ToolNode`` calls through, and the retrieval tool."""
     return {**offload_tool_calls(offloader, scope=scope)}, retrieval_tool(offloader, scope=scope)
 
 
 def with_reader(tools: list[BaseTool], reader: BaseTool) -> list[BaseTool]:
-    """Return the tools with the retrieval tool, which its user adds here, but not twice under one name."""
+    """Return the tools with the retrieval tool. Users add it themselves, but not twice under one name."""
     return tools if reader.name in {tool.name for tool in tools} else [*tools, reader]
 
 
@@ -268,7 +268,7 @@ def tool_of(name: str, results: Mapping[int, Returned], case: Run) -> BaseTool:
 
 @cache
 def arguments_of_a_tool() -> ArgsSchema:
-    """Return the schema that all tools here share: pydantic takes longer to build one than an agent takes to run."""
+    """Return the schema that all tools here share. Pydantic takes longer to build one than an agent takes to run."""
 
     def give(number: int, runtime: ToolRuntime) -> object:
         raise NotImplementedError
@@ -279,7 +279,7 @@ def arguments_of_a_tool() -> ArgsSchema:
 
 
 def native_result(result: Returned, call_id: str) -> object:
-    """Return a result as a LangChain tool would: a text, a list of blocks, or a command if a list cannot hold it."""
+    """Return a result as a LangChain tool would: a ``str``, a list of blocks, or a command if a list cannot hold it."""
     if len(result.blocks) == 1 and isinstance(result.blocks[0], TextBlock):
         if result.is_error:
             raise ToolException(result.blocks[0].text)
@@ -292,7 +292,7 @@ def native_result(result: Returned, call_id: str) -> object:
 
 
 def native_block(block: Block) -> dict[str, Any]:
-    """Return a content block as LangChain has it."""
+    """Convert a content block to LangChain's format."""
     match block:
         case TextBlock():
             return {"type": "text", "text": block.text}

@@ -1,4 +1,4 @@
-"""A thread and an event loop for sync runners that set their thread's event loop and never close it."""
+"""A thread and an event loop for sync runners that set their thread's loop and never close it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 def on_a_loop(run: Callable[[], Answer]) -> Answer:
     """Call a framework's sync runner on a thread of its own, and close the loop that it used.
 
-    This thread's own loop belongs to other tests: replacing it here would leave it unclosed.
+    The loop of the calling thread belongs to other tests: replacing it here would leave it unclosed.
     """
 
     def run_and_close() -> Answer:

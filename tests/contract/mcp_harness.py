@@ -2,7 +2,7 @@
 
 One harness puts the proxy between the library's own client and server; the other uses FastMCP's server with the
 middleware. JSON-RPC messages pass through streams in this process, as they would through pipes. An MCP client knows
-nothing of conversations, steps or final answers: those belong to its agent, whose part this module plays.
+nothing of conversations, steps or final answers: those belong to the agent, whose part this module plays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastmcp import FastMCP
 from fastmcp.tools import Tool
 from fastmcp.tools.base import ToolResult
 from mcp import Client
-from mcp.client._memory import InMemoryTransport  # what Client itself uses for a server in this process
+from mcp.client._memory import InMemoryTransport  # Client itself uses it for a server in this process
 from mcp.server import Server
 from pydantic import TypeAdapter
 
@@ -75,7 +75,7 @@ class MiddlewareHarness(McpHarness):
             server.add_middleware(case.share(make))
         for name in case.tools:
             server.add_tool(case.watch(tool_of(case, name)))
-        # FastMCP's own client takes the same server.
+        # FastMCP's own client connects to the same server object.
         return Client(InMemoryTransport(server._mcp_server), mode="legacy")
 
 
@@ -138,7 +138,7 @@ async def transcript(client: Client, results: list[dict[str, Any]], *, answer: s
 
 
 def received(result: dict[str, Any]) -> Received:
-    """Return what a client gives to its model: the content, but not ``_meta``."""
+    """Return the part of a result that a client gives to its model: the content, but not ``_meta``."""
     texts = [part["text"] for part in result["content"] if part["type"] == "text"]
     return Received(
         text="\n".join(texts),

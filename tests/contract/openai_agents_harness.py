@@ -50,7 +50,7 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one per turn."""
+"""The most pages that a script may read, one per turn."""
 
 
 class OpenAIAgentsHarness:
@@ -85,18 +85,18 @@ class OpenAIAgentsHarness:
 
 @cache
 def client() -> AsyncOpenAI:
-    """Return the client that all runs share: making one reads the machine's certificates."""
+    """Return the client that all runs share. Making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def model_on(conversation: Conversation, api: Api) -> Model:
-    """Return one of the SDK's own models, which asks the scripted server."""
+    """Return one of the SDK's own models, connected to the scripted server."""
     kind = OpenAIResponsesModel if api == "responses" else OpenAIChatCompletionsModel
     return kind("scripted", client().with_options(base_url=conversation.base_url))
 
 
 def agent_of(case: Run, model: Model) -> Agent:
-    """Return the agent of a run."""
+    """Build the agent of a run."""
     tools: list[Tool] = [tool_of(name, results, case) for name, results in case.tools.items()]
     if case.offloader is not None:
         tools = case.share(partial(ToolOffloader, case.offloader, scope=case.scope)).tools(tools)
@@ -111,7 +111,7 @@ def agent_of(case: Run, model: Model) -> Agent:
 
 
 def options_of(case: Run) -> dict[str, Any]:
-    """Return what a host passes with a run."""
+    """Return the options that a host passes with a run."""
     config = RunConfig(
         group_id=case.identity,
         tracing_disabled=True,
@@ -121,7 +121,7 @@ def options_of(case: Run) -> dict[str, Any]:
 
 
 def go_on(stopped: RunResult) -> RunState[Any]:
-    """Return what a stopped agent needs to go on."""
+    """Return the state with which a stopped agent continues."""
     state = stopped.to_state()
     for interruption in stopped.interruptions:
         state.approve(interruption)
@@ -159,7 +159,7 @@ def text_of(result: Returned) -> str:
 
 
 def native_output(result: Returned) -> Any:
-    """Return a result as a tool of the SDK would: a text, a value, or parts."""
+    """Return a result as one of the SDK's tools would: a ``str``, a value or parts."""
     match result.blocks:
         case [TextBlock(text)]:
             return text
@@ -170,7 +170,7 @@ def native_output(result: Returned) -> Any:
 
 
 def native_part(block: Block) -> Any:
-    """Return a content block as the SDK has it."""
+    """Convert a content block to the SDK's type."""
     match block:
         case TextBlock():
             return ToolOutputText(text=block.text)

@@ -55,7 +55,7 @@ Api: TypeAlias = Literal["responses", "chat completions"]
 
 QUESTION = "Find out."
 MAX_TURNS = 1_000
-"""Pages that a script may read, one per turn."""
+"""The most pages that a script may read, one per turn."""
 
 
 class PydanticAIHarness:
@@ -87,25 +87,25 @@ class PydanticAIHarness:
             yield agent_of(case, self.model(conversation)), conversation
 
     def model(self, conversation: Conversation) -> Model:
-        """Return one of Pydantic AI's own models, which asks the scripted server."""
+        """Return one of Pydantic AI's own models, connected to the scripted server."""
         return model_on(conversation, self._api)
 
 
 @cache
 def client() -> AsyncOpenAI:
-    """Return the client that all runs share: making one reads the machine's certificates."""
+    """Return the client that all runs share. Making one reads the machine's certificates."""
     return AsyncOpenAI(api_key="none", max_retries=0, timeout=CLIENT_SECONDS)
 
 
 def model_on(conversation: Conversation, api: Api = "chat completions") -> Model:
-    """Return one of Pydantic AI's own models, which asks the scripted server."""
+    """Return one of Pydantic AI's own models, connected to the scripted server."""
     kind = OpenAIResponsesModel if api == "responses" else OpenAIChatModel
     provider = OpenAIProvider(openai_client=client().with_options(base_url=conversation.base_url))
     return kind("scripted", provider=provider)
 
 
 def agent_of(case: Run, model: Model) -> Agent[None, Any]:
-    """Return the agent of a run."""
+    """Build the agent of a run."""
     own = {name: results for name, results in case.tools.items() if name not in case.final_tools}
     finals: list[Any] = [
         ToolOutput(lambda number, results=results: text_of(results[number]), name=name, description="Answers.")
@@ -124,12 +124,12 @@ def agent_of(case: Run, model: Model) -> Agent[None, Any]:
 
 
 def options_of(case: Run) -> dict[str, Any]:
-    """Return what a host passes with a run."""
+    """Return the options that a host passes with a run."""
     return {"conversation_id": case.identity, "usage_limits": UsageLimits(request_limit=MAX_TURNS)}
 
 
 def go_on(stopped: AgentRunResult[Any]) -> dict[str, Any]:
-    """Return what a stopped agent needs to go on."""
+    """Return the arguments with which a stopped agent continues."""
     approvals: Any = {call.tool_call_id: True for call in stopped.output.approvals}
     return {
         "message_history": stopped.all_messages(),
@@ -138,7 +138,7 @@ def go_on(stopped: AgentRunResult[Any]) -> dict[str, Any]:
 
 
 class Cancels(AbstractCapability[Any]):
-    """A host that cancels calls."""
+    """Acts as a host that cancels calls."""
 
     def __init__(self, case: Run) -> None:
         self._case = case
@@ -174,7 +174,7 @@ def text_of(result: Returned) -> str:
 
 
 def native_result(result: Returned) -> Any:
-    """Return a result as a tool of Pydantic AI would: a text, a value, a list with files, or several texts."""
+    """Return a result as a Pydantic AI tool would: a ``str``, a value, a list with files, or several strings."""
     if result.is_error:
         raise ToolFailed(text_of(result))
     parts = [native_part(block) for block in result.blocks]
@@ -186,7 +186,7 @@ def native_result(result: Returned) -> Any:
 
 
 def native_part(block: Block) -> Any:
-    """Return a content block as Pydantic AI has it."""
+    """Convert a content block to Pydantic AI's type."""
     match block:
         case TextBlock():
             return block.text
@@ -216,13 +216,13 @@ def transcript_of(
 
 
 def holds_results(content: Any) -> bool:
-    """Return whether a user message is one of those in which Anthropic and Bedrock get tool results."""
+    """Return whether a user message holds tool results, as those to Anthropic and Bedrock do."""
     parts = content if isinstance(content, list) else []
     return any("toolResult" in part or part.get("type") == "tool_result" for part in parts)
 
 
 def without_frame(received: Received) -> Received:
-    """Return a tool result without the JSON that Pydantic AI puts around an error if the API cannot mark errors."""
+    """Unwrap an error from the JSON that Pydantic AI puts around it if the API cannot mark errors."""
     try:
         said = json.loads(received.text)
     except ValueError:

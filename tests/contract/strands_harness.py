@@ -78,13 +78,13 @@ class StrandsHarness:
         return agent_of(case, self.model(conversation), delegates, manager), conversation
 
     def _delegate(self, serving: ExitStack, name: str, result: Returned) -> AgentTool:
-        """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
+        """Return a tool that answers the user in Strands: an agent that takes over the question."""
         conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text_of(result)))
         agent = Agent(self.model(conversation), callback_handler=None)
         return agent.as_tool(name=name, description="Answers.", delegate=True)
 
     def model(self, conversation: Conversation) -> Model:
-        """Return one of Strands' own models, which asks the scripted server."""
+        """Return one of Strands' own models, connected to the scripted server."""
         arguments = {"base_url": conversation.base_url, "api_key": "none", "max_retries": 0, "timeout": CLIENT_SECONDS}
         return OpenAIModel(client_args=arguments, model_id="scripted")
 
@@ -92,7 +92,7 @@ class StrandsHarness:
 def agent_of(
     case: Run, model: Model, delegates: Sequence[AgentTool] = (), manager: FileSessionManager | None = None
 ) -> Agent:
-    """Return the agent of a run."""
+    """Build the agent of a run."""
     plugins: list[Plugin] = []
     if case.offloader is not None:
         plugins = [case.share(partial(ContextOffloader, case.offloader, scope=case.scope, native_media=False))]
@@ -118,12 +118,12 @@ def agent_of(
 
 
 def state_of(case: Run) -> dict[str, Any]:
-    """Return what a host passes with an invocation."""
+    """Return the state that a host passes with an invocation."""
     return {"coatcheck": "keep"} if case.kept_tools else {}
 
 
 def resume(stopped: AgentResult) -> Any:  # noqa: ANN401 - Strands' own type is private
-    """Return what a stopped agent needs to go on."""
+    """Return the responses that a stopped agent needs to continue."""
     return [
         {"interruptResponse": {"interruptId": interrupt.id, "response": "go on"}}
         for interrupt in stopped.interrupts or ()
@@ -152,7 +152,7 @@ def text_of(result: Returned) -> str:
 
 
 def native_block(block: Block) -> dict[str, Any]:
-    """Return a content block as Strands has it."""
+    """Convert a content block to Strands' format."""
     match block:
         case TextBlock():
             return {"text": block.text}
@@ -191,5 +191,5 @@ def whole(received: Received, content: list[Any]) -> Received:
 
 
 def without_prefix(received: Received) -> Received:
-    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
+    """Return a tool result without the "Error: " that Strands and our adapter put before a failing tool's message."""
     return replace(received, text=received.text.removeprefix("Error: "))

@@ -1,7 +1,7 @@
-"""What is the same in every framework, as a page of the docs: each scenario, its promise, and who lacks what it needs.
+"""The docs page about what is the same in every framework: each scenario, its promise, and who cannot express it.
 
-The page is made of the scenarios and of ``inexpressible``, and of nothing else: ``python -m tests.docs.rewrite`` writes
-it, and a test compares them.
+The page is made from the scenarios and ``inexpressible`` alone. ``python -m tests.docs.rewrite`` writes it, and a test
+checks that it is up to date.
 """
 
 from __future__ import annotations

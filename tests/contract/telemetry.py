@@ -1,6 +1,6 @@
-"""A conversation that offloads a result and reads it back, and the spans under which a framework calls us meanwhile.
+"""A conversation that offloads a result and reads it back, and the spans that enclose our own in a framework.
 
-Only running and observing belong here; the tests of each framework say which spans those must be.
+Only running and observing belong here. The tests of each framework say which spans those must be.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HOST = "the host's span"
 
 
 async def parents(harness: Harness, telemetry: Telemetry, *, mode: str) -> dict[str, str | None]:
-    """Run the conversation under a span of the host; return the name of each of our spans and of its parent."""
+    """Run the conversation inside a span of the host; return the name of each of our spans and of its parent."""
     offloader = Offloader(on_event=telemetry.listener)
     tools = {"search": {0: Returned(blocks=(BIG,), is_error=False)}}
     case = Run(offloader=offloader, scope="conversation-1", tools=tools, model=_model)

@@ -1,4 +1,4 @@
-"""The contract, through the Microsoft Agent Framework: what reaches the model over the wire."""
+"""The contract through the Microsoft Agent Framework: what reaches the model over the wire."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TestChatCompletions(Contract):
         return AgentFrameworkHarness(server, "chat completions")
 
 
-async def test_our_spans_are_children_of_those_that_the_framework_makes(
+async def test_our_spans_are_children_of_the_spans_that_the_framework_makes(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()

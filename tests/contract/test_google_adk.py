@@ -1,4 +1,4 @@
-"""The contract, through Google ADK: what reaches the model over the wire."""
+"""The contract through Google ADK: what reaches the model over the wire."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -52,7 +52,7 @@ class TestApp(Contract):
         return GoogleAdkHarness(server)
 
 
-async def test_our_spans_are_children_of_those_that_adk_makes(
+async def test_our_spans_are_children_of_the_spans_that_adk_makes(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()
@@ -72,7 +72,7 @@ async def test_our_spans_are_children_of_those_that_adk_makes(
 def test_the_definition_of_the_tool_costs_at_most_150_tokens() -> None:
     declaration = OffloadPlugin().retrieval_tool._get_declaration().model_dump(exclude_none=True)
 
-    # Google's client puts spaces between the values, which no model is shown.
+    # Google's client puts spaces between the values; no model sees them.
     assert TiktokenCounter("o200k_base").count(json.dumps(declaration, separators=(",", ":"))) <= MAX_TOKENS
 
 
@@ -103,7 +103,7 @@ def to_the_model(patch: pytest.MonkeyPatch) -> None:
 
 
 class Blind:
-    """The context of a call that says nothing about a final answer."""
+    """A call's context that does not say that the answer is final."""
 
     def __init__(self, context: Any) -> None:
         self._context = context

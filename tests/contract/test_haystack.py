@@ -1,4 +1,4 @@
-"""The contract, through Haystack: what reaches the model over the wire from an ``Agent`` with the hook."""
+"""The contract through Haystack: what reaches the model over the wire from an ``Agent`` with the hook."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -46,14 +46,14 @@ def client_of(provider: str) -> Any:
 
 
 @ON_EACH_WIRE
-def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+def test_anthropic_and_bedrock_clients_carry_the_same_content(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = client_of("amazon_bedrock" if wire == "bedrock" else "anthropic")
 
     class Harness(HaystackHarness):
         def generator(self, conversation: Conversation) -> Any:
-            # Neither generator takes the address of a server.
+            # Neither generator accepts a server's address.
             if wire == "bedrock":
                 monkeypatch.setenv("AWS_ENDPOINT_URL", conversation.base_url)
                 return client.AmazonBedrockChatGenerator("anthropic.scripted")
@@ -66,7 +66,7 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_our_spans_are_children_of_those_that_haystack_makes(
+async def test_our_spans_are_children_of_the_spans_that_haystack_makes(
     server: ScriptedServer, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()

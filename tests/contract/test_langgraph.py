@@ -1,4 +1,4 @@
-"""The contract, through LangChain: what reaches the model over the wire, for the three ways to build an agent."""
+"""The contract through LangChain: what reaches the model over the wire, for the three ways to build an agent."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -73,7 +73,7 @@ class TestWrappedNode(Contract):
 
 class OnAnthropic(CreateAgentHarness):
     def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
-        made: Any = ChatAnthropic  # the types of its arguments are pydantic's
+        made: Any = ChatAnthropic  # pydantic defines the types of its arguments
         model: BaseChatModel = made(
             model="scripted", base_url=conversation.base_url, api_key="none", max_retries=0, timeout=CLIENT_SECONDS
         )
@@ -82,13 +82,13 @@ class OnAnthropic(CreateAgentHarness):
 
 class OnBedrock(CreateAgentHarness):
     def model(self, conversation: Conversation, sync: httpx.Client, asynchronous: httpx.AsyncClient) -> BaseChatModel:
-        made: Any = ChatBedrockConverse  # the same
+        made: Any = ChatBedrockConverse  # as above
         model: BaseChatModel = made(model="anthropic.scripted", base_url=conversation.base_url)
         return model
 
 
 @ON_EACH_WIRE
-def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+def test_anthropic_and_bedrock_clients_carry_the_same_content(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
@@ -98,7 +98,7 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
 
 @pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
 @pytest.mark.parametrize("scenario", STREAMED, ids=lambda scenario: scenario.name)
-def test_a_streaming_client_gets_the_same(
+def test_a_streaming_client_gets_the_same_results(
     server: ScriptedServer, scenario: Scenario, delivery: str, tmp_path: Path
 ) -> None:
     harness = CreateAgentHarness(server, streaming=True)

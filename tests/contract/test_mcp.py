@@ -1,4 +1,4 @@
-"""The contract, through the MCP proxy: what reaches a client's model."""
+"""The contract through the MCP proxy and the FastMCP middleware: what reaches a client's model."""
 
 from __future__ import annotations
 

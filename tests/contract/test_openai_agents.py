@@ -1,4 +1,4 @@
-"""The contract, through the OpenAI Agents SDK: what reaches the model over the wire."""
+"""The contract through the OpenAI Agents SDK: what reaches the model over the wire."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 

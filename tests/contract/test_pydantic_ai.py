@@ -1,4 +1,4 @@
-"""The contract, through Pydantic AI: what reaches the model over the wire."""
+"""The contract through Pydantic AI: what reaches the model over the wire."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -59,7 +59,7 @@ class OnBedrock(PydanticAIHarness):
 
 
 @ON_EACH_WIRE
-def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+def test_anthropic_and_bedrock_clients_carry_the_same_content(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
@@ -68,7 +68,7 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
 
 
 @ON_EACH_WIRE
-def test_both_take_a_file_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_providers_accept_a_file_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
 
     def fetch() -> BinaryContent:

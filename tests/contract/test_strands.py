@@ -1,4 +1,4 @@
-"""The contract, through Strands Agents: what reaches the model over the wire."""
+"""The contract through Strands Agents: what reaches the model over the wire."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -58,7 +58,7 @@ class OnBedrock(StrandsHarness):
 
 
 @ON_EACH_WIRE
-def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
+def test_anthropic_and_bedrock_clients_carry_the_same_content(
     wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
@@ -67,7 +67,7 @@ def test_the_wires_of_anthropic_and_bedrock_carry_the_same(
 
 
 @ON_EACH_WIRE
-def test_both_take_a_document_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_providers_accept_a_document_that_is_read_back_twice(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     harness = OnBedrock if wire == "bedrock" else OnAnthropic
 
     @strands.tool(description="Gives a report.")
@@ -83,7 +83,7 @@ def test_both_take_a_document_that_is_read_back_twice(wire: str, monkeypatch: py
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_our_spans_are_children_of_those_that_strands_makes(
+async def test_our_spans_are_children_of_the_spans_that_strands_makes(
     server: ScriptedServer, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     telemetry = Telemetry()
@@ -94,7 +94,7 @@ async def test_our_spans_are_children_of_those_that_strands_makes(
     found = await parents(StrandsHarness(server), telemetry, mode=mode)
 
     assert found["retrieve offloaded content"] == "execute_tool retrieve_offloaded_content"
-    # 1.54 calls its hooks before it ends the span of the tool, 1.62 after that.
+    # Strands 1.54 calls its hooks before it ends the tool's span, 1.62 after that.
     assert found["offload search"] in {"execute_tool search", "execute_event_loop_cycle"}
     assert len(found) == 2
 

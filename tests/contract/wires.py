@@ -1,7 +1,7 @@
 """The wire formats of Anthropic and Bedrock, for every framework with clients of both.
 
-The contract runs whole in OpenAI's. Here are the scenarios whose content looks different in these two, and the
-conversation that all frameworks have in common; the servers raise what the real ones refuse.
+The whole contract runs in OpenAI's format. Here are the scenarios whose content looks different in these two, and the
+conversation that all frameworks have in common. The servers fail on what the real ones refuse.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_wire(
     patch: pytest.MonkeyPatch,
     folder: Path,
 ) -> None:
-    """Run the scenarios and the common conversation through a framework's client for one provider."""
+    """Run these scenarios and the common conversation through a framework's client for one provider."""
     for name, value in AWS.items():
         patch.setenv(name, value)
     server, opened = SERVERS[wire](), list["Conversation"]()
@@ -78,7 +78,7 @@ def check_wire(
 
 
 def check_native_media(wire: str, run: Callable[[Conversation], object], *, patch: pytest.MonkeyPatch) -> None:
-    """Let a model call ``fetch``, which returns ``FILE``, and read that twice; check that it is sent each time."""
+    """Let a model call ``fetch``, which returns ``FILE``, and read it back twice; check that each read sends it."""
     for name, value in AWS.items():
         patch.setenv(name, value)
 
@@ -96,7 +96,7 @@ def check_native_media(wire: str, run: Callable[[Conversation], object], *, patc
 
 
 def check_requests(bodies: list[dict[str, Any]]) -> None:
-    """Check that each request begins as the one before, as a prompt cache needs it, and what our tool costs in it."""
+    """Check that each request extends the previous one, as a prompt cache needs, and that our tool costs little."""
     for earlier, later in pairwise(bodies):
         assert later["messages"][: len(earlier["messages"])] == earlier["messages"]
         assert {**later, "messages": ()} == {**earlier, "messages": ()}
