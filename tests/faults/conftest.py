@@ -1,4 +1,4 @@
-"""What the fault tests measure is printed at the end of the run: `nox -s faults`. docs/faults.md holds one such run."""
+"""Prints what the fault tests measure at the end of the run, `nox -s faults`. docs/faults.md holds one such run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FIGURES = pytest.StashKey[list[str]]()
 
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Return a function that takes a line to print when all tests are done."""
+    """Return a function that collects lines to print when all tests are done."""
     return request.config.stash.setdefault(FIGURES, []).append
 
 
@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the figures."""
+    """Print the lines that the tests collected."""
     terminalreporter.section("figures")
     for line in config.stash.get(FIGURES, []):
         terminalreporter.line(line)

@@ -1,4 +1,4 @@
-"""64 offloads at once to a real S3 server through a proxy that is late, fails, cuts connections and dawdles."""
+"""64 concurrent offloads to a real S3 server, through a proxy that delays, fails, cuts connections and sends slowly."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FAULTS: dict[str, tuple[Fault, ...]] = {
 @pytest.mark.parametrize(
     ("kind", "share"), [("latency only", 0.0), *((kind, share) for kind in FAULTS for share in (0.1, 0.4))]
 )
-def test_everything_acknowledged_over_a_bad_network_is_there(
+def test_everything_acknowledged_over_a_bad_network_is_stored(
     server: Server, figure: Callable[[str], None], kind: str, share: float
 ) -> None:
     faults = Faults(latency_seconds=0.05)

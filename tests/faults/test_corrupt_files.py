@@ -1,4 +1,4 @@
-"""Corrupt files: every flipped bit, every cut and every swapped file is reported as corrupt, never returned."""
+"""Corrupt files: a flipped bit, a cut, an added byte or a swapped file never leads to wrong content."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def swap(path: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("damage", [flip, cut, lengthen, swap])
-def test_a_damaged_content_is_reported_and_never_returned(
+def test_damaged_content_is_reported_and_never_returned(
     tmp_path: Path, figure: Callable[[str], None], damage: Callable[[Path, random.Random], None]
 ) -> None:
     chance = random.Random(4)  # noqa: S311 - no secret
@@ -63,7 +63,7 @@ def test_a_damaged_content_is_reported_and_never_returned(
 
 
 @pytest.mark.parametrize("damage", [flip, cut, lengthen, swap])
-def test_a_damaged_description_never_makes_wrong_content(
+def test_a_damaged_description_never_leads_to_wrong_content(
     tmp_path: Path, figure: Callable[[str], None], damage: Callable[[Path, random.Random], None]
 ) -> None:
     chance = random.Random(4)  # noqa: S311 - no secret

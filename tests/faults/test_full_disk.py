@@ -1,4 +1,4 @@
-"""A disk that fills up: what does not fit stays in the conversation, and what was stored before is all there."""
+"""A disk that fills up: what does not fit stays in the conversation, and everything stored before is intact."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OFFLOADS = 100
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[str]:
-    """Give ``folder`` a disk of 8 MB; where mounting is not permitted, limit files to 150 KB. Yield which."""
+    """Give ``folder`` a disk of 8 MB, or limit files to 150 KB if mounting is not permitted. Yield which of the two."""
     mount, unmount = shutil.which("mount"), shutil.which("umount")
     options = ["-t", "tmpfs", "-o", f"size={DISK_BYTES}", "none", str(folder)]
     if mount and unmount and subprocess.run([mount, *options], check=False, capture_output=True).returncode == 0:
@@ -42,7 +42,7 @@ def small_disk(folder: Path) -> Iterator[str]:
         signal.signal(signal.SIGXFSZ, ignored)
 
 
-def test_a_disk_that_fills_up_costs_no_result(tmp_path: Path, figure: Callable[[str], None]) -> None:
+def test_a_disk_that_fills_up_loses_no_result(tmp_path: Path, figure: Callable[[str], None]) -> None:
     texts = [numbered_lines(2_000 + 20 * number, first=1 + number) for number in range(OFFLOADS)]
     stored: list[tuple[str, str]] = []
     kept = cut = 0

@@ -1,4 +1,4 @@
-"""12,000 made-up references against every storage: none reads anything, and none raises an unexpected error."""
+"""12,000 made-up references against every storage: none reads anything, none raises an unexpected error."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 COUNT = 12_000
 PARTS = re.compile(r"(.*?)([0-9a-f]{16})(-|_scope_)([0-9a-f]{16}|[0-9a-f]{4})(\D*)")
-"""The parts of a reference, whether it is ours or one that a storage chose."""
+"""The parts of a reference, whether we or a storage made it."""
 
 HOSTILE = ("../", "..\\", "/", "\0", "%2e%2e%2f", "\n", "*", "?", "~", "\ud800", "e\u0301", "C:", "con", "nul", "${x}")
 EVERYTHING = string.printable + "\0\u2028\ud800漢\U0001f469"
 
 
 def fuzzed(real: str, chance: random.Random) -> Iterator[str]:
-    """Yield made-up references: noise, other scopes', near misses of a real one, paths, over-long ones."""
+    """Yield made-up references: noise, other scopes' references, near misses of a real one, paths, too long ones."""
     parts = PARTS.fullmatch(real)
     assert parts is not None, real
     before, digest, between, check, after = parts.groups()
@@ -97,7 +97,7 @@ MAKE: dict[str, Callable[[Path, Server], Storage | NamesReferences]] = {
 
 
 SAY_SO = {"StrandsOffloaderStorageBridge": {"failed: File name too long"}}
-"""Errors that a foreign storage raises instead of saying that there is no such entry."""
+"""Errors that a foreign storage raises instead of reporting that there is no such entry."""
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -126,7 +126,7 @@ def test_no_made_up_reference_reads_anything(
 
 
 def ask(offloader: Offloader, reference: str, scope: str) -> str:
-    """Return how a read ends."""
+    """Read a reference; return how that ended."""
     try:
         offloader.load(reference, scope=scope)
     except ReferenceExpired:

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 KILLS = 200
 SIZE = 400_000
-"""In bytes: large enough that most kills come while an entry is being written."""
+"""Bytes. Large enough that most kills happen while an entry is being written."""
 
 LONGEST_SECONDS = 0.05
-"""Writers live at most this long after their first save: about ten saves."""
+"""The longest life of a writer after its first save: about ten saves."""
 
 PROCESSES = get_context("forkserver")
-"""A new process for each writer, but without starting an interpreter 200 times."""
+"""Forks each writer from a server, so that the interpreter does not start 200 times."""
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
@@ -75,7 +75,7 @@ def kill_a_writer(root: Path, seconds: float, *, fsync: bool) -> list[int]:
     its.close()
     with ours:
         acknowledged = [ours.recv()]
-        time.sleep(seconds)  # not waiting for anything: this picks the moment
+        time.sleep(seconds)  # waits for nothing: it picks the moment of the kill
         writer.kill()
         with suppress(EOFError):
             while True:

@@ -1,4 +1,4 @@
-"""8 processes write, read, delete and sweep one folder for 20 seconds: nothing wrong, lost or half-written."""
+"""8 processes write, read, delete and sweep one folder for 20 seconds: nothing is wrong, lost or half-written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PROCESSES = 8
 SECONDS = 20.0
 KEPT = 500
-"""Entries that every process saves and reads, and none deletes: none of them may ever be missing once saved."""
+"""Entries that every process saves and reads and none deletes: once saved, none may ever be missing."""
 
 DELETED = 50
 """Further entries that every process saves and deletes: they may be missing, but never half-written or wrong."""
@@ -41,7 +41,7 @@ class Counts:
 
 
 def work(root: str, seed: int) -> Counts:
-    """Do at random what agents and clean-up jobs do, until time is up."""
+    """Do what agents and clean-up jobs do, at random, until time is up."""
     storage, chance, counts = FileStorage(root), random.Random(seed), Counts()  # noqa: S311 - no secret
     mine: set[int] = set()
     end = time.monotonic() + SECONDS

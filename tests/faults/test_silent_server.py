@@ -1,4 +1,4 @@
-"""A server that takes connections and never answers: an agent with many large results waits for it once."""
+"""A server that accepts connections and never answers: an agent with many large results waits for it only once."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ STEPS = 5
 TOGETHER = 10
 
 
-def test_a_server_that_never_answers_holds_an_agent_up_once(figure: Callable[[str], None]) -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=128) as silent:  # the system connects, and nobody accepts
+def test_a_server_that_never_answers_delays_an_agent_only_once(figure: Callable[[str], None]) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as silent:  # the kernel connects, and nobody accepts
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         offloader = Offloader(S3Storage(BUCKET, boto_session=session(), endpoint_url=endpoint))
         waited = [asyncio.run(_step(offloader, number)) for number in range(STEPS)]
@@ -34,7 +34,7 @@ def test_a_server_that_never_answers_holds_an_agent_up_once(figure: Callable[[st
 
 
 async def _step(offloader: Offloader, number: int) -> float:
-    """Offload the results of one step at once; return the seconds until the agent went on."""
+    """Offload the results of one step concurrently; return the seconds until the agent continued."""
     blocks = [TextBlock(numbered_lines(1_500, first=1 + number * TOGETHER + each)) for each in range(TOGETHER)]
     began = time.perf_counter()
     outcomes = await asyncio.gather(*(offloader.aoffload([block], tool_name="t") for block in blocks))

@@ -1,4 +1,4 @@
-"""A clock for storages that take one: what is stored grows older where a test says so."""
+"""A clock for storages that accept one: entries age when a test says so."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ("Aging", "Clock")
 
 
 class Clock:
-    """Goes on where a test says so."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -22,11 +22,11 @@ class Clock:
 
 
 class Aging:
-    """Lets the storage contract make an entry older; comes before it among the bases."""
+    """Lets the storage contract make an entry older. Must come before it among the bases."""
 
     clock: Clock
 
     def make_older(self, storage: Storage, key: str) -> bool:
-        """Let a second pass."""
+        """Move the clock by a second."""
         self.clock.now += 1
         return True

@@ -1,4 +1,4 @@
-"""Leaves out the tests of storages whose client library is not installed; nox has a session for each. One S3 server."""
+"""Skips storages whose client library is not installed (nox has a session for each), and starts one S3 server."""
 
 from __future__ import annotations
 

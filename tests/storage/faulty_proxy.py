@@ -1,6 +1,6 @@
-"""A proxy in front of a real server that fails on purpose: late, with errors, with cut or slow answers.
+"""A proxy in front of a real server that fails on purpose: delays, errors, cut connections, slow answers.
 
-It takes the place of a bad network and a busy server, so the client, the server and their protocol are the real ones.
+It stands in for a bad network and a busy server, so the client, the server and their protocol are the real ones.
 Only faults belong here; the tests say what must survive them.
 """
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ("Fault", "Faults", "Request", "running_proxy", "running_proxy_process", "sometimes")
 
 Fault: TypeAlias = Literal["500", "501", "503", "409", "cut before", "cut after", "cut body", "slow body"]
-"""An answer with that status and nothing done; a connection cut before the request reached the server, after it did
-but before the answer, or amid the answer's body; a body that comes in small pieces."""
+"""An answer with that status and nothing done; a connection cut before the request reaches the server, between the
+request and the answer, or in the middle of the answer's body; a body that arrives in small pieces."""
 
 CODES = {"409": "ConditionalRequestConflict", "500": "InternalError", "501": "NotImplemented", "503": "SlowDown"}
 NOT_PASSED_ON = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length"})
@@ -37,7 +37,7 @@ SOCKET_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Request:
-    """What a fault is chosen by."""
+    """The part of a request by which its fault is chosen."""
 
     method: str
     path: str
@@ -46,16 +46,16 @@ class Request:
 
 @dataclass
 class Faults:
-    """What the proxy does to requests. May be changed while it runs."""
+    """What the proxy does to requests. Tests may change it while the proxy runs."""
 
     choose: Callable[[Request], Fault | None] = field(default=lambda _: None)
-    """Returns the fault of a request, called from many threads, one after the other."""
+    """Returns the fault of a request. Called from many threads, one at a time."""
 
     latency_seconds: float = 0.0
-    """Waited before each request is passed on."""
+    """The delay before each request is passed on."""
 
     done: Counter[str] = field(default_factory=Counter)
-    """How many requests met which fault; ``"none"`` for those that met none."""
+    """The number of requests by fault; ``"none"`` counts those without one."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -68,14 +68,14 @@ class Faults:
 
 
 def sometimes(share: float, *faults: Fault, seed: int) -> Callable[[Request], Fault | None]:
-    """Return a choice that gives ``share`` of all requests one of ``faults``, the same for each ``seed``."""
+    """Return a function that gives a ``share`` of all requests one of ``faults``, reproducibly by ``seed``."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     return lambda _: chance.choice(faults) if chance.random() < share else None
 
 
 @contextmanager
 def running_proxy(endpoint: str, faults: Faults) -> Iterator[str]:
-    """Run the proxy in front of ``endpoint``; give its own address."""
+    """Run the proxy in front of ``endpoint``; yield its own address."""
     target = urlsplit(endpoint).netloc
 
     class Proxy(_Proxy):
@@ -98,7 +98,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of connections that were cut: that is what this proxy is for."""
+        """Report nothing about cut connections: cutting them is what this proxy is for."""
 
 
 class _Proxy(BaseHTTPRequestHandler):
@@ -108,7 +108,7 @@ class _Proxy(BaseHTTPRequestHandler):
     fails: ClassVar[Faults]
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the parent's name
-        """Say nothing."""
+        """Log nothing."""
 
     def _handle(self) -> None:
         request = Request(self.command, self.path, dict(self.headers.items()))
@@ -176,12 +176,12 @@ class _Proxy(BaseHTTPRequestHandler):
 
 @contextmanager
 def running_proxy_process(endpoint: str, *, latency_seconds: float) -> Iterator[str]:
-    """Run a proxy that is only late in a process of its own, so that it takes no time from the one that is measured."""
+    """Run a proxy that only delays, in a process of its own, so that it takes no time from the measured one."""
     context = get_context("spawn")
     mine, its = context.Pipe()
     process = context.Process(target=_serve, args=(endpoint, latency_seconds, its), daemon=True)
     process.start()
-    its.close()  # so that a process that ends before it answers is an error here, not an endless wait
+    its.close()  # so that a process that ends without an answer raises here instead of hanging
     try:
         yield str(mine.recv())
     finally:

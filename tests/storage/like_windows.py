@@ -1,4 +1,4 @@
-"""Files and locks as on Windows, for tests that run on Linux: what is open is neither replaced nor removed."""
+"""Files and locks as on Windows, for tests that run on Linux: an open file is neither replaced nor removed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ACCESS_DENIED, _SHARING_VIOLATION = 5, 32
 _OPEN_FILES = Path("/proc/self/fd")
 _FLOCK = struct.Struct("hhqqi4x")
 _HERE = 1
-"""``SEEK_CUR``: Windows locks at the position of the descriptor."""
+"""``SEEK_CUR``: Windows locks from the current position of the descriptor."""
 
 
 def behave_like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give folders no descriptors and no ``fcntl``, and have the locks of ``msvcrt`` and the refusals of Windows."""
+    """Take folder descriptors and ``fcntl`` away, and add the locks of ``msvcrt`` and the refusals of Windows."""
     monkeypatch.setattr(folder, "_IN_OPEN_FOLDERS", False)
     monkeypatch.setattr(folder, "_ON_WINDOWS", True)
     monkeypatch.setitem(sys.modules, "msvcrt", SimpleNamespace(locking=_locking, LK_NBLCK=2, LK_UNLCK=0))
@@ -56,7 +56,7 @@ def _refuse_open(path: str, reason: int) -> None:
 
 
 def _locking(descriptor: int, mode: int, length: int) -> None:
-    """Lock or unlock bytes for what is open, as Windows does: for its process, Linux would do that for any thread."""
+    """Lock or unlock bytes for an open file, as Windows does. Plain Linux locks belong to the whole process."""
     kind = fcntl.F_WRLCK if mode else fcntl.F_UNLCK
     try:
         fcntl.fcntl(descriptor, fcntl.F_OFD_SETLK, _FLOCK.pack(kind, _HERE, 0, length, 0))

@@ -1,4 +1,4 @@
-"""Each call of an ``Offloader`` that asks its storage and may raise: what a storage's failure comes out of."""
+"""The calls of an ``Offloader`` that use its storage and may raise: a storage's failure surfaces in each of them."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ CALLS: dict[str, Callable[[Offloader, str], object]] = {
 
 
 def stored(offloader: Offloader) -> str:
-    """Return the reference of ``BIG``, stored in the scope that the calls are for."""
+    """Store ``BIG`` in the scope that the calls use; return its reference."""
     return str(offloader.offload([BIG], tool_name="t", scope="s").references[0])

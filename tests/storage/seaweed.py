@@ -1,7 +1,7 @@
-"""A real S3 server for tests: SeaweedFS, a distributed object store, whole from a wheel, on loopback ports.
+"""A real S3 server for tests: SeaweedFS, a distributed object store, installed from a wheel, on loopback ports.
 
-Only starting, stopping and reaching it belongs here. If ``COATCHECK_S3`` has the address of another server, the tests
-run on that, with the keys in the environment and its bucket ``artifacts``.
+Only starting, stopping and reaching it belong here. If ``COATCHECK_S3`` holds the address of another server, the tests
+use that one, with the keys in the environment and its bucket ``artifacts``.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ("BUCKET", "KEYS", "Server", "new_session", "running_server", "session
 BUCKET = "artifacts"
 OTHER_SERVER = os.environ.get("COATCHECK_S3")
 KEYS = {
-    "AWS_ACCESS_KEY_ID": os.environ["AWS_ACCESS_KEY_ID"] if OTHER_SERVER else "any",  # SeaweedFS takes any
+    "AWS_ACCESS_KEY_ID": os.environ["AWS_ACCESS_KEY_ID"] if OTHER_SERVER else "any",  # SeaweedFS accepts any
     "AWS_SECRET_ACCESS_KEY": os.environ["AWS_SECRET_ACCESS_KEY"] if OTHER_SERVER else "any",
     "AWS_DEFAULT_REGION": "us-east-1",
 }
-"""What a process needs in its environment to reach the server."""
+"""The environment variables that a process needs to reach the server."""
 
 PORTS = ("master.port", "volume.port", "filer.port", "s3.port")
 START_SECONDS = 60.0
 STARTS = 3
-"""Ports are free when they are chosen, and may be taken when the server asks for them."""
+"""The attempts to start: a port that was free when it was chosen may be taken when the server binds it."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +55,23 @@ class Server:
     """Its address, such as ``http://127.0.0.1:8333``."""
 
     def client(self) -> S3Client:
-        """Return a client that tries once only."""
+        """Return a client that tries each request once."""
         config = Config(retries={"total_max_attempts": 1}, connect_timeout=10, read_timeout=30)
         return session().client("s3", endpoint_url=self.endpoint, config=config)
 
     def settings(self) -> dict[str, Any]:
-        """Return what ``S3Storage`` needs to reach it."""
+        """Return the arguments with which ``S3Storage`` reaches it."""
         return {"boto_session": session(), "endpoint_url": self.endpoint}
 
 
 @cache
 def session() -> boto3.session.Session:
-    """Return a session with ``KEYS``, that all may share."""
+    """Return a session with ``KEYS`` that all tests may share."""
     return new_session()
 
 
 def new_session() -> boto3.session.Session:
-    """Return a session with ``KEYS`` that no other test has."""
+    """Return a session with ``KEYS`` that no other test uses."""
     key, secret, region = KEYS.values()
     return boto3.session.Session(key, secret, region_name=region)
 
@@ -81,10 +81,10 @@ def running_server(folder: Path) -> Iterator[Server]:
     """Start a server that keeps its data in ``folder``, and kill it at the end.
 
     While it runs, all AWS sessions share one parsed description of S3. Otherwise each session would parse it for its
-    first client, which takes an eighth of a second of processor time, and each command makes its own session.
+    first client, which takes an eighth of a second of CPU time, and each command makes a session of its own.
 
     Raises:
-        RuntimeError: it did not come up; the message holds the end of what it said.
+        RuntimeError: it did not start; the message holds the end of its output.
 
     """
     if OTHER_SERVER:
@@ -103,14 +103,14 @@ def running_server(folder: Path) -> Iterator[Server]:
                     yield server
                 return
         finally:
-            process.kill()  # a clean stop takes half a minute, and nobody will read its data again
+            process.kill()  # a clean stop takes half a minute, and nobody needs its data any more
             process.wait()
     msg = "SeaweedFS did not start:\n" + said.read_text(errors="replace")[-2_000:]
     raise RuntimeError(msg)
 
 
 def command(folder: Path, ports: list[int]) -> list[str]:
-    """Return the command line: everything on loopback and in ``folder``, and no report to anyone."""
+    """Return the command line: everything on loopback and in ``folder``, with no telemetry."""
     installed = Path(sys.executable).with_name("weed")
     program = str(installed) if installed.exists() else shutil.which("weed")
     if program is None:
@@ -138,7 +138,7 @@ def command(folder: Path, ports: list[int]) -> list[str]:
 
 
 def answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the server has made a bucket and stored something, or has ended; return which."""
+    """Wait until the server has created a bucket and stored an object. Return false if it ends or takes too long."""
     client = server.client()
     deadline = time.monotonic() + START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:

@@ -1,6 +1,6 @@
 """A real SFTP server for tests: asyncssh's, in a process of its own, on a loopback port. It lets anyone in.
 
-``running_sftp`` starts it, ``sftp`` reaches it; ``python sftp_server.py PORT`` is the server.
+``running_sftp`` starts it, and ``sftp`` connects to it. ``python sftp_server.py PORT`` is the server itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def running_sftp(port: int = 0, *, lets_in: bool = True) -> Iterator[int]:
     With ``lets_in=False`` it refuses every login.
 
     Raises:
-        RuntimeError: it did not come up.
+        RuntimeError: it did not start.
 
     """
     command = [sys.executable, __file__, str(port), *(() if lets_in else (REFUSES,))]
@@ -46,7 +46,7 @@ def running_sftp(port: int = 0, *, lets_in: bool = True) -> Iterator[int]:
 
 
 def sftp(port: int, **options: Any) -> SFTPFileSystem:  # noqa: ANN401 - whatever fsspec takes
-    """Return fsspec's own filesystem on a server."""
+    """Return fsspec's own filesystem on the server."""
     login = {"username": "any", "password": "any", "look_for_keys": False, "allow_agent": False}
     return SFTPFileSystem("127.0.0.1", port=port, **login, **options)
 
@@ -55,7 +55,7 @@ class Open(asyncssh.SSHServer):
     """Lets anyone in."""
 
     def begin_auth(self, username: str) -> bool:
-        """Return that no proof is needed."""
+        """Require no authentication."""
         return False
 
 
@@ -63,16 +63,16 @@ class Closed(asyncssh.SSHServer):
     """Lets nobody in."""
 
     def password_auth_supported(self) -> bool:
-        """Return that a password is asked for."""
+        """Ask for a password."""
         return True
 
     def validate_password(self, username: str, password: str) -> bool:
-        """Return that it is the wrong one."""
+        """Reject every password."""
         return False
 
 
 async def main(port: int, *, lets_in: bool) -> None:
-    """Say the port, and serve until standard input ends, as it does when the process that started this one is gone."""
+    """Print the port, and serve until standard input ends, as it does when the parent process is gone."""
     server = await asyncssh.listen(
         "127.0.0.1",
         port,
@@ -81,7 +81,7 @@ async def main(port: int, *, lets_in: bool) -> None:
         sftp_factory=True,
         reuse_address=True,
     )
-    print(server.get_port(), flush=True)  # noqa: T201 - the process that started this one reads it
+    print(server.get_port(), flush=True)  # noqa: T201 - the parent process reads it
     await asyncio.to_thread(sys.stdin.buffer.read)
 
 

@@ -1,4 +1,4 @@
-"""What earlier versions stored in a folder is read."""
+"""Content that earlier versions stored in a folder is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_a_folder_is_read(version: str, tmp_path: Path) -> None:
+def test_content_of_an_earlier_version_is_read(version: str, tmp_path: Path) -> None:
     check_storage(FileStorage(tmp_path), left_by(version, "file", tmp_path))
 
 

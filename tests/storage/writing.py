@@ -1,6 +1,6 @@
-"""What the processes of `test_file_processes.py` and of `tests/faults` run: writers that say what they have saved.
+"""The writers that `test_file_processes.py` and `tests/faults` run in processes: they report what they have saved.
 
-It is also a program of its own.
+This module is also a program of its own.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 SCOPES = 3
 
 LARGEST = 20_000
-"""Bytes of the entries that fill a storage with a limit."""
+"""The most bytes of an entry that fills a storage with a limit."""
 
 
 def entry_of(number: int, *, size: int) -> Entry:
-    """Return the entry with this number, the same in every process."""
+    """Return the entry with this number. It is the same in every process."""
     return make_entry(noise(size, seed=number), scope=f"scope {number % SCOPES}")
 
 
@@ -39,7 +39,7 @@ def write_for_ever(
     max_bytes: int | None = None,
     first: int = 0,
 ) -> None:
-    """Save one entry after the other, and acknowledge each once it is saved."""
+    """Save one entry after another, and acknowledge each once it is saved."""
     storage = FileStorage(root, fsync=fsync, max_bytes=max_bytes)
     for number in itertools.count(first):
         save(storage, entry_of(number, size=size))
@@ -47,7 +47,7 @@ def write_for_ever(
 
 
 def write_into(root: str, pipe: Connection, *, size: int, fsync: bool) -> None:
-    """Write the same way in a process whose parent reads from ``pipe``."""
+    """Write for ever, and send the acknowledgements to a parent that reads from ``pipe``."""
     write_for_ever(root, pipe.send, size=size, fsync=fsync)
 
 
@@ -58,7 +58,7 @@ def say(number: int) -> None:
 
 
 def write_and_read(root: str, count: int) -> int:
-    """Save the same entries as every other process does, reading each; return how many."""
+    """Save and read the same entries as every other process; return how many."""
     storage = FileStorage(root)
     for number in range(count):
         entry = entry_of(number, size=1_000 + number)
@@ -68,13 +68,13 @@ def write_and_read(root: str, count: int) -> int:
 
 
 def write_within(root: str, limit: int, *, first: int, count: int) -> int:
-    """Save entries into a storage with a limit, while other processes do; return the most bytes seen listed."""
+    """Save entries into a storage with a limit, as other processes do; return the most bytes ever listed."""
     storage = FileStorage(root, max_bytes=limit)
     most = 0
     for number in range(first, first + count):
         save(storage, entry_of(number, size=LARGEST - number % 10))
         if number % 10 == 0:
-            with open_folder(Path(root), "v1") as folder, folder.locked():  # nobody makes room meanwhile
+            with open_folder(Path(root), "v1") as folder, folder.locked():  # no other process evicts meanwhile
                 most = max(most, sum(listed.size for listed in storage.entries("")))
     return most
 

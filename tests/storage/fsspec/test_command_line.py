@@ -1,4 +1,4 @@
-"""The command line on a filesystem of fsspec: its URL names the storage, and an unfinished write is not damage."""
+"""The command line on an fsspec filesystem: its URL names the storage, and an unfinished write is not damage."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"local://{tmp_path / 'artifacts'}"
 
 
-def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str) -> None:
+def test_agents_and_people_read_what_the_other_stored(url: str) -> None:
     offloader = Offloader(FsspecBridge(*fsspec.url_to_fs(url)))
     outcome = offloader.offload([TextBlock(LINES.decode())], tool_name="search", scope="thread-42")
     (reference,) = outcome.references
@@ -34,7 +34,7 @@ def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str) 
     assert offloader.load(answered("put", given=b"words")["reference"]).data == b"words"
 
 
-def test_verify_reports_damage_but_no_file_that_is_still_being_written(url: str, tmp_path: Path) -> None:
+def test_verify_reports_damage_but_not_an_unfinished_write(url: str, tmp_path: Path) -> None:
     answered("put", given=b"words")
     (file,) = (path for path in (tmp_path / "artifacts").rglob("*") if path.is_file())
     file.with_name(f"{file.name}-unfinished").write_bytes(file.read_bytes()[:4_098])

@@ -1,4 +1,4 @@
-"""What earlier versions stored through fsspec is read."""
+"""Content that earlier versions stored through fsspec is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_a_filesystem_is_read(version: str, tmp_path: Path) -> None:
+def test_content_of_an_earlier_version_is_read(version: str, tmp_path: Path) -> None:
     left = left_by(version, "fsspec", tmp_path)
 
     check_storage(FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts")), left)

@@ -62,7 +62,7 @@ BIG = TextBlock(numbered_lines(3_000))
 
 
 class Contract(Aging, StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
-    """Everything that the bridge can do; subclasses choose the filesystem."""
+    """The contracts that the bridge must keep. Subclasses choose the filesystem."""
 
 
 def s3_filesystem(server: Server, **options: Any) -> S3FileSystem:  # noqa: ANN401 - whatever s3fs takes
@@ -94,7 +94,7 @@ class TestS3Filesystem(Contract):
 
 @pytest.fixture(params=["local", "memory", "s3"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> FsspecBridge:
-    """Return the bridge on each kind: one that renames, one that does not, one that is async and remote."""
+    """Return the bridge on each kind of filesystem: one that renames, one that does not, an async remote one."""
     if request.param == "local":
         return FsspecBridge(LocalFileSystem(), str(tmp_path / "artifacts"))
     if request.param == "memory":
@@ -119,7 +119,7 @@ def path_of(storage: FsspecBridge, entry: Entry) -> str:
 # What is written.
 
 
-def test_the_content_is_in_the_file_as_it_is_after_a_head_of_fixed_length(local: FsspecBridge, tmp_path: Path) -> None:
+def test_the_file_holds_the_raw_content_after_a_fixed_length_head(local: FsspecBridge, tmp_path: Path) -> None:
     entry = make_entry(noise(10_000), content_type="image/png")
     save(local, entry)
 
@@ -128,7 +128,7 @@ def test_the_content_is_in_the_file_as_it_is_after_a_head_of_fixed_length(local:
     assert sorted(path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()) == [file]
 
 
-def test_a_filesystem_within_another_serves_as_well(tmp_path: Path, entry: Entry) -> None:
+def test_a_filesystem_inside_another_works_too(tmp_path: Path, entry: Entry) -> None:
     storage = FsspecBridge(DirFileSystem(str(tmp_path), fs=LocalFileSystem()), "artifacts")
     save(storage, entry)
 
@@ -136,14 +136,14 @@ def test_a_filesystem_within_another_serves_as_well(tmp_path: Path, entry: Entry
     assert (tmp_path / "artifacts/v1" / entry.key).is_file()
 
 
-def test_a_url_is_a_filesystem_and_a_folder(tmp_path: Path, entry: Entry) -> None:
+def test_a_url_yields_a_filesystem_and_a_folder(tmp_path: Path, entry: Entry) -> None:
     storage = FsspecBridge(*fsspec.url_to_fs(f"file://{tmp_path}/artifacts/"))
     save(storage, entry)
 
     assert (tmp_path / "artifacts/v1" / entry.key).is_file()
 
 
-def test_metadata_too_long_for_the_head_are_refused(storage: FsspecBridge) -> None:
+def test_metadata_too_long_for_the_head_is_refused(storage: FsspecBridge) -> None:
     with pytest.raises(StorageError, match="type and metadata take"):
         save(storage, make_entry(b"x", note="x" * HEAD_BYTES))
 
@@ -168,7 +168,7 @@ def test_other_files_are_left_alone(local: FsspecBridge, tmp_path: Path, entry: 
 
 
 class Breaks(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Fails in the middle of a write, or when a file would get its name."""
+    """Fails in the middle of a write, or when a file is renamed to its final name."""
 
     def __init__(self, breaks: str) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class Breaks(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @pytest.mark.parametrize("breaks", ["half", "name"])
-def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
+def test_a_save_that_breaks_off_keeps_the_old_entry_and_leaves_nothing_else(
     local: FsspecBridge, tmp_path: Path, entry: Entry, breaks: str
 ) -> None:
     save(local, entry)
@@ -208,7 +208,7 @@ def test_a_save_that_breaks_off_leaves_what_was_there_and_nothing_else(
 
 
 class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Is killed in the middle of a write."""
+    """Kills its process in the middle of a write."""
 
     def pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
         super().pipe_file(path, value[: len(value) // 2], **options)
@@ -216,7 +216,7 @@ class Dies(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @FORKS
-def test_files_of_a_killed_writer_are_not_content_and_go_with_their_scope_or_a_sweep(
+def test_files_of_a_killed_writer_are_not_content_and_a_sweep_or_deletion_removes_them(
     local: FsspecBridge, tmp_path: Path, entry: Entry
 ) -> None:
     never_saved = make_entry(noise(100_000))
@@ -244,7 +244,7 @@ def test_files_of_a_killed_writer_are_not_content_and_go_with_their_scope_or_a_s
 
 
 @pytest.mark.parametrize("kept", [0, 1, 100, HEAD_BYTES - 1, HEAD_BYTES, HEAD_BYTES + 5])
-def test_a_file_that_was_cut_off_is_corrupt_listed_and_healed_by_a_save(
+def test_a_truncated_file_is_corrupt_but_listed_and_a_save_repairs_it(
     local: FsspecBridge, tmp_path: Path, entry: Entry, kept: int
 ) -> None:
     save(local, entry)
@@ -271,7 +271,7 @@ def test_a_file_with_a_foreign_head_is_corrupt(local: FsspecBridge, tmp_path: Pa
         local.load_range(entry.key, start=0, length=1)
 
 
-def test_a_head_that_is_damaged_is_listed_as_old_and_goes_with_its_scope(
+def test_a_file_with_a_damaged_head_is_listed_as_old_and_deleted_with_its_scope(
     local: FsspecBridge, tmp_path: Path, entry: Entry
 ) -> None:
     save(local, entry)
@@ -285,7 +285,7 @@ def test_a_head_that_is_damaged_is_listed_as_old_and_goes_with_its_scope(
 
 
 class Vanishes(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Loses a file between the first look and the second, to somebody who deletes at the same time."""
+    """Loses a file between the first and the second look, as if somebody deleted it meanwhile."""
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **options: Any) -> bytes:  # noqa: ANN401 - fsspec's own
         found: bytes = super().cat_file(path, start=start, end=end, **options)
@@ -300,7 +300,7 @@ class Vanishes(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         return found
 
 
-def test_an_entry_deleted_amid_a_read_or_a_listing_counts_as_missing(entry: Entry) -> None:
+def test_an_entry_deleted_during_a_read_or_a_listing_counts_as_missing(entry: Entry) -> None:
     folder = f"/test-{next(NUMBERS)}"
     vanishing = FsspecBridge(Vanishes(), folder)
     for look in (
@@ -350,7 +350,7 @@ def test_the_errors_of_a_filesystem_pass_unchanged(entry: Entry) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_filesystem_that_fails_is_a_storage_error_of_an_offloader(call: str) -> None:
+def test_a_filesystem_error_becomes_a_storage_error_of_the_offloader(call: str) -> None:
     folder = f"/test-{next(NUMBERS)}"
     reference = stored(Offloader(FsspecBridge(MemoryFileSystem(), folder)))
 
@@ -388,7 +388,7 @@ def test_a_filesystem_bound_to_the_callers_event_loop_is_refused() -> None:
     [CachingFileSystem(fs=LocalFileSystem()), AsyncFileSystemWrapper(LocalFileSystem(), asynchronous=False)],
     ids=["caching", "async wrapper"],
 )
-def test_a_filesystem_that_shows_half_a_file_is_refused(filesystem: AbstractFileSystem) -> None:
+def test_a_filesystem_that_shows_half_written_files_is_refused(filesystem: AbstractFileSystem) -> None:
     with pytest.raises(InvalidRequest, match="neither renames files nor puts them whole"):
         FsspecBridge(filesystem, "folder")
 
@@ -409,7 +409,7 @@ def test_an_archive_is_refused(tmp_path: Path, mode: str) -> None:
 
 
 class OpensOnly(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Opens files for writing, and has neither a rename nor a put in one step."""
+    """Opens files for writing, but can neither rename a file nor put it in one step."""
 
     mv = AbstractFileSystem.mv
     pipe_file = AbstractFileSystem.pipe_file
@@ -423,14 +423,14 @@ class OpensOnly(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
     ],
     ids=["keeps copies", "shows half a file"],
 )
-def test_a_refused_filesystem_is_refused_behind_another_one_too(behind: AbstractFileSystem, reason: str) -> None:
+def test_a_filesystem_is_refused_inside_another_one_too(behind: AbstractFileSystem, reason: str) -> None:
     for filesystem in (DirFileSystem("/agents", fs=behind), DirFileSystem("/a", fs=DirFileSystem("/b", fs=behind))):
         with pytest.raises(InvalidRequest, match=reason):
             FsspecBridge(filesystem, "folder")
 
 
 @pytest.mark.parametrize("folder", ["", None, b"folder", 5])
-def test_a_folder_that_is_not_text_or_is_empty_is_refused(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
+def test_a_folder_that_is_empty_or_not_a_string_is_refused(folder: Any) -> None:  # noqa: ANN401 - whatever a user passes
     with pytest.raises(InvalidRequest, match="needs a folder"):
         FsspecBridge(MemoryFileSystem(), folder)
 
@@ -442,7 +442,7 @@ def test_without_fsspec_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
         FsspecBridge(MemoryFileSystem(), "folder")
 
 
-# Scopes, and how long content lives.
+# Scopes and expiry.
 
 
 def test_a_miss_is_unknown_or_expired_even_after_a_restart(storage: FsspecBridge) -> None:
@@ -458,7 +458,7 @@ def test_a_miss_is_unknown_or_expired_even_after_a_restart(storage: FsspecBridge
         Offloader(storage).load(reference, scope="mine")
 
 
-def test_a_sweep_takes_the_old_and_spares_what_was_saved_again(tmp_path: Path) -> None:
+def test_a_sweep_removes_old_entries_and_spares_what_was_saved_again(tmp_path: Path) -> None:
     clock = Clock()
     storage = FsspecBridge(LocalFileSystem(), str(tmp_path), clock=clock)
     old, again = make_entry(b"old"), make_entry(b"saved again")
@@ -487,7 +487,7 @@ class Counts(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
         return super().ls(path, detail=detail, **options)
 
 
-def test_a_sweep_lists_once_however_much_it_deletes() -> None:
+def test_a_sweep_lists_each_folder_once_however_much_it_deletes() -> None:
     storage = FsspecBridge(Counts(), f"/test-{next(NUMBERS)}", clock=Clock())
     for number in range(30):
         save(storage, make_entry(f"{number}".encode()))
@@ -517,7 +517,7 @@ def test_a_page_lists_once_and_reads_a_bounded_number_of_heads(monkeypatch: pyte
     assert {entry.key for page in pages for entry in page} == saved
 
 
-def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(storage: FsspecBridge, entry: Entry) -> None:
+def test_a_full_key_lists_its_entry_and_its_line_index(storage: FsspecBridge, entry: Entry) -> None:
     index = Entry(f"{entry.key}-lines", b"index", "application/json", {"sha256": "1" * 64})
     other = make_entry(b"other")
     for each in (entry, index, other):
@@ -530,7 +530,7 @@ def test_a_whole_key_lists_its_entry_and_the_index_of_its_lines(storage: FsspecB
 
 
 def test_an_emptied_scope_lists_nothing(storage: FsspecBridge, entry: Entry) -> None:
-    # An S3 server may keep the folder, and list it as a file in itself.
+    # An S3 server may keep the folder, and list it as a file inside itself.
     save(storage, entry)
     storage.delete(entry.key)
 
@@ -538,7 +538,7 @@ def test_an_emptied_scope_lists_nothing(storage: FsspecBridge, entry: Entry) -> 
     assert storage.entries("") == []
 
 
-def test_a_listing_of_more_than_one_batch_is_whole(storage: FsspecBridge, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listing_of_more_than_one_batch_is_complete(storage: FsspecBridge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.storage.fsspec_bridge.HEADS_AT_ONCE", 3)
     saved = [make_entry(noise(10, seed=seed), scope=f"scope {seed % 2}") for seed in range(7)]
     for entry in saved:
@@ -564,7 +564,7 @@ def test_a_listing_sees_what_other_processes_did(server: Server) -> None:
 # Threads, loops and processes.
 
 
-async def test_many_results_at_once_in_an_async_agent_without_a_deadlock(storage: FsspecBridge) -> None:
+async def test_many_concurrent_results_of_an_async_agent_do_not_deadlock(storage: FsspecBridge) -> None:
     offloader = Offloader(storage)
     texts = [numbered_lines(1_000, first=1 + number) for number in range(64)]
 
@@ -603,7 +603,7 @@ async def test_the_sync_methods_work_on_a_thread_that_runs_an_event_loop(storage
     assert offloader.load(reference).text == BIG.text
 
 
-def test_each_thread_has_an_instance_of_its_own_where_fsspec_asks_for_it(local: FsspecBridge) -> None:
+def test_each_thread_has_an_instance_of_its_own_if_fsspec_keeps_instances(local: FsspecBridge) -> None:
     found: list[Any] = []
 
     def find() -> None:
@@ -621,7 +621,7 @@ def test_each_thread_has_an_instance_of_its_own_where_fsspec_asks_for_it(local: 
 
 
 class OwnMemory(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Holds its files in itself, so fsspec must not take one instance for another."""
+    """Holds its files in the instance, so fsspec must not replace one instance by another."""
 
     cachable = False
 
@@ -638,17 +638,17 @@ class OwnMemory(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 class KeptMemory(OwnMemory):
-    """Must be made with ``skip_instance_cache=True`` to be the only one."""
+    """Stays out of fsspec's cache only if it is made with ``skip_instance_cache=True``."""
 
     cachable = True
 
 
-ONLY_ONE = partial(KeptMemory, skip_instance_cache=True)  # type: ignore[call-arg]  # which its metaclass takes
+ONLY_ONE = partial(KeptMemory, skip_instance_cache=True)  # type: ignore[call-arg]  # its metaclass takes the argument
 
 
 @pytest.mark.parametrize("is_within", [False, True], ids=["alone", "within another"])
 @pytest.mark.parametrize("make", [OwnMemory, ONLY_ONE], ids=["class", "instance"])
-def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(
+def test_a_filesystem_outside_fsspecs_cache_is_used_as_given(
     entry: Entry, make: Callable[[], OwnMemory], is_within: bool
 ) -> None:
     own = make()
@@ -663,7 +663,7 @@ def test_a_filesystem_that_fsspec_does_not_keep_is_used_as_it_was_given(
     assert len(own.find("/")) == 51
 
 
-def test_threads_do_not_wait_for_each_other_at_an_async_filesystem_that_fsspec_does_not_keep(server: Server) -> None:
+def test_threads_share_an_async_filesystem_outside_fsspecs_cache_without_waiting(server: Server) -> None:
     storage = FsspecBridge(s3_filesystem(server, skip_instance_cache=True), BUCKET)
     with storage._filesystem():
         assert not storage._lock.held.locked()
@@ -676,7 +676,7 @@ class OwnS3(S3FileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 @FORKS
-def test_a_forked_child_makes_its_own_filesystem_where_fsspec_keeps_none(server: Server, entry: Entry) -> None:
+def test_a_forked_child_makes_its_own_filesystem_if_fsspec_caches_none(server: Server, entry: Entry) -> None:
     filesystem = OwnS3(key="any", secret="any", endpoint_url=server.endpoint)  # noqa: S106 - no secret
     storage = FsspecBridge(filesystem, f"{BUCKET}/fsspec-{next(NUMBERS)}")
     save(storage, entry)
@@ -691,7 +691,7 @@ def test_a_forked_child_makes_its_own_filesystem_where_fsspec_keeps_none(server:
 
 
 class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """Knows which process made it, as a connection does."""
+    """Belongs to the process that made it, as a connection does."""
 
     def __init__(self, host: str, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
         super().__init__(**options)
@@ -700,7 +700,9 @@ class Connected(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 @FORKS
 @pytest.mark.parametrize("made_later", [[], ["another"]], ids=["the only one", "one of several"])
-def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path: Path, made_later: list[str]) -> None:
+def test_a_child_that_makes_the_bridge_does_not_use_its_parents_filesystem(
+    tmp_path: Path, made_later: list[str]
+) -> None:
     filesystem = Connected("one", auto_mkdir=True)
     for host in made_later:
         Connected(host)
@@ -713,7 +715,7 @@ def test_a_child_that_makes_the_bridge_uses_no_filesystem_of_its_parent(tmp_path
 
 
 @FORKS
-def test_a_child_that_makes_the_bridge_and_other_filesystems_has_one_for_all_threads(server: Server) -> None:
+def test_a_child_that_makes_the_bridge_shares_one_filesystem_between_threads(server: Server) -> None:
     filesystem = s3_filesystem(server)
     child = os.fork()
     if child == 0:
@@ -725,7 +727,7 @@ def test_a_child_that_makes_the_bridge_and_other_filesystems_has_one_for_all_thr
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_threads_do_not_wait_for_each_other_where_the_cache_of_fsspec_was_cleared(tmp_path: Path) -> None:
+def test_threads_do_not_wait_for_each_other_after_fsspecs_cache_was_cleared(tmp_path: Path) -> None:
     filesystem = LocalFileSystem()
     LocalFileSystem.clear_instance_cache()
     storage = FsspecBridge(filesystem, str(tmp_path))
@@ -734,7 +736,7 @@ def test_threads_do_not_wait_for_each_other_where_the_cache_of_fsspec_was_cleare
         assert not storage._lock.held.locked()
 
 
-def test_a_pickled_bridge_serves_elsewhere(local: FsspecBridge, entry: Entry) -> None:
+def test_a_pickled_bridge_works_after_unpickling(local: FsspecBridge, entry: Entry) -> None:
     save(local, entry)
 
     check_holds(pickle.loads(pickle.dumps(local)), entry, "after it was pickled")  # noqa: S301 - our own

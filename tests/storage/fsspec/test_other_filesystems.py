@@ -1,4 +1,4 @@
-"""FsspecBridge on filesystems that do otherwise than S3's: they read no parts, and their errors have codes."""
+"""FsspecBridge on filesystems that differ from S3's: some read no ranges, and their errors have codes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ReadsAll(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
 
 
 class ReadsAllAsync(AsyncFileSystem):  # type: ignore[misc]  # as above
-    """The same, and puts files, as ``sshfs`` does."""
+    """Does the same as an async filesystem that puts files, like ``sshfs``."""
 
     async def _pipe_file(self, path: str, value: bytes, **options: Any) -> None:  # noqa: ANN401 - fsspec's own
         raise NotImplementedError
@@ -34,14 +34,14 @@ class ReadsAllAsync(AsyncFileSystem):  # type: ignore[misc]  # as above
 
 
 class PassesOn(MemoryFileSystem):  # type: ignore[misc]  # as above
-    """Takes whatever another takes."""
+    """Passes its arguments on to another filesystem."""
 
     def cat_file(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - fsspec's own
         return super().cat_file(*arguments, **options)
 
 
 @pytest.mark.parametrize("kind", [ReadsAll, ReadsAllAsync])
-def test_a_filesystem_that_cannot_read_a_part_is_refused(kind: type[Any]) -> None:
+def test_a_filesystem_that_cannot_read_a_range_is_refused(kind: type[Any]) -> None:
     for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
         with pytest.raises(InvalidRequest, match=f"{kind.__name__} reads a file whole when asked for a part: pass"):
             FsspecBridge(filesystem, "folder")
@@ -56,7 +56,7 @@ def test_a_filesystem_whose_move_replaces_nothing_is_refused(name: str) -> None:
             FsspecBridge(filesystem, "folder")
 
 
-def test_a_subclass_of_such_a_filesystem_whose_own_move_replaces_files_is_taken() -> None:
+def test_a_subclass_whose_own_move_replaces_files_is_accepted() -> None:
     def mv(self: MemoryFileSystem, source: str, target: str, **_: object) -> None:
         self.pipe_file(target, self.cat_file(source))
         self.rm_file(source)
@@ -71,13 +71,13 @@ def test_a_subclass_of_such_a_filesystem_whose_own_move_replaces_files_is_taken(
             assert isinstance(outcome, Offloaded)
 
 
-def test_such_filesystems_have_these_names_in_fsspec() -> None:
+def test_the_filesystems_whose_move_replaces_nothing_exist_in_fsspec() -> None:
     names = {found["class"].rpartition(".")[2] for found in known_implementations.values()}
 
     assert names >= REPLACES_NOTHING
 
 
-def test_a_filesystem_that_passes_on_what_it_is_asked_is_taken() -> None:
+def test_a_filesystem_that_passes_its_arguments_on_is_accepted() -> None:
     FsspecBridge(PassesOn(), "folder")
 
 
@@ -86,7 +86,7 @@ class Azure(Enum):
 
 
 class Refused(Exception):
-    """Has what a service answered."""
+    """Carries the codes that a service answered with."""
 
     def __init__(self, **codes: object) -> None:
         super().__init__("may quote content")
@@ -102,7 +102,7 @@ class Refused(Exception):
         ({"status_code": None, "error_code": "some of the content", "code": print}, "Refused"),
     ],
 )
-def test_the_codes_of_a_service_are_repeated_and_nothing_else(codes: dict[str, object], words: str) -> None:
+def test_only_the_codes_of_a_service_error_are_repeated(codes: dict[str, object], words: str) -> None:
     storage = FsspecBridge(MemoryFileSystem(), "/agents")
 
     assert storage.describe_error(Refused(**codes)) == f"{words}, in FsspecBridge(MemoryFileSystem, '/agents')"

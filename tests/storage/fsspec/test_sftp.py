@@ -1,4 +1,4 @@
-"""FsspecBridge over SFTP, on a real server: many saves at once, and a restart. ``nox -s clouds`` has the contract."""
+"""FsspecBridge over SFTP, on a real server: many saves at once, and a restart. ``nox -s clouds`` runs the contract."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PATIENCE = 30.0
-"""Seconds. The thread of a connection that has ended ends at once; a test that waits so long has failed."""
+"""Seconds. The thread of a closed connection ends at once; a test that waits this long has failed."""
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,12 @@ def port() -> Iterator[int]:
 
 
 def until_the_end_is_seen(filesystem: SFTPFileSystem) -> None:
-    """Wait for paramiko's thread: until it has seen that the connection ended, the bridge makes no other."""
+    """Wait for paramiko's thread: the bridge reconnects only once that has seen the connection end."""
     filesystem.client.get_transport().join(PATIENCE)
 
 
-def test_many_threads_make_the_folders_of_a_new_place_at_once(port: int, tmp_path: Path) -> None:
-    # SFTP says "Failure" where a folder is there already, and fsspec looks before it makes one.
+def test_many_threads_can_create_the_same_folders_at_once(port: int, tmp_path: Path) -> None:
+    # SFTP answers "Failure" if a folder exists already, and fsspec looks before it creates one.
     for number in range(5):
         storage = FsspecBridge(sftp(port), str(tmp_path / f"{number}"))
         entries = [make_entry(noise(10, seed=seed), scope="new") for seed in range(8)]
@@ -47,13 +47,13 @@ def test_many_threads_make_the_folders_of_a_new_place_at_once(port: int, tmp_pat
 
 
 @pytest.mark.parametrize("options", [{}, {"skip_instance_cache": True}], ids=["kept by fsspec", "as it was given"])
-def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_the_bridge_reconnects_to_a_server_that_was_away(tmp_path: Path, options: dict[str, Any]) -> None:
     entry = make_entry(b"from before")
     with running_sftp() as port:
         filesystem = sftp(port, **options)
         storage = FsspecBridge(filesystem, str(tmp_path / "artifacts"))
         save(storage, entry)
-    # EOFError is what paramiko raises until its thread has seen that the connection ended.
+    # paramiko raises EOFError until its thread has seen that the connection ended.
     with pytest.raises((OSError, SSHException, EOFError)):
         storage.load(entry.key)
     until_the_end_is_seen(filesystem)
@@ -62,7 +62,7 @@ def test_a_server_that_was_away_is_asked_again(tmp_path: Path, options: dict[str
         save(storage, make_entry(b"from after"))
 
 
-def test_a_server_that_refuses_the_login_after_an_outage_is_left_no_connections(tmp_path: Path) -> None:
+def test_a_login_refused_after_an_outage_leaves_no_connection_open(tmp_path: Path) -> None:
     entry = make_entry(b"from before")
     with running_sftp() as port:
         filesystem = sftp(port)

@@ -1,4 +1,4 @@
-"""A storage of its own for each test."""
+"""Gives each test a storage of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line on a bucket: everything that works on a folder works there, with the usual AWS environment."""
+"""The command line on a bucket: everything works as on a folder, with the usual AWS environment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from coatcheck.storage.protocol import Stored
     from tests.storage.seaweed import Server
 
-pytestmark = pytest.mark.no_cover  # other tests run every line of the storage that commands run
+pytestmark = pytest.mark.no_cover  # other tests cover every line of the storage that these commands run
 
 LINES = b"words of a large result\n" * 50_000
 
@@ -29,7 +29,7 @@ def url(server: Server, prefix: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"s3://{BUCKET}/{prefix}"
 
 
-def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str, storage: S3Storage) -> None:
+def test_agents_and_people_read_what_the_other_stored(url: str, storage: S3Storage) -> None:
     offloader = Offloader(storage)
     outcome = offloader.offload([TextBlock(LINES.decode())], tool_name="search", scope="thread-42")
     (reference,) = outcome.references
@@ -45,7 +45,7 @@ def test_what_an_agent_stored_is_read_and_what_people_stored_is_found(url: str, 
 
 @pytest.mark.usefixtures("url")
 @pytest.mark.parametrize("command", ["ls", "stats", "cat"])
-def test_a_bucket_that_is_not_there_is_named_on_one_line(command: str) -> None:
+def test_a_failing_command_names_a_missing_bucket_on_one_line(command: str) -> None:
     arguments = [answered("put", given=LINES)["reference"]] if command == "cat" else []
 
     ran = run(command, *arguments, "--storage", "s3://no-such-bucket-anywhere")
@@ -56,7 +56,7 @@ def test_a_bucket_that_is_not_there_is_named_on_one_line(command: str) -> None:
     assert ran.stderr.count("\n") == 1
 
 
-def test_listing_counting_and_deleting(url: str) -> None:
+def test_ls_show_stats_sweep_and_rm_work_on_a_bucket(url: str) -> None:
     reference = answered("put", given=LINES)["reference"]
     answered("put", "--scope", "other", given=b"words")
 
@@ -70,7 +70,7 @@ def test_listing_counting_and_deleting(url: str) -> None:
     assert answered("stats")["contents"] == 1
 
 
-def test_ls_asks_about_the_contents_of_one_page_only(
+def test_ls_looks_up_the_contents_of_one_page_only(
     url: str, storage: S3Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(5):

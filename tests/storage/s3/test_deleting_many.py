@@ -1,4 +1,4 @@
-"""S3Storage deletes many objects with one request: how many requests it takes, what fails, and who saves meanwhile."""
+"""S3Storage deletes many objects with one request: the number of requests, failures, and saves meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def faults() -> Faults:
 
 @pytest.fixture
 def behind(server: Server, prefix: str, faults: Faults) -> Iterator[S3Storage]:
-    """Return a storage behind a proxy that fails on purpose; it tries each request once."""
+    """Return a storage that tries each request once, behind a proxy that fails on purpose."""
     with running_proxy(server.endpoint, faults) as endpoint:
         yield S3Storage(BUCKET, prefix, boto_session=session(), endpoint_url=endpoint, boto_client_config=QUICK)
 
@@ -47,7 +47,7 @@ def filled(storage: S3Storage, number: int, *, scope: str = "s") -> list[Entry]:
 
 
 def refuse(storage: S3Storage, entry: Entry, *, answer: dict[str, str]) -> None:
-    """Let the server's answer to DeleteObjects say that one object was not deleted, and leave it there."""
+    """Make the server's answer to DeleteObjects report one object as not deleted, and keep that object."""
 
     def without(params: dict[str, Any], **_: object) -> None:
         objects = params["Delete"]["Objects"]
@@ -74,7 +74,7 @@ def test_two_thousand_five_hundred_entries_take_ten_requests(storage: S3Storage)
     assert sorted(listed.key for listed in storage.entries("")) == sorted(entry.key for entry in others)
 
 
-def test_what_the_answer_says_was_not_deleted_is_tried_again_alone(storage: S3Storage) -> None:
+def test_an_object_reported_as_not_deleted_is_deleted_again_alone(storage: S3Storage) -> None:
     entries = filled(storage, 5)
     refuse(storage, entries[2], answer={"Code": "InternalError", "Message": "Please try again."})
 
@@ -87,7 +87,7 @@ def test_what_the_answer_says_was_not_deleted_is_tried_again_alone(storage: S3St
     assert storage.entries("") == []
 
 
-def test_a_key_that_cannot_be_deleted_at_all_is_an_error_with_s3s_words(behind: S3Storage, faults: Faults) -> None:
+def test_an_object_that_cannot_be_deleted_is_an_error_with_s3s_message(behind: S3Storage, faults: Faults) -> None:
     entries = filled(behind, 5)
     refuse(behind, entries[2], answer=DENIED)
     faults.choose = lambda request: "409" if request.method == "DELETE" else None
@@ -100,10 +100,10 @@ def test_a_key_that_cannot_be_deleted_at_all_is_an_error_with_s3s_words(behind: 
 
 
 @pytest.mark.parametrize("fault", ["500", "501", "503"])
-def test_a_server_that_refuses_the_request_gets_one_for_each_entry(
+def test_a_server_that_refuses_delete_objects_gets_one_request_per_entry(
     behind: S3Storage, faults: Faults, fault: Fault
 ) -> None:
-    """As Google does, whose S3 interface lacks that request."""
+    """Google's S3 interface lacks that request."""
     filled(behind, 5)
     faults.choose = lambda request: fault if request.method == "POST" else None
 
@@ -113,7 +113,7 @@ def test_a_server_that_refuses_the_request_gets_one_for_each_entry(
     assert behind.entries("") == []
 
 
-def test_a_connection_that_breaks_is_an_error(behind: S3Storage, faults: Faults) -> None:
+def test_a_broken_connection_is_an_error(behind: S3Storage, faults: Faults) -> None:
     entries = filled(behind, 2)
     faults.choose = lambda request: "cut before" if request.method == "POST" else None
 
@@ -129,7 +129,7 @@ def test_a_login_page_deletes_nothing() -> None:
         assert list(storage.delete_many(keys)) == keys
 
 
-def test_a_prefix_that_xml_escapes_or_cannot_hold_is_no_obstacle(server: Server, prefix: str) -> None:
+def test_a_prefix_that_xml_escapes_or_cannot_hold_works(server: Server, prefix: str) -> None:
     for odd in ("a&b <c> 'd\" é", "tab\tand space", "control\x01"):
         storage = S3Storage(BUCKET, f"{prefix}/{odd}", **server.settings())
         filled(storage, 3)
@@ -138,7 +138,7 @@ def test_a_prefix_that_xml_escapes_or_cannot_hold_is_no_obstacle(server: Server,
         assert storage.entries("") == []
 
 
-def test_saves_during_a_deletion_succeed_and_other_scopes_keep_all(storage: S3Storage) -> None:
+def test_saves_during_a_deletion_succeed_and_other_scopes_keep_everything(storage: S3Storage) -> None:
     filled(storage, 400)
     others = filled(storage, 20, scope="other")
     offloader, ended, saved = Offloader(storage, policies={"*": Always()}), threading.Event(), []
@@ -162,7 +162,7 @@ def test_saves_during_a_deletion_succeed_and_other_scopes_keep_all(storage: S3St
     for reference, text in saved:
         with suppress(ReferenceExpired):
             assert offloader.load(reference, scope="s").text == text
-    reference, text = saved[-1]  # saved after the end
+    reference, text = saved[-1]  # saved after the deletion
     assert offloader.load(reference, scope="s").text == text
     for entry in others:
         check_holds(storage, entry, "after another scope was deleted")

@@ -1,4 +1,4 @@
-"""S3Storage behind a proxy that fails: what is tried again, what is not, and what is reported."""
+"""S3Storage behind a proxy that fails: what is retried, what is not, and what is reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 QUICK = Config(retries={"mode": "standard", "total_max_attempts": 1})
-"""For faults that are not tried again, and for attempts that are counted here: no pauses."""
+"""No retries and no pauses, for faults that must not be retried and for attempts that a test counts."""
 
 
 @pytest.fixture
@@ -41,14 +41,14 @@ def behind(endpoint: str, prefix: str) -> S3Storage:
 
 
 def first(count: int, fault: Fault, *, of: str) -> Callable[[Request], Fault | None]:
-    """Return a choice that fails the first requests with a method, and no other."""
+    """Return a function that fails the first ``count`` requests with a method and no others."""
     left = [fault] * count
     return lambda request: left.pop() if left and request.method == of else None
 
 
 @pytest.mark.parametrize("fault", ["cut before", "cut after", "500", "503"])
-def test_a_failed_request_is_tried_again(endpoint: str, prefix: str, faults: Faults, fault: Fault) -> None:
-    # Configured by default: with botocore's own attempts and pauses.
+def test_a_failed_request_is_retried(endpoint: str, prefix: str, faults: Faults, fault: Fault) -> None:
+    # The default configuration, with botocore's own attempts and pauses.
     storage = S3Storage(BUCKET, prefix, boto_session=session(), endpoint_url=endpoint)
     entry = make_entry(noise(10_000))
     faults.choose = first(1, fault, of="PUT")
@@ -61,7 +61,7 @@ def test_a_failed_request_is_tried_again(endpoint: str, prefix: str, faults: Fau
 
 
 @pytest.mark.parametrize("size", [10_000, 1_000_000])
-def test_a_body_that_breaks_off_is_asked_for_again(behind: S3Storage, faults: Faults, size: int) -> None:
+def test_a_body_that_breaks_off_is_requested_again(behind: S3Storage, faults: Faults, size: int) -> None:
     entry = make_entry(noise(size))
     save(behind, entry)
     faults.choose = first(s3.READ_ATTEMPTS - 1, "cut body", of="GET")
@@ -71,7 +71,7 @@ def test_a_body_that_breaks_off_is_asked_for_again(behind: S3Storage, faults: Fa
     assert faults.done["cut body"] == s3.READ_ATTEMPTS - 1
 
 
-def test_a_body_that_always_breaks_off_is_an_error_and_not_half_a_content(behind: S3Storage, faults: Faults) -> None:
+def test_a_body_that_always_breaks_off_is_an_error_and_not_half_the_content(behind: S3Storage, faults: Faults) -> None:
     entry = make_entry(noise(100_000))
     save(behind, entry)
     faults.choose = lambda request: "cut body" if request.method == "GET" else None
@@ -82,7 +82,7 @@ def test_a_body_that_always_breaks_off_is_an_error_and_not_half_a_content(behind
     assert faults.done["cut body"] == s3.READ_ATTEMPTS
 
 
-def test_a_slow_body_is_waited_for(behind: S3Storage, faults: Faults) -> None:
+def test_a_slow_body_is_read_to_its_end(behind: S3Storage, faults: Faults) -> None:
     entry = make_entry(noise(100_000))
     save(behind, entry)
     faults.choose = first(1, "slow body", of="GET")
@@ -115,7 +115,9 @@ def test_a_head_request_that_fails_is_not_a_missing_entry(behind: S3Storage, fau
         behind.load_range(entry.key, start=0, length=0)
 
 
-def test_on_a_server_without_conditional_writes_what_is_there_is_read_first(behind: S3Storage, faults: Faults) -> None:
+def test_on_a_server_without_conditional_writes_the_existing_entry_is_read_first(
+    behind: S3Storage, faults: Faults
+) -> None:
     # SeaweedFS supports conditional writes; the proxy answers like a server that does not.
     faults.choose = lambda request: "501" if "If-None-Match" in request.headers else None
     entry = make_entry(b"original")
@@ -139,7 +141,7 @@ def test_a_conflict_with_another_writer_ends_with_the_entry_saved(behind: S3Stor
     check_holds(behind, entry, "after a conflict")
 
 
-def test_parts_of_a_broken_transfer_do_not_stay(server: Server, prefix: str, behind: S3Storage, faults: Faults) -> None:
+def test_parts_of_a_broken_transfer_are_removed(server: Server, prefix: str, behind: S3Storage, faults: Faults) -> None:
     entry = make_entry(noise(s3.MULTIPART_BYTES + 1))
     faults.choose = lambda request: "500" if "partNumber=2" in request.path else None
 
@@ -171,7 +173,7 @@ def test_flipped_bytes_are_reported_as_corrupt_and_never_returned(
 
 
 @pytest.mark.no_cover
-def test_sixty_four_offloads_through_a_bad_network_are_all_there(
+def test_sixty_four_offloads_through_a_bad_network_are_all_stored(
     server: Server, prefix: str, endpoint: str, faults: Faults
 ) -> None:
     storage = S3Storage(BUCKET, prefix, boto_session=session(), endpoint_url=endpoint)

@@ -1,4 +1,4 @@
-"""What earlier versions stored in a bucket is read."""
+"""Content that earlier versions stored in a bucket is read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_a_bucket_is_read(version: str, server: Server, tmp_path: Path) -> None:
+def test_content_of_an_earlier_version_is_read(version: str, server: Server, tmp_path: Path) -> None:
     left = left_by(version, "s3", tmp_path)
     prefix = f"formats-{version}"
     client = server.client()

@@ -1,4 +1,4 @@
-"""S3Storage in front of something that answers in S3's place: a login page, a proxy, a server of another kind."""
+"""S3Storage against something that answers in S3's place: a login page, a proxy, another kind of server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Answers(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def answer(self) -> tuple[bytes, dict[str, str]]:
         return LOGIN, {"Content-Type": "text/html"}
@@ -57,14 +57,14 @@ class LoginPage(Answers):
 
 
 class LongLoginPage(Answers):
-    """One that is read in parts."""
+    """A login page so long that it is read in parts."""
 
     def answer(self) -> tuple[bytes, dict[str, str]]:
         return LOGIN * 4_000, {"Content-Type": "text/html"}
 
 
 class ForgetsTheEnd(Answers):
-    """Takes parts, and does not say what became of them."""
+    """Accepts parts, and completes the upload without saying what became of it."""
 
     became = b""
 
@@ -78,13 +78,13 @@ class ForgetsTheEnd(Answers):
 
 
 class SaysWhere(ForgetsTheEnd):
-    """Takes parts, and answers at the end as Ceph 16 does."""
+    """Accepts parts, and completes the upload with the answer of Ceph 16."""
 
     became = b"<Location>http://127.0.0.1/b/k</Location><Bucket>b</Bucket><Key>k</Key><ETag></ETag>"
 
 
 class FailsAtTheEnd(ForgetsTheEnd):
-    """Takes parts, and answers 200 with an error that botocore does not see, since it is in a namespace."""
+    """Accepts parts, and answers 200 with an error that botocore misses because it is in a namespace."""
 
     def answer(self) -> tuple[bytes, dict[str, str]]:
         body, headers = super().answer()
@@ -92,7 +92,7 @@ class FailsAtTheEnd(ForgetsTheEnd):
 
 
 class ForgetsAPart(ForgetsTheEnd):
-    """Gives no ETag for a part."""
+    """Answers without an ETag for a part."""
 
     def answer(self) -> tuple[bytes, dict[str, str]]:
         body, headers = super().answer()
@@ -119,12 +119,12 @@ def served(kind: type[Answers]) -> Iterator[S3Storage]:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Entry:
-    # Above it, what is there is asked for first; the answer here has no metadata that would be compared.
+    # Above MULTIPART_BYTES the existing entry is looked up first; the answers here have no metadata to compare.
     monkeypatch.setattr(s3.S3Storage, "_head", lambda *_: None)
     return make_entry(noise(s3.MULTIPART_BYTES + 1))
 
 
-def test_a_put_that_is_answered_without_an_etag_is_not_a_save() -> None:
+def test_a_put_answered_without_an_etag_does_not_count_as_a_save() -> None:
     with served(LoginPage) as storage:
         with pytest.raises(StorageError, match=r"answer to PutObject has no ETag.*check endpoint_url"):
             save(storage, make_entry(b"content"))
@@ -140,17 +140,19 @@ def test_a_put_that_is_answered_without_an_etag_is_not_a_save() -> None:
         (ForgetsAPart, "UploadPart has no ETag"),
     ],
 )
-def test_parts_that_are_not_answered_as_s3_does_are_not_a_save(kind: type[Answers], words: str, large: Entry) -> None:
+def test_a_multipart_upload_not_answered_as_s3_does_is_not_a_save(
+    kind: type[Answers], words: str, large: Entry
+) -> None:
     with served(kind) as storage, pytest.raises(StorageError, match=f"answer to {words}"):
         save(storage, large)
 
 
-def test_an_answer_with_an_empty_etag_after_all_parts_is_a_save(large: Entry) -> None:
+def test_an_empty_etag_with_a_location_after_all_parts_counts_as_a_save(large: Entry) -> None:
     with served(SaysWhere) as storage:
         save(storage, large)
 
 
-def test_large_content_that_a_login_page_answers_is_not_a_save() -> None:
+def test_large_content_answered_by_a_login_page_does_not_count_as_a_save() -> None:
     with served(LoginPage) as storage, pytest.raises(StorageError):
         save(storage, make_entry(noise(s3.MULTIPART_BYTES + 1)))
 
@@ -160,7 +162,7 @@ def test_large_content_that_a_login_page_answers_is_not_a_save() -> None:
     [lambda storage: storage.entries(""), lambda storage: Offloader(storage).delete_scope("s")],
     ids=["entries", "delete_scope"],
 )
-def test_an_answer_from_a_login_page_is_not_a_listing(ask: Callable[[S3Storage], Any]) -> None:
+def test_a_login_page_is_not_taken_for_a_listing(ask: Callable[[S3Storage], Any]) -> None:
     with served(LoginPage) as storage, pytest.raises(StorageError, match="ListObjectsV2 has no IsTruncated"):
         ask(storage)
 

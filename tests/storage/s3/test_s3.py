@@ -1,4 +1,4 @@
-"""S3Storage on a real server: the contract, what its objects look like, what it leaves alone, and who shares it."""
+"""S3Storage on a real server: the contract, the form of its objects, what it leaves alone, and sharing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ RIGHTS = {
     "PutObject": "s3:PutObject",
     "UploadPart": "s3:PutObject",
 }
-"""Which right each request needs, by Amazon's documentation of S3."""
+"""The permission that each request needs, from Amazon's documentation of S3."""
 
 NOBODY_LISTENS = "http://127.0.0.1:9"
 
@@ -70,7 +70,7 @@ NOBODY_LISTENS = "http://127.0.0.1:9"
 class TestS3Storage(
     StorageContract, ReadsRangesContract, DeletesContract, DeletesManyContract, ListsContract, ListsPagesContract
 ):
-    """The storage comes from this folder's conftest."""
+    """Runs the storage contracts on a bucket prefix of its own."""
 
     @pytest.fixture
     def storage(self, server: Server, prefix: str) -> S3Storage:
@@ -103,7 +103,7 @@ def requests_of(storage: S3Storage, during: Callable[[], object]) -> list[str]:
     return made
 
 
-# What people and other programs find.
+# What people and other programs find in a bucket.
 
 
 def test_an_object_is_the_raw_content_with_its_type_and_its_metadata(
@@ -157,7 +157,7 @@ def test_two_prefixes_of_one_bucket_share_nothing(server: Server, prefix: str, e
 
 
 def test_tags_are_put_on_the_object(server: Server, prefix: str, entry: Entry) -> None:
-    tags = {"kept for": "30 days", "by": "a+b=c/d"}  # S3 takes these signs, and no other ones but ``- . _ : @``
+    tags = {"kept for": "30 days", "by": "a+b=c/d"}  # S3 allows these characters and ``- . _ : @``, no others
     storage = S3Storage(BUCKET, prefix, tags=tags, **server.settings())
     sent: list[str] = []
 
@@ -171,11 +171,11 @@ def test_tags_are_put_on_the_object(server: Server, prefix: str, entry: Entry) -
     found = server.client().get_object_tagging(Bucket=BUCKET, Key=f"{prefix}/v1/{entry.key}")["TagSet"]
 
     assert {tag["Key"]: tag["Value"] for tag in found} == tags
-    # Ceph's gateway takes a plus sign for itself, and not for a space.
+    # Ceph's gateway reads a plus sign literally, not as a space.
     assert set(sent) == {"kept%20for=30%20days&by=a%2Bb%3Dc%2Fd"}
 
 
-def test_a_listing_of_more_than_one_page_is_whole(
+def test_a_listing_of_more_than_one_page_is_complete(
     monkeypatch: pytest.MonkeyPatch, server: Server, storage: S3Storage
 ) -> None:
     saved = {entry.key for entry in (make_entry(noise(10, seed=seed)) for seed in range(7))}
@@ -191,7 +191,7 @@ def test_a_listing_of_more_than_one_page_is_whole(
 
 
 @pytest.mark.parametrize("content_type", ["", "%", "%41", "tëxt/plain", " padded  twice ", "new\r\nline: x", "\ud800"])
-def test_no_content_type_is_too_odd(storage: S3Storage, content_type: str) -> None:
+def test_any_content_type_comes_back_unchanged(storage: S3Storage, content_type: str) -> None:
     entry = make_entry(b"odd", content_type=content_type)
     save(storage, entry)
 
@@ -201,7 +201,7 @@ def test_no_content_type_is_too_odd(storage: S3Storage, content_type: str) -> No
     assert part.content_type == content_type
 
 
-def test_metadata_values_come_back_unchanged_whatever_they_hold(storage: S3Storage) -> None:
+def test_any_metadata_value_comes_back_unchanged(storage: S3Storage) -> None:
     entry = make_entry(b"x", empty="", odd="ä\r\nb%41", spaces="  a  b ")
     save(storage, entry)
 
@@ -240,13 +240,13 @@ def test_a_new_entry_is_saved_in_one_request(storage: S3Storage, entry: Entry) -
     assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject"]
 
 
-def test_an_entry_that_is_there_is_compared_then_sent_again(storage: S3Storage, entry: Entry) -> None:
+def test_an_existing_entry_is_compared_then_sent_again(storage: S3Storage, entry: Entry) -> None:
     save(storage, entry)
 
     assert requests_of(storage, lambda: save(storage, entry)) == ["PutObject", "HeadObject", "PutObject"]
 
 
-def test_a_list_for_a_model_takes_one_listing_and_at_most_twenty_looks(storage: S3Storage) -> None:
+def test_a_list_for_a_model_takes_one_listing_and_at_most_twenty_lookups(storage: S3Storage) -> None:
     offloader = Offloader(storage, policies={"*": Always()})
     stored = [
         str(offloader.offload([TextBlock(f"text {number}")], tool_name="get_issue", scope="s").references[0])
@@ -261,7 +261,7 @@ def test_a_list_for_a_model_takes_one_listing_and_at_most_twenty_looks(storage: 
     assert all(reference.partition("-")[2] in answers[0] for reference in stored)
 
 
-def test_a_page_for_the_host_takes_one_listing_and_a_look_at_each_content(storage: S3Storage) -> None:
+def test_a_page_for_the_host_takes_one_listing_and_one_lookup_per_content(storage: S3Storage) -> None:
     offloader = Offloader(storage, policies={"*": Always()})
     for number in range(7):
         offloader.offload([TextBlock(f"text {number}")], tool_name="get_issue", scope="s")
@@ -288,7 +288,7 @@ def test_many_entries_are_deleted_with_one_request(storage: S3Storage) -> None:
     assert storage.entries("") == []
 
 
-def test_saving_again_heals_and_refreshes(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
+def test_saving_again_repairs_a_damaged_object(server: Server, storage: S3Storage, prefix: str, entry: Entry) -> None:
     key, metadata = f"{prefix}/v1/{entry.key}", dict(entry.metadata)
     server.client().put_object(Bucket=BUCKET, Key=key, Body=b"cut off", ContentType="text/plain", Metadata=metadata)
 
@@ -310,7 +310,7 @@ def test_a_range_takes_one_request_within_the_content_and_two_beyond_its_end(
     assert made == (["GetObject"] if start < size else ["GetObject", "HeadObject"])
 
 
-def test_large_content_goes_in_parts_and_comes_back(storage: S3Storage) -> None:
+def test_large_content_is_uploaded_in_parts_and_comes_back(storage: S3Storage) -> None:
     entry = make_entry(noise(s3.MULTIPART_BYTES + 1), content_type="application/x-large")
 
     made = requests_of(storage, lambda: save(storage, entry))
@@ -323,17 +323,17 @@ def test_large_content_goes_in_parts_and_comes_back(storage: S3Storage) -> None:
 
 
 @pytest.mark.parametrize("size", [10, s3.MULTIPART_BYTES + 1])
-def test_a_session_adds_to_each_save_what_the_page_says(server: Server, prefix: str, size: int) -> None:
+def test_a_session_adds_the_headers_on_the_page_to_each_save(server: Server, prefix: str, size: int) -> None:
     paragraph = (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8").partition("For a key of your own")[2]
     code = re.findall(r"`((?:add|session)[ .][^`]+)`", paragraph.partition("\n\n")[0])
     own = new_session()
     named: dict[str, Any] = {"session": own}
-    exec("\n".join(code), named)  # noqa: S102 - it is the page's
+    exec("\n".join(code), named)  # noqa: S102 - the code is from our own page
     own.events.register("provide-client-params.s3.CreateMultipartUpload", named["add"])
     storage, sent = S3Storage(BUCKET, prefix, boto_session=own, endpoint_url=server.endpoint), []
 
     def note(model: OperationModel, params: dict[str, Any], **_: object) -> None:
-        # The server knows no KMS: note what would go there, and go on without it.
+        # The server has no KMS: note the headers for it, and continue without them.
         header = params["headers"].pop("x-amz-server-side-encryption", None)
         sent.append((model.name, header, params["headers"].pop("x-amz-server-side-encryption-aws-kms-key-id", None)))
 
@@ -387,7 +387,7 @@ def test_a_server_that_does_not_answer_leaves_the_result_in_the_conversation(pre
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_what_s3_refuses_is_a_storage_error_of_an_offloader_with_s3s_words(
+def test_a_refusal_by_s3_becomes_a_storage_error_with_s3s_message(
     server: Server, storage: S3Storage, call: str
 ) -> None:
     reference = stored(Offloader(storage))
@@ -400,7 +400,7 @@ def test_what_s3_refuses_is_a_storage_error_of_an_offloader_with_s3s_words(
     assert isinstance(raised.value.__cause__, ClientError)
 
 
-def test_only_boto3s_words_are_repeated_and_not_those_of_a_subclass(caplog: pytest.LogCaptureFixture) -> None:
+def test_only_boto3s_messages_are_repeated_and_not_those_of_a_subclass(caplog: pytest.LogCaptureFixture) -> None:
     class Encrypting(S3Storage):
         def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
             raise ValueError(content)
@@ -417,13 +417,13 @@ def test_a_result_that_cannot_be_saved_in_s3_stays_and_the_log_says_why(
     outcome = Offloader(S3Storage("no-such-bucket-anywhere", **server.settings())).offload([BIG], tool_name="t")
 
     assert outcome == Kept(blocks=(BIG,), reason="storage failed")
-    # Servers differ in their code.
+    # The error code differs between servers.
     words = r"\(S3Storage\) failed: (\w+): An error occurred \(.*\) when calling the PutObject operation"
     assert re.search(f"saving 100,000 bytes {words}", caplog.text)
 
 
 @pytest.mark.parametrize("arguments", [("",), (None,), (b"bucket",), ("bucket", None), ("bucket", 5)])
-def test_a_bucket_or_prefix_that_is_not_text_is_refused(arguments: tuple[Any, ...]) -> None:
+def test_a_bucket_or_prefix_that_is_not_a_valid_string_is_refused(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InvalidRequest, match="name of a bucket"):
         S3Storage(*arguments)
 
@@ -444,7 +444,7 @@ def test_an_address_in_place_of_a_bucket_is_refused_with_the_right_call(bucket: 
         "arn:aws:s3-outposts:us-east-1:123456789012:outpost/op-1/accesspoint/agents",
     ],
 )
-def test_an_access_point_takes_the_place_of_a_bucket(arn: str) -> None:
+def test_an_access_point_can_take_the_place_of_a_bucket(arn: str) -> None:
     assert repr(S3Storage(arn, "support")) == f"S3Storage({arn!r}, 'support')"
 
 
@@ -455,7 +455,7 @@ def test_an_endpoint_without_its_scheme_is_refused(endpoint: Any) -> None:  # no
 
 
 @pytest.mark.parametrize("tags", ["team=support", [{"Key": "team", "Value": "support"}], {"team": None}, {1: "a"}, 1])
-def test_tags_that_are_no_mapping_of_text_are_refused(tags: Any) -> None:  # noqa: ANN401
+def test_tags_that_do_not_map_strings_to_strings_are_refused(tags: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^tags must map names to values, both str, as in "):
         S3Storage(BUCKET, tags=tags)
 
@@ -481,10 +481,10 @@ def test_what_the_user_configures_takes_precedence(server: Server) -> None:
     assert used["max_pool_connections"] >= 16
 
 
-# Who shares it.
+# Sharing between processes and threads.
 
 
-def test_two_processes_with_nothing_in_common_but_a_bucket_exchange_references(
+def test_two_processes_that_share_only_a_bucket_exchange_references(
     server: Server, prefix: str, storage: S3Storage
 ) -> None:
     text = numbered_lines(3_000)
@@ -514,10 +514,10 @@ def test_two_processes_with_nothing_in_common_but_a_bucket_exchange_references(
 def test_a_forked_child_has_a_client_and_a_lock_of_its_own(storage: S3Storage, entry: Entry) -> None:
     save(storage, entry)
     client = storage._client()
-    with s3._making_clients.held:  # as if another thread were making a client at this moment
+    with s3._making_clients.held:  # as if another thread were making a client right now
         child = os.fork()
         if child == 0:
-            signal.alarm(60)  # this ends a child that waits for a lock that nobody holds, so the test fails
+            signal.alarm(60)  # ends a child that waits for a lock that nobody releases, so the test fails
             os._exit(0 if storage._client() is not client and load(storage, entry).content == entry.content else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
@@ -543,7 +543,7 @@ def test_many_threads_make_one_client(storage: S3Storage) -> None:
 
 
 @pytest.mark.no_cover
-def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
+def test_sixty_four_offloads_at_once_are_all_stored(storage: S3Storage) -> None:
     offloader = Offloader(storage)
     texts = [numbered_lines(2_000, first=number) for number in range(64)]
 
@@ -557,7 +557,7 @@ def test_sixty_four_offloads_at_once_are_all_there(storage: S3Storage) -> None:
     assert [offloader.load(reference).text for reference in references] == texts
 
 
-def test_the_documented_rights_are_those_of_all_requests(server: Server, prefix: str) -> None:
+def test_the_documented_permissions_cover_exactly_the_requests_made(server: Server, prefix: str) -> None:
     paragraph = (
         (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8").partition("The storage needs the rights")[2]
     )
@@ -575,12 +575,12 @@ def test_the_documented_rights_are_those_of_all_requests(server: Server, prefix:
 
     made = requests_of(storage, everything)
 
-    # Tags are sent with the content, and S3 asks for their right too; an abort is in test_faults.
+    # Tags are sent with the content, but S3 wants their permission too; test_faults has an abort.
     needed = {RIGHTS[request] for request in made} | {"s3:PutObjectTagging", "s3:AbortMultipartUpload"}
     assert needed == documented
 
 
-def test_the_documented_lifecycle_rules_are_rules(server: Server) -> None:
+def test_the_documented_lifecycle_rules_are_valid(server: Server) -> None:
     text = (REPOSITORY / "docs/storages.md").read_text(encoding="utf-8")
     blocks = [json.loads(block.partition("```")[0]) for block in text.split("```json\n")[1:]]
     rules = [rule for block in blocks for rule in block["Rules"]]
@@ -592,7 +592,7 @@ def test_the_documented_lifecycle_rules_are_rules(server: Server) -> None:
     assert {rule["Filter"]["Prefix"] for rule in rules} == {storage._folder}
 
 
-def test_a_bucket_with_versioning_keeps_what_was_deleted_as_the_page_says(server: Server, prefix: str) -> None:
+def test_a_versioned_bucket_keeps_deleted_content_as_the_page_says(server: Server, prefix: str) -> None:
     client, bucket = server.client(), f"versioned-{prefix.partition('/')[0]}"
     client.create_bucket(Bucket=bucket)
     client.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
@@ -609,7 +609,7 @@ def test_a_bucket_with_versioning_keeps_what_was_deleted_as_the_page_says(server
     assert len(versions["DeleteMarkers"]) == 1
 
 
-def test_the_server_starts_without_pytest_as_the_benchmarks_start_it() -> None:
+def test_the_server_modules_can_be_imported_without_pytest() -> None:
     code = "import sys; sys.modules['pytest'] = None; import tests.storage.faulty_proxy, tests.storage.seaweed"
 
     subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, check=True)
