@@ -1,4 +1,4 @@
-"""FileStorage: the contract, and what its files look like to people, to other programs and to attackers."""
+"""FileStorage: the contract, and how its files appear to people, other programs and attackers."""
 
 from __future__ import annotations
 
@@ -107,10 +107,10 @@ def files(root: Path) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir())
 
 
-# What people and other programs find.
+# What people and other programs find in the folder.
 
 
-def test_nothing_is_made_before_the_first_save(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_nothing_is_created_before_the_first_save(root: Path, storage: FileStorage, entry: Entry) -> None:
     assert storage.load(entry.key) is None
     assert storage.entries("") == []
     storage.delete(entry.key)
@@ -118,7 +118,7 @@ def test_nothing_is_made_before_the_first_save(root: Path, storage: FileStorage,
     assert not root.exists()
 
 
-def test_the_layout(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_an_entry_is_a_content_file_and_a_description(root: Path, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
 
     assert files(root) == [f"v1/{entry.key}.entry.json", f"v1/{entry.key}.txt"]
@@ -150,14 +150,14 @@ def test_the_layout(root: Path, storage: FileStorage, entry: Entry) -> None:
         ("", ".bin"),
     ],
 )
-def test_the_extension_fits_the_type(storage: FileStorage, content_type: str, extension: str) -> None:
+def test_the_extension_matches_the_content_type(storage: FileStorage, content_type: str, extension: str) -> None:
     path = storage.local_path("0123456789abcdef/fedcba9876543210", content_type=content_type)
 
     assert path.name == f"fedcba9876543210{extension}"
 
 
 @POSIX_ONLY
-def test_only_the_owner_may_look(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_only_the_owner_has_access(root: Path, storage: FileStorage, entry: Entry) -> None:
     umask = os.umask(0)
     try:
         save(storage, entry)
@@ -170,7 +170,7 @@ def test_only_the_owner_may_look(root: Path, storage: FileStorage, entry: Entry)
 
 
 @POSIX_ONLY
-def test_the_mode_of_a_folder_that_was_there_is_left_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_the_mode_of_an_existing_folder_is_left_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
     root.mkdir(mode=0o755)
     root.chmod(0o755)
 
@@ -202,7 +202,9 @@ def test_files_of_others_are_left_alone(root: Path, storage: FileStorage, entry:
     assert {(root / name).read_text() for name in strangers} == {"mine"}
 
 
-def test_a_root_given_as_text_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entry: Entry) -> None:
+def test_a_relative_root_is_made_absolute_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, entry: Entry
+) -> None:
     monkeypatch.chdir(tmp_path)
     storage = FileStorage("artifacts")
     monkeypatch.chdir("/")
@@ -220,7 +222,7 @@ def test_a_root_that_is_not_a_path_is_refused(root: Any) -> None:  # noqa: ANN40
 
 
 @pytest.mark.parametrize("root", ["s3://bucket/a/b", "S3://bucket", "memory://x", "abfs+ssl://x", "file:///folder"])
-def test_a_url_is_refused_rather_than_taken_for_a_folder_here(root: str) -> None:
+def test_a_url_is_refused_rather_than_taken_for_a_local_folder(root: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(f"{root!r} is a URL: S3Storage('bucket', 'prefix') is for")):
         FileStorage(root)
 
@@ -232,7 +234,7 @@ def test_a_root_in_the_home_of_an_unknown_user_is_refused_with_the_reason() -> N
         FileStorage("~a user that nobody is/x")
 
 
-# What attackers plant and ask for.
+# What attackers plant and request.
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_a_malformed_key_is_refused_by_every_method(tmp_path: Path, storage: Fil
 
 
 @pytest.mark.parametrize("key", [None, 5, b"scope/digest"])
-def test_a_key_that_is_not_text_is_malformed_too(storage: FileStorage, key: Any) -> None:  # noqa: ANN401
+def test_a_key_that_is_not_a_string_is_malformed_too(storage: FileStorage, key: Any) -> None:  # noqa: ANN401
     with pytest.raises(StorageError, match="malformed storage key"):
         storage.load(key)
 
@@ -266,7 +268,7 @@ def test_a_planted_link_to_a_file_is_never_followed(
     save(storage, entry)
     planted = content_path(storage, entry) if what == "content" else entry_path(storage, entry)
     secret = tmp_path / "secret"
-    secret.write_bytes(planted.read_bytes())  # the same bytes, so that nothing but the link gives it away
+    secret.write_bytes(planted.read_bytes())  # the same bytes, so that only the link itself gives it away
     planted.unlink()
     planted.symlink_to(secret)
 
@@ -314,7 +316,7 @@ def test_a_planted_link_to_a_scope_is_neither_read_nor_listed_nor_emptied(
 
     assert storage.entries("") == []
     assert storage.entries(f"{scope}/") == []
-    with suppress(OSError):  # refused, which is as good
+    with suppress(OSError):  # a refusal is as good
         assert storage.load(entry.key) is None
     with suppress(OSError):
         storage.delete(entry.key)
@@ -324,7 +326,9 @@ def test_a_planted_link_to_a_scope_is_neither_read_nor_listed_nor_emptied(
 
 
 @POSIX_ONLY
-def test_a_folder_in_place_of_content_is_damage_and_leaves_nothing_open(storage: FileStorage, entry: Entry) -> None:
+def test_a_folder_in_place_of_content_is_corrupt_and_leaves_no_descriptor_open(
+    storage: FileStorage, entry: Entry
+) -> None:
     save(storage, entry)
     path = content_path(storage, entry)
     path.unlink()
@@ -334,7 +338,7 @@ def test_a_folder_in_place_of_content_is_damage_and_leaves_nothing_open(storage:
     for _ in range(5):
         with pytest.raises(CorruptContent, match="is not a file but a link, a folder or a device"):
             storage.load(entry.key)
-    assert set(Path("/dev/fd").iterdir()) <= before  # what earlier tests left may be collected meanwhile
+    assert set(Path("/dev/fd").iterdir()) <= before  # garbage of earlier tests may be collected meanwhile
 
 
 @POSIX_ONLY
@@ -342,7 +346,7 @@ def test_a_device_in_place_of_content_is_not_read(storage: FileStorage, entry: E
     save(storage, entry)
     path = content_path(storage, entry)
     path.unlink()
-    os.mkfifo(path)  # reading it would wait forever
+    os.mkfifo(path)  # reading it would block forever
 
     with pytest.raises(StorageError):
         storage.load(entry.key)
@@ -356,7 +360,7 @@ def test_a_device_in_place_of_content_is_not_read(storage: FileStorage, entry: E
 def test_a_full_disk_leaves_the_whole_entry_or_none(
     monkeypatch: pytest.MonkeyPatch, root: Path, at_write: int, *, fsync: bool
 ) -> None:
-    # os.write is replaced: a disk that is really full needs a file system of its own, which a test here cannot mount.
+    # os.write is replaced: a really full disk needs a file system of its own, which a test here cannot mount.
     storage, entry = FileStorage(root, fsync=fsync), make_entry(noise(3_500_000))
     written, writes = os.write, iter(range(1, 100))
 
@@ -395,7 +399,7 @@ def test_a_file_that_another_host_replaces_while_it_is_read_is_read_again(
     save(storage, entry)
 
     def stale(descriptor: int) -> os.stat_result:
-        # Stands for NFS 3, which needs a server and a kernel that knows it.
+        # Stands in for NFS 3, which needs a server and kernel support.
         if left[0] > 0:
             left[0] -= 1
             raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
@@ -411,7 +415,7 @@ def test_a_file_that_another_host_replaces_while_it_is_read_is_read_again(
 
 
 @pytest.mark.parametrize("at_rename", [1, 2])
-def test_a_rename_that_fails_leaves_nothing_temporary(
+def test_a_failed_rename_leaves_no_temporary_file(
     monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, entry: Entry, at_rename: int
 ) -> None:
     replace, renames = os.replace, iter(range(1, 10))
@@ -432,14 +436,14 @@ def test_a_rename_that_fails_leaves_nothing_temporary(
     check_holds(storage, entry, "after renaming worked again")
 
 
-def test_nothing_temporary_stays(root: Path, storage: FileStorage) -> None:
+def test_no_temporary_file_is_left(root: Path, storage: FileStorage) -> None:
     for number in range(20):
         save(storage, make_entry(noise(1_000, seed=number)))
 
     assert {Path(name).suffix for name in files(root)} == {".txt", ".json"}
 
 
-def test_a_content_without_its_end_is_written_again(storage: FileStorage, entry: Entry) -> None:
+def test_truncated_content_is_written_again(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     content_path(storage, entry).write_bytes(entry.content[:5])
 
@@ -449,7 +453,7 @@ def test_a_content_without_its_end_is_written_again(storage: FileStorage, entry:
 
 
 @pytest.mark.parametrize("size", [20_000, 2_000_000])
-def test_a_content_with_a_flipped_bit_is_written_again(tmp_path: Path, size: int) -> None:
+def test_content_with_a_flipped_bit_is_written_again(tmp_path: Path, size: int) -> None:
     offloader = Offloader(FileStorage(tmp_path), token_counter=ByteCounter())
     block = TextBlock("x" * size)
     reference = str(offloader.offload([block], tool_name="t").references[0])
@@ -461,7 +465,7 @@ def test_a_content_with_a_flipped_bit_is_written_again(tmp_path: Path, size: int
     assert offloader.load(reference).text == block.text
 
 
-def test_a_model_that_reads_all_of_a_damaged_text_is_told(tmp_path: Path) -> None:
+def test_reading_all_of_damaged_text_raises(tmp_path: Path) -> None:
     offloader = Offloader(FileStorage(tmp_path), token_counter=ByteCounter(), max_retrieval_tokens=50_000)
     reference = str(offloader.offload([TextBlock("x" * 20_000)], tool_name="t").references[0])
     (path,) = tmp_path.glob("v1/*/*.txt")
@@ -476,7 +480,7 @@ def test_a_model_that_reads_all_of_a_damaged_text_is_told(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("changed", [b"", b"what the tool", b"what the tool returned, and more"])
-def test_a_content_of_another_size_is_corrupt_whichever_part_is_read(
+def test_content_of_the_wrong_size_is_corrupt_whichever_part_is_read(
     storage: FileStorage, entry: Entry, changed: bytes
 ) -> None:
     save(storage, entry)
@@ -489,7 +493,7 @@ def test_a_content_of_another_size_is_corrupt_whichever_part_is_read(
         storage.load(entry.key)
 
 
-def test_a_content_that_vanished_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
+def test_vanished_content_is_none_and_can_be_saved_again(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     content_path(storage, entry).unlink()
     assert storage.load(entry.key) is None
@@ -514,7 +518,7 @@ def test_an_entry_without_its_description_is_none_and_can_be_saved_again(storage
 @pytest.mark.parametrize(
     "damaged", [b"", b"{", b"[]", b"{}", b'{"content_type": "x", "size": "y", "metadata": {}}', b"\xff"]
 )
-def test_a_damaged_description_is_corrupt_content(storage: FileStorage, entry: Entry, damaged: bytes) -> None:
+def test_a_damaged_description_makes_content_corrupt(storage: FileStorage, entry: Entry, damaged: bytes) -> None:
     save(storage, entry)
     entry_path(storage, entry).write_bytes(damaged)
 
@@ -522,7 +526,7 @@ def test_a_damaged_description_is_corrupt_content(storage: FileStorage, entry: E
         storage.load(entry.key)
 
 
-def test_a_vanished_folder_is_made_again(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_a_vanished_folder_is_created_again(root: Path, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     content_path(storage, entry).unlink()
     entry_path(storage, entry).unlink()
@@ -545,7 +549,7 @@ def test_a_file_in_place_of_the_root_is_an_error_that_names_it(root: Path, stora
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Give up root's right to use everything for a while."""
+    """Drop root's privileges for a while."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(NOBODY)
@@ -557,7 +561,7 @@ def unprivileged() -> Iterator[None]:
 
 @POSIX_ONLY
 @pytest.mark.parametrize("mode", [0o000, 0o500])
-def test_a_folder_that_may_not_be_used_raises_the_systems_own_error(
+def test_a_folder_without_permission_raises_the_systems_own_error(
     storage: FileStorage, entry: Entry, mode: int
 ) -> None:
     save(storage, entry)
@@ -577,7 +581,7 @@ def test_a_folder_that_may_not_be_used_raises_the_systems_own_error(
 
 @pytest.fixture
 def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[], OSError]:
-    """Once called, makes the disk fail, and returns the error that it fails with."""
+    """Return a function that makes the disk fail, and returns the error that the disk then raises."""
     error = OSError(errno.EIO, os.strerror(errno.EIO))
 
     def fail(*_: object, **__: object) -> None:
@@ -592,7 +596,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch) -> Callable[[], OSError]:
 
 
 @pytest.mark.parametrize("call", ["load", "entries", "delete", "save", "page", "sweep"])
-def test_any_error_of_the_disk_passes_unchanged(
+def test_any_disk_error_passes_unchanged(
     monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry, refuse: Callable[[], OSError], call: str
 ) -> None:
     save(storage, entry)
@@ -614,7 +618,7 @@ def test_any_error_of_the_disk_passes_unchanged(
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_any_error_of_the_disk_becomes_a_storage_error_of_the_offloader(
+def test_any_disk_error_becomes_a_storage_error_of_the_offloader(
     monkeypatch: pytest.MonkeyPatch, root: Path, storage: FileStorage, refuse: Callable[[], OSError], call: str
 ) -> None:
     offloader = Offloader(storage)
@@ -642,10 +646,10 @@ def test_a_result_that_cannot_be_saved_stays_and_the_log_says_why(
     assert f"{words}{str(root)!r}" in caplog.text
 
 
-# What costs and what lasts.
+# Cost and durability.
 
 
-def test_fsync_waits_for_content_and_names(monkeypatch: pytest.MonkeyPatch, root: Path, entry: Entry) -> None:
+def test_fsync_covers_content_and_file_names(monkeypatch: pytest.MonkeyPatch, root: Path, entry: Entry) -> None:
     waited: list[str] = []
     synced = os.fsync
 
@@ -670,7 +674,7 @@ def test_fsync_waits_for_content_and_names(monkeypatch: pytest.MonkeyPatch, root
 
 
 @pytest.mark.parametrize("can", [True, False])
-def test_fsync_asks_macos_to_write_what_the_disk_holds_in_memory(
+def test_fsync_asks_macos_to_flush_the_disks_own_cache(
     monkeypatch: pytest.MonkeyPatch, root: Path, entry: Entry, *, can: bool
 ) -> None:
     fcntl = pytest.importorskip("fcntl")
@@ -693,7 +697,7 @@ def test_fsync_asks_macos_to_write_what_the_disk_holds_in_memory(
     assert len(asked) // len(once) >= 5
 
 
-def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
+def test_a_range_reads_only_its_own_bytes(storage: FileStorage) -> None:
     entry = make_entry(b"")
     save(storage, entry)
     path = content_path(storage, entry)
@@ -708,15 +712,13 @@ def test_a_range_reads_no_more_than_it_must(storage: FileStorage) -> None:
     assert found.content == bytes(1_000)
 
 
-def test_saving_and_reading_look_through_no_folder(
-    monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry
-) -> None:
+def test_saving_and_reading_list_no_folder(monkeypatch: pytest.MonkeyPatch, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
 
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(os, "scandir", refuse)  # what would cost more the more is stored
+    monkeypatch.setattr(os, "scandir", refuse)  # its cost would grow with what is stored
     monkeypatch.setattr(os, "listdir", refuse)
 
     save(storage, entry)
@@ -726,7 +728,7 @@ def test_saving_and_reading_look_through_no_folder(
 
 
 @pytest.mark.parametrize("fsync", [False, True])
-def test_saving_again_under_another_type_leaves_no_file_of_the_old_one(tmp_path: Path, *, fsync: bool) -> None:
+def test_saving_again_under_another_type_leaves_no_file_of_the_old_type(tmp_path: Path, *, fsync: bool) -> None:
     storage, entry = FileStorage(tmp_path, fsync=fsync), make_entry(b"[1]", content_type="text/plain")
     again = Entry(entry.key, entry.content, "application/json", entry.metadata)
     save(storage, entry)
@@ -750,7 +752,7 @@ def test_saving_again_writes_nothing(monkeypatch: pytest.MonkeyPatch, storage: F
     assert (content_path(storage, entry).stat().st_ino, entry_path(storage, entry).stat().st_ino) == before
 
 
-def test_a_restart_reads_everything(root: Path) -> None:
+def test_everything_can_be_read_after_a_restart(root: Path) -> None:
     entries = [make_entry(noise(500, seed=number), scope=f"scope {number % 3}") for number in range(30)]
     for entry in entries:
         save(FileStorage(root), entry)
@@ -773,13 +775,13 @@ def test_a_damaged_description_is_replaced_by_the_next_save_of_its_content(tmp_p
     assert offloader.load(reference).text == content[0].text
 
 
-def test_a_storage_says_where_it_is_and_whether_it_waits_for_the_disk(tmp_path: Path) -> None:
+def test_a_storage_exposes_its_root_and_fsync(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path / "artifacts", fsync=True)
 
     assert (storage.root, storage.fsync) == (tmp_path / "artifacts", True)
 
 
-def test_reading_does_not_refresh_where_that_is_turned_off(storage: FileStorage, root: Path, entry: Entry) -> None:
+def test_reading_does_not_refresh_if_that_is_turned_off(storage: FileStorage, root: Path, entry: Entry) -> None:
     save(storage, entry)
     path = storage.local_path(entry.key, content_type=entry.content_type)
     looking = FileStorage(root, refresh_on_read=False)

@@ -1,4 +1,4 @@
-"""FileStorage with limits: what it removes and what it counts, also with several processes and after kills."""
+"""FileStorage with limits: what it evicts and counts, also with several processes and after kills."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def entries(count: int, *, scope: str = "one", first: int = 0) -> list[Entry]:
 
 
 def kept(storage: FileStorage, stored: list[Entry]) -> list[int]:
-    """Return the positions of the entries that are still there, without using them."""
+    """Return the positions of the entries that are still stored, without counting as use."""
     keys = {listed.key for listed in storage.entries("")}
     return [position for position, entry in enumerate(stored) if entry.key in keys]
 
@@ -55,7 +55,7 @@ def used(storage: FileStorage, entry: Entry, *, at: float) -> None:
 
 
 def save_in_order(storage: FileStorage, stored: list[Entry]) -> None:
-    """Save entries as if half an hour ago, a second apart: a clock may be too coarse to tell them apart."""
+    """Save entries as if half an hour ago, a second apart: a coarse clock could not tell them apart."""
     for position, entry in enumerate(stored):
         save(storage, entry)
         used(storage, entry, at=time.time() - 1_800 + position)
@@ -73,10 +73,10 @@ def counted_bytes(root: Path, name: str = TOTAL) -> int:
     return count.size
 
 
-# What goes.
+# What is evicted.
 
 
-def test_the_entries_unused_for_longest_make_room(tmp_path: Path) -> None:
+def test_the_least_recently_used_entries_make_room(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE)
     stored = entries(11)
     save_in_order(storage, stored[:10])
@@ -99,7 +99,7 @@ def test_reading_and_saving_again_both_count_as_use(tmp_path: Path) -> None:
     assert kept(storage, stored) == [0, 1, *range(3, 11)]
 
 
-def test_reading_without_a_refresh_keeps_nothing_from_being_evicted(tmp_path: Path) -> None:
+def test_reading_without_a_refresh_does_not_protect_from_eviction(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE, refresh_on_read=False)
     stored = entries(11)
     save_in_order(storage, stored[:10])
@@ -110,7 +110,7 @@ def test_reading_without_a_refresh_keeps_nothing_from_being_evicted(tmp_path: Pa
     assert 0 not in kept(storage, stored)
 
 
-def test_a_full_scope_makes_room_in_itself_only(tmp_path: Path) -> None:
+def test_a_full_scope_evicts_only_its_own_entries(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_scope_bytes=3 * SIZE)
     older, stored = entries(3, scope="other"), entries(4, first=10)
     save_in_order(storage, older)
@@ -135,7 +135,7 @@ def test_room_for_the_whole_storage_comes_from_every_scope(tmp_path: Path) -> No
     assert counted_bytes(tmp_path, f"{scope}.ledger") == listed_bytes(tmp_path, f"{scope}/") == 3 * SIZE
 
 
-def test_equal_content_of_two_scopes_goes_from_one_of_them_only(tmp_path: Path) -> None:
+def test_equal_content_of_two_scopes_is_evicted_from_one_of_them_only(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=2 * SIZE)
     first, second = (make_entry(noise(SIZE, seed=1), scope=scope) for scope in ("one", "two"))
     save_in_order(storage, [first, second])
@@ -150,7 +150,7 @@ def test_equal_content_of_two_scopes_goes_from_one_of_them_only(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("age", [3_600 * 24, timedelta(days=1)], ids=["seconds", "timedelta"])
-def test_an_entry_unused_for_too_long_goes_with_the_first_save_of_an_hour(
+def test_an_entry_unused_for_too_long_is_evicted_by_the_first_save_of_an_hour(
     tmp_path: Path, age: float | timedelta
 ) -> None:
     old, young, new = entries(3)
@@ -174,7 +174,7 @@ class Ahead:
         return time.time() + self.seconds
 
 
-def test_a_save_with_a_clock_ahead_keeps_its_own_files_and_ends_no_limit(
+def test_a_save_with_a_clock_ahead_keeps_its_files_and_later_limits_still_apply(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FileStorage(tmp_path, max_age=3_600 * 24)
@@ -192,7 +192,7 @@ def test_a_save_with_a_clock_ahead_keeps_its_own_files_and_ends_no_limit(
     assert kept(storage, [early, old, new]) == [0, 2]
 
 
-def test_the_line_index_goes_with_its_content_and_not_before(tmp_path: Path) -> None:
+def test_a_line_index_is_evicted_with_its_content_and_not_before(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     text = "".join(f"line {number}\n" for number in range(200_000))
     outcome = Offloader(storage).offload([TextBlock(text)], tool_name="t", scope="one")
@@ -200,7 +200,7 @@ def test_the_line_index_goes_with_its_content_and_not_before(tmp_path: Path) -> 
     content, index = sorted(storage.entries(""), key=lambda listed: listed.key)
     assert index.key == f"{content.key}-lines"
     path = storage.local_path(index.key, content_type="application/vnd.coatcheck.lines+json")
-    os.utime(path, (1_000, 1_000))  # nobody needed it since
+    os.utime(path, (1_000, 1_000))  # nobody has read it since
 
     bounded = FileStorage(tmp_path, max_bytes=content.size + index.size)
     other = make_entry(noise(SIZE, seed=1), scope="two")
@@ -224,7 +224,7 @@ def test_files_of_others_are_neither_counted_nor_removed(tmp_path: Path) -> None
     assert kept(storage, stored) == list(range(1, 11))
 
 
-def test_the_hourly_look_clears_away_leftovers_and_empty_folders(tmp_path: Path) -> None:
+def test_the_hourly_clean_up_removes_leftovers_and_empty_folders(tmp_path: Path) -> None:
     plain = FileStorage(tmp_path)
     old, new = entries(1, scope="old"), entries(1, scope="new")
     save(plain, old[0])
@@ -248,7 +248,7 @@ def test_the_hourly_look_clears_away_leftovers_and_empty_folders(tmp_path: Path)
 # What is reported.
 
 
-def test_the_model_is_told_that_a_content_expired_and_not_that_it_never_existed(tmp_path: Path) -> None:
+def test_the_model_is_told_that_content_expired_and_not_that_it_never_existed(tmp_path: Path) -> None:
     offloader = Offloader(FileStorage(tmp_path, max_bytes=150_000))
     first, second = (
         offloader.offload([TextBlock(word * 20_000)], tool_name="t", scope="one") for word in ("word ", "other ")
@@ -263,7 +263,7 @@ def test_the_model_is_told_that_a_content_expired_and_not_that_it_never_existed(
         offloader.retrieve(f"{first.references[0].id[:-4]}0000", scope="one")
 
 
-def test_parts_of_one_result_that_push_each_other_out_are_noticed(tmp_path: Path) -> None:
+def test_a_result_whose_parts_evict_each_other_is_not_offloaded(tmp_path: Path) -> None:
     offloader = Offloader(FileStorage(tmp_path, max_bytes=150_000), max_inline_tokens=1_000_000)
     parts = [TextBlock(word * 20_000) for word in ("one ", "two ", "six ")]
 
@@ -273,7 +273,7 @@ def test_parts_of_one_result_that_push_each_other_out_are_noticed(tmp_path: Path
     assert outcome.reason == "storage failed"
 
 
-def test_a_content_larger_than_a_limit_is_refused_and_nothing_else_goes(tmp_path: Path) -> None:
+def test_content_larger_than_a_limit_is_refused_and_nothing_is_evicted(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE, max_scope_bytes=5 * SIZE)
     stored = entries(2)
     save_in_order(storage, stored)
@@ -318,7 +318,7 @@ def test_an_invalid_limit_is_refused_by_name(tmp_path: Path, limits: dict[str, A
 # What is counted.
 
 
-def test_the_count_is_that_of_the_listing(tmp_path: Path) -> None:
+def test_the_counted_bytes_equal_the_listed_bytes(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=100 * SIZE, max_scope_bytes=50 * SIZE)
     stored = [*entries(5), *entries(5, scope="two", first=10)]
     save_in_order(storage, stored)
@@ -330,7 +330,7 @@ def test_the_count_is_that_of_the_listing(tmp_path: Path) -> None:
     assert counted_bytes(tmp_path) == listed_bytes(tmp_path) == 8 * SIZE
 
 
-def test_with_fsync_a_content_that_is_written_again_counts_once(tmp_path: Path) -> None:
+def test_with_fsync_content_that_is_written_again_counts_once(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, fsync=True, max_bytes=100 * SIZE)
     for _ in range(3):
         save(storage, entries(1)[0])
@@ -338,7 +338,7 @@ def test_with_fsync_a_content_that_is_written_again_counts_once(tmp_path: Path) 
     assert counted_bytes(tmp_path) == SIZE
 
 
-def test_a_storage_without_limits_keeps_the_count_for_one_with_limits(tmp_path: Path) -> None:
+def test_a_storage_without_limits_updates_the_count_of_one_with_limits(tmp_path: Path) -> None:
     bounded, plain = FileStorage(tmp_path, max_bytes=10 * SIZE), FileStorage(tmp_path)
     save_in_order(bounded, entries(1))
     stored = entries(8, first=1)
@@ -382,7 +382,7 @@ def test_a_sweep_corrects_the_count(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE, max_scope_bytes=10 * SIZE)
     stored = entries(5)
     save_in_order(storage, stored)
-    for entry in stored[:3]:  # as a user does who deletes files by hand
+    for entry in stored[:3]:  # as a user who deletes files by hand
         storage.local_path(entry.key, content_type=entry.content_type).unlink()
     assert counted_bytes(tmp_path) == 5 * SIZE
 
@@ -394,9 +394,7 @@ def test_a_sweep_corrects_the_count(tmp_path: Path) -> None:
     assert {counted_bytes(tmp_path, path.name) for path in tmp_path.rglob("*.ledger")} == {3 * SIZE}
 
 
-def test_a_full_storage_that_cannot_remove_anything_refuses_the_save(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_storage_that_cannot_evict_refuses_the_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE)
     stored = entries(11)
     save_in_order(storage, stored[:10])
@@ -435,10 +433,10 @@ def test_processes_that_fill_one_folder_stay_within_its_limits_together(tmp_path
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
-def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_a_count_that_is_corrected(
+def test_processes_killed_during_eviction_leave_whole_entries_and_a_count_that_a_sweep_corrects(
     tmp_path: Path,
 ) -> None:
-    limit = 10 * LARGEST  # so that every other save makes room, and most kills come while one does
+    limit = 10 * LARGEST  # so that every other save evicts, and most kills happen while one does
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     for kill in range(6):
         command = [
@@ -454,7 +452,7 @@ def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_
             assert writer.stdout is not None
             said = [writer.stdout.readline() for _ in range(12 + kill)]
             writer.kill()
-            said += writer.stdout.readlines()  # it may have gone on, and removed entries that it named before
+            said += writer.stdout.readlines()  # it may have continued, and evicted entries that it acknowledged before
         assert said[11 + kill], "the writer died by itself"
         storage = FileStorage(tmp_path)
         for listed in storage.entries(""):
@@ -469,7 +467,7 @@ def test_processes_that_are_killed_while_they_make_room_leave_whole_entries_and_
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
-def test_many_writers_that_are_killed_between_the_count_and_the_name_leave_a_count_within_5_percent(
+def test_many_writers_killed_between_count_and_rename_leave_a_count_within_5_percent(
     tmp_path: Path,
 ) -> None:
     writers, each = 20, 25
@@ -491,7 +489,7 @@ def test_many_writers_that_are_killed_between_the_count_and_the_name_leave_a_cou
 
 
 def _save_and_die(root: Path, stored: list[Entry]) -> None:
-    """Save all entries; a kill ends this process once the last one is counted, and before it has a name."""
+    """Save all entries, and kill this process when the last one is counted but not yet renamed."""
     try:
         storage = FileStorage(root, max_bytes=10**9)
         for entry in stored[:-1]:
@@ -503,10 +501,10 @@ def _save_and_die(root: Path, stored: list[Entry]) -> None:
 
 
 @pytest.mark.parametrize("call", range(0, 60, 3))
-def test_a_death_at_any_call_of_making_room_costs_no_entry_that_stays(
+def test_a_death_at_any_call_during_eviction_damages_no_entry_that_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
-    """What a kill does, at every place: nothing after that moment runs, not even what cleans up."""
+    """A kill at every place: nothing runs after that moment, not even clean-up code."""
     storage = FileStorage(tmp_path, max_bytes=10 * SIZE)
     stored = entries(12)
     save_in_order(storage, stored[:10])
@@ -528,7 +526,7 @@ def test_a_death_at_any_call_of_making_room_costs_no_entry_that_stays(
 
 
 def _die_at(call: int) -> None:
-    """End this process at one of the calls of the operating system that change something, without a trace."""
+    """Make this process exit without any clean-up at the given system call, counting those that change something."""
     left = [call]
 
     def dying(real: Any) -> Any:  # noqa: ANN401 - any function of os

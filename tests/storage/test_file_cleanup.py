@@ -1,4 +1,4 @@
-"""What FileStorage leaves behind and what it clears away: crashes, damage, sweeps during writes, planted links."""
+"""What FileStorage leaves behind and what it cleans up: crashes, damage, sweeps during writes, planted links."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def files(root: Path) -> set[str]:
     return {path.name for path in root.rglob("*") if not path.is_dir()}
 
 
-# Damage must not block cleaning up.
+# Damage must not block clean-up.
 
 
 def empty(path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_damaged_description_blocks_no_other_call(
 
 @POSIX_ONLY
 @pytest.mark.parametrize("damage", [empty, cut, alter, link, pipe, Path.unlink])
-def test_a_damaged_description_is_deleted_with_its_scope_and_swept_by_age(
+def test_an_entry_with_a_damaged_description_is_deleted_with_its_scope_and_swept(
     root: Path, damage: Callable[[Path], None]
 ) -> None:
     storage = FileStorage(root)
@@ -144,7 +144,7 @@ def test_content_whose_description_vanished_is_found_by_a_sweep(root: Path) -> N
 # What killed writers leave.
 
 
-def test_what_killed_writers_left_is_swept_after_an_hour(storage: FileStorage, entry: Entry) -> None:
+def test_temporary_files_of_killed_writers_are_swept_after_an_hour(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     folder = content_path(storage, entry).parent
     old, young = folder / TEMPORARY, folder / TEMPORARY.replace("0", "f")
@@ -175,7 +175,7 @@ def test_links_in_place_of_all_files_of_an_entry_are_swept_and_not_followed(
     assert stranger.read_text() == "mine"
 
 
-def test_a_line_index_is_not_swept_while_its_content_is_read_without_it(storage: FileStorage, entry: Entry) -> None:
+def test_a_line_index_is_not_swept_while_its_content_is_in_use(storage: FileStorage, entry: Entry) -> None:
     index = replace(entry, key=f"{entry.key}-lines")
     for each in (entry, index):
         save(storage, each)
@@ -188,7 +188,7 @@ def test_a_line_index_is_not_swept_while_its_content_is_read_without_it(storage:
     assert storage.sweep([index.key], before=an_hour_ago()) == 1
 
 
-def test_a_sweep_of_many_contents_lists_their_folder_no_more_often_than_one_of_few(
+def test_a_sweep_lists_a_folder_equally_often_however_many_contents_it_removes(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scan, listings = Folder.scan, []
@@ -212,11 +212,11 @@ def test_a_sweep_of_many_contents_lists_their_folder_no_more_often_than_one_of_f
     assert listings_of_sweep(20) == listings_of_sweep(2)
 
 
-def test_a_description_whose_content_never_came_is_swept_after_an_hour(storage: FileStorage) -> None:
+def test_a_description_without_content_is_swept_after_an_hour(storage: FileStorage) -> None:
     gone, coming = make_entry(b"killed in between"), make_entry(b"just being saved")
     for each in (gone, coming):
         save(storage, each)
-        content_path(storage, each).unlink()  # as a kill between the two renames leaves it
+        content_path(storage, each).unlink()  # as after a kill between the two renames
     make_old(entry_path(storage, gone))
 
     assert storage.sweep((), before=an_hour_ago()) == 0
@@ -244,7 +244,7 @@ def test_half_an_entry_is_listed_deleted_with_its_scope_and_swept(root: Path, st
     assert files(root) == {entry_path(storage, each).name for each in (young, coming)}
 
 
-def test_a_strangers_file_with_the_name_of_an_entry_does_not_hide_it(storage: FileStorage, entry: Entry) -> None:
+def test_a_foreign_file_named_like_an_entry_does_not_hide_it(storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     for extension in (".aaa", ".zzz"):
         content_path(storage, entry).with_suffix(extension).mkdir()
@@ -252,7 +252,7 @@ def test_a_strangers_file_with_the_name_of_an_entry_does_not_hide_it(storage: Fi
     assert [listed.key for listed in storage.entries("")] == [entry.key]
 
 
-def test_a_sweep_leaves_strangers_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
+def test_a_sweep_leaves_foreign_files_alone(root: Path, storage: FileStorage, entry: Entry) -> None:
     save(storage, entry)
     scope = entry.key.partition("/")[0]
     strangers = [
@@ -276,7 +276,7 @@ def test_a_sweep_leaves_strangers_alone(root: Path, storage: FileStorage, entry:
     assert (root / "v1/empty").is_dir()
 
 
-def test_the_folder_of_a_scope_goes_an_hour_after_its_last_entry(root: Path, storage: FileStorage) -> None:
+def test_the_folder_of_a_scope_is_removed_an_hour_after_its_last_entry(root: Path, storage: FileStorage) -> None:
     gone, young = make_entry(b"gone", scope="gone"), make_entry(b"young", scope="young")
     for each in (gone, young):
         save(storage, each)
@@ -351,7 +351,7 @@ def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
     def save_first(folder: Folder, name: str) -> None:
         monkeypatch.setattr(Folder, "remove", remove)
         saving.append(threads.submit(save, storage, entry))
-        wait(saving, timeout=0.3)  # without a lock the save is done by then, and what it saved is removed next
+        wait(saving, timeout=0.3)  # without a lock the save would be done by then, and removed next
         folder.remove(name)
 
     monkeypatch.setattr(Folder, "remove", save_first)
@@ -362,10 +362,10 @@ def test_a_save_waits_for_a_sweep_that_has_looked_and_not_yet_removed(
     check_holds(storage, entry, "after it was saved while a sweep removed it")
 
 
-def test_a_sweep_asks_a_network_disk_anew_before_it_removes(
+def test_a_sweep_asks_a_network_disk_again_before_it_removes(
     storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NFS keeps the times of files in memory for up to a minute, and asks its server again when a file is opened."""
+    """NFS caches the times of files for up to a minute, and asks its server again when a file is opened."""
     save(storage, entry)
     make_old(content_path(storage, entry))
     status, open_file = Folder.status, os.open
@@ -407,7 +407,7 @@ def test_a_deletion_during_a_save_leaves_the_whole_entry_or_none(storage: FileSt
             assert both in {(True, True), (False, False)}, "half an entry stayed"
 
 
-def test_of_two_contents_with_the_same_name_the_first_stays(
+def test_the_first_of_two_contents_with_the_same_key_stays(
     root: Path, storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = make_entry(b"named first")
@@ -428,7 +428,7 @@ def test_of_two_contents_with_the_same_name_the_first_stays(
     assert files(root) == {content_path(storage, entry).name, entry_path(storage, entry).name}
 
 
-def test_a_damaged_content_gives_way_to_another_with_its_name(root: Path, storage: FileStorage) -> None:
+def test_damaged_content_is_replaced_by_another_with_its_key(root: Path, storage: FileStorage) -> None:
     entry = make_entry(b"named first")
     save(storage, entry)
     content_path(storage, entry).write_bytes(b"named")
@@ -456,7 +456,7 @@ def test_reading_refreshes_the_time(storage: FileStorage, entry: Entry) -> None:
 
 @pytest.fixture
 def refuse_times(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Refuse to set the time of any file, with an error number; mounting a disk that takes no writes needs rights."""
+    """Return a function that makes setting file times fail with an error number: a read-only mount would need root."""
 
     def refuse_with(number: int) -> None:
         def refuse(*_: object, **__: object) -> None:
@@ -476,7 +476,9 @@ def test_an_entry_that_cannot_be_refreshed_can_still_be_read(
     check_holds(storage, entry, "on a disk that takes no writes")
 
 
-def test_a_result_that_a_read_only_disk_holds_is_not_cut(refuse_times: Callable[[int], None], root: Path) -> None:
+def test_a_result_that_a_read_only_disk_already_holds_is_not_cut(
+    refuse_times: Callable[[int], None], root: Path
+) -> None:
     block = TextBlock("word " * 60_000)
     first = Offloader(FileStorage(root)).offload([block], tool_name="t")
     assert isinstance(first, Offloaded)
@@ -489,7 +491,7 @@ def test_a_save_fails_if_a_sweep_may_remove_what_it_could_not_refresh(
     refuse_times: Callable[[int], None], storage: FileStorage, entry: Entry
 ) -> None:
     save(storage, entry)
-    refuse_times(errno.EACCES)  # another user's file, which that user may remove
+    refuse_times(errno.EACCES)  # a file of another user, who may remove it
 
     with pytest.raises(PermissionError):
         save(storage, entry)

@@ -49,7 +49,7 @@ def like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     behave_like_windows(monkeypatch)
 
 
-def test_content_that_is_read_meanwhile_is_written_again_and_deleted(root: Path) -> None:
+def test_content_can_be_rewritten_and_deleted_while_it_is_read(root: Path) -> None:
     storage, entry = FileStorage(root, fsync=True), make_entry(noise(300_000, seed=1))
     save(storage, entry)
     done = threading.Event()
@@ -75,7 +75,7 @@ def test_content_that_is_read_meanwhile_is_written_again_and_deleted(root: Path)
     check_holds(storage, entry, "after it was written again while it was read")
 
 
-def test_what_a_program_has_open_stays_and_a_sweep_goes_on(
+def test_a_file_that_a_program_has_open_stays_and_the_sweep_continues(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder, "BUSY_SECONDS", 0.01)
@@ -95,7 +95,7 @@ def test_what_a_program_has_open_stays_and_a_sweep_goes_on(
     assert storage.load(stored[0].key) is None
 
 
-def test_a_save_makes_room_from_what_no_program_has_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_save_evicts_only_files_that_no_program_has_open(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(folder, "BUSY_SECONDS", 0.01)
     storage = FileStorage(root, max_bytes=10 * SIZE)
     stored = [make_entry(noise(SIZE, seed=seed)) for seed in range(11)]
@@ -113,10 +113,10 @@ def test_a_save_makes_room_from_what_no_program_has_open(root: Path, monkeypatch
     assert sum(each.size for each in storage.entries("")) <= 10 * SIZE
 
 
-def test_a_folder_in_place_of_a_content_is_told_from_a_file_in_use(
+def test_a_folder_in_place_of_content_is_distinguished_from_a_file_in_use(
     storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Windows does not open a folder, and says of it what it says of a file that is about to be removed."""
+    """Windows does not open a folder: it reports the same error as for a file that is about to be removed."""
     save(storage, entry)
     path = content_path(storage, entry)
     path.unlink()
@@ -125,7 +125,7 @@ def test_a_folder_in_place_of_a_content_is_told_from_a_file_in_use(
     open_file = os.open
 
     def open_no_folder(name: str, flags: int, mode: int = 0o777, *, dir_fd: None = None) -> int:
-        if os.path.isdir(name):  # noqa: PTH112 - as it is called
+        if os.path.isdir(name):  # noqa: PTH112 - called with a string
             raise PermissionError(13, "Permission denied", name)
         return open_file(name, flags, mode, dir_fd=dir_fd)
 
@@ -136,7 +136,7 @@ def test_a_folder_in_place_of_a_content_is_told_from_a_file_in_use(
 
 
 def test_an_error_names_the_folder_once(tmp_path: Path) -> None:
-    """A name is quoted in the message of the system, so each of its backslashes is written twice there."""
+    """The system's message quotes the name, so each backslash is doubled there."""
     storage = FileStorage(tmp_path / "drive\\folder")
     storage.root.mkdir()
     (storage.root / "v1").write_bytes(b"")
@@ -149,7 +149,7 @@ def test_an_error_names_the_folder_once(tmp_path: Path) -> None:
     assert said.endswith("v1'")
 
 
-def test_a_wait_for_a_lock_that_ends_without_it_leaves_no_file_open(
+def test_giving_up_on_a_lock_leaves_no_file_open(
     storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(folder, "LOCK_SECONDS", 0.01)
@@ -163,10 +163,10 @@ def test_a_wait_for_a_lock_that_ends_without_it_leaves_no_file_open(
         assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208 - the same; garbage may be collected meanwhile
 
 
-def test_a_leftover_that_a_program_has_open_stays_and_a_sweep_goes_on(
+def test_a_leftover_that_a_program_has_open_stays_and_the_sweep_continues(
     storage: FileStorage, entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Such as the temporary file of a writer that was stopped in the middle of a save."""
+    """A leftover is, for example, the temporary file of a writer that was stopped in the middle of a save."""
     monkeypatch.setattr(folder, "BUSY_SECONDS", 0.01)
     save(storage, entry)
     leftovers = [content_path(storage, entry).with_name(f".{letter * 32}.tmp") for letter in "ab"]

@@ -1,4 +1,4 @@
-"""FileStorage between two steps: what a reader sees in the middle of a save or a delete, and what a crash leaves."""
+"""FileStorage between two steps: what a reader sees in the middle of a save or deletion, and what a crash leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 ENTRY = make_entry(b"what the tool returned")
 STEPS = ("replace", "unlink")
-"""The calls of ``os`` that give a name or take one: nothing else changes what a reader finds."""
+"""The functions of ``os`` that give a file a name or take it away: nothing else changes what a reader finds."""
 
 
 def _save(storage: FileStorage) -> None:
@@ -76,11 +76,11 @@ def test_between_two_steps_a_reader_sees_the_whole_entry_or_none(
 
 
 class _Break(BaseException):
-    """The process ends here."""
+    """Stands for the end of the process."""
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_call_that_breaks_off_between_two_steps_leaves_no_content_that_nobody_finds(
+def test_a_call_that_breaks_off_between_two_steps_leaves_no_orphaned_content(
     tmp_path: Path, change: Callable[[FileStorage], None]
 ) -> None:
     storage, steps = _prepared(tmp_path, change), iter(range(100))

@@ -1,4 +1,4 @@
-"""FileStorage between processes: they write the same keys, they read each other's entries, and they are killed."""
+"""FileStorage between processes: they write the same keys, read each other's entries, and are killed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.storage.writing import entry_of, write_and_read
 ENTRIES = 150
 KILLS = 4
 SIZE = 400_000
-"""Bytes: large enough that most kills come while one is being written."""
+"""Bytes. Large enough that most kills happen while an entry is being written."""
 
 SAVE_SECONDS = 0.004
-"""About what making and saving one such entry takes."""
+"""The approximate time to make and save one such entry."""
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -45,13 +45,13 @@ def test_two_processes_write_the_same_keys(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL on Windows")
 @pytest.mark.parametrize("kill", range(KILLS))
 def test_a_killed_writer_leaves_whole_entries_only(tmp_path: Path, kill: int) -> None:
-    # The tests may run from a wheel: what this process imports, the writer must find too.
+    # The tests may run from a wheel: the writer must find all modules that this process imports.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-m", "tests.storage.writing", str(tmp_path), str(SIZE)]
     with subprocess.Popen(command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout is not None
         said = [writer.stdout.readline() for _ in range(1 + kill)]
-        time.sleep(kill * SAVE_SECONDS / KILLS)  # waits for nothing: it picks another moment of a save for each kill
+        time.sleep(kill * SAVE_SECONDS / KILLS)  # waits for nothing: each kill hits another moment of a save
         writer.kill()
         said += writer.stdout.readlines()
 
@@ -68,7 +68,7 @@ def test_a_killed_writer_leaves_whole_entries_only(tmp_path: Path, kill: int) ->
     check_holds(storage, unfinished, "after the save that the kill broke off was made again")
 
 
-def test_a_process_that_was_stopped_while_it_held_the_lock_is_not_waited_for(
+def test_a_save_does_not_wait_for_ever_for_a_lock_that_another_process_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fcntl = pytest.importorskip("fcntl")  # not on Windows

@@ -1,4 +1,4 @@
-"""``ToolResultStoreBridge``: who may read what, what is never overwritten, and what a failing store means."""
+"""``ToolResultStoreBridge``: who may read what, what is never overwritten, and how a store's errors surface."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ IMAGE = MediaBlock(noise(1_000), "image/png")
 
 @dataclass
 class Store:
-    """A store as users write them: it gives its own kind of reference."""
+    """A store as users write them, with its own kind of reference."""
 
     supports_binary_content: bool = True
     kept: dict[str, str | bytes] = field(default_factory=dict)
@@ -82,7 +82,7 @@ def test_the_stores_own_reference_is_shown_and_accepted_verbatim() -> None:
     assert "line 7 of 400" in offloader.retrieve(reference, scope="a", line_range="7-7").text
 
 
-def test_a_deep_copy_is_the_bridge_itself_since_pipelines_copy_what_they_pass() -> None:
+def test_a_deep_copy_is_the_bridge_itself_because_pipelines_copy_their_data() -> None:
     store = Store()
 
     copied = copy.deepcopy({"tool_result_store": ToolResultStoreBridge(store)})["tool_result_store"]
@@ -92,16 +92,16 @@ def test_a_deep_copy_is_the_bridge_itself_since_pipelines_copy_what_they_pass() 
 
 
 class Utf8Store(Store):
-    """A store that says that it writes texts as UTF-8."""
+    """A store that declares that it writes strings as UTF-8."""
 
     stores_text_as_utf8 = True
 
 
 class Redacting(Utf8Store):
-    """A store that inherits that claim, and may change texts."""
+    """A store that inherits this declaration, but may change strings."""
 
 
-def test_a_store_that_writes_utf8_is_given_utf8_and_one_that_inherits_from_it_texts() -> None:
+def test_a_store_that_writes_utf8_gets_bytes_and_a_subclass_of_it_gets_strings() -> None:
     stores = Utf8Store(), Redacting()
 
     for store in stores:
@@ -114,7 +114,7 @@ def test_a_store_that_writes_utf8_is_given_utf8_and_one_that_inherits_from_it_te
 
 
 @pytest.mark.parametrize("text", [ODD_TEXT, '{"a": 1}\r\n' * 500], ids=["odd characters", "JSON"])
-def test_texts_come_back_byte_for_byte(text: str) -> None:
+def test_text_comes_back_byte_for_byte(text: str) -> None:
     offloader = make_offloader(Store(supports_binary_content=False), policies={"*": Always()})
 
     reference = reference_of(offloader.offload([TextBlock(text)], tool_name="fetch", scope="a"))
@@ -136,7 +136,7 @@ def test_media_are_written_as_bytes_and_keep_their_type() -> None:
     assert (second.data, second.content_type) == (unknown.data, "application/octet-stream")
 
 
-def test_a_store_for_texts_is_given_texts_only(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_store_without_binary_support_gets_no_media(caplog: pytest.LogCaptureFixture) -> None:
     store = Store(supports_binary_content=False)
 
     outcome = make_offloader(store).offload([IMAGE], tool_name="fetch", policy=Always())
@@ -173,7 +173,7 @@ def test_a_files_own_extension_is_kept_and_never_turns_other_content_into_text(
     assert (content.data, content.content_type) == (block.data, comes_back_as)
 
 
-def test_one_content_under_two_names_is_readable_under_both() -> None:
+def test_content_with_two_file_names_is_readable_under_both_references() -> None:
     store = Store()
     offloader = make_offloader(store, policies={"*": Always()})
     blocks = [MediaBlock(b"same", "application/pdf", name=name) for name in ("a.pdf", "a.md")]
@@ -192,7 +192,7 @@ def test_another_scopes_reference_is_unknown() -> None:
         offloader.retrieve(reference, scope="b")
 
 
-def test_what_is_gone_is_expired_and_what_never_was_is_unknown() -> None:
+def test_missing_content_is_expired_and_a_made_up_reference_is_unknown() -> None:
     store = Store()
     offloader = make_offloader(store)
     reference = reference_of(offloader.offload([BIG], tool_name="fetch", scope="a"))
@@ -205,7 +205,7 @@ def test_what_is_gone_is_expired_and_what_never_was_is_unknown() -> None:
     assert not isinstance(unknown.value, ReferenceExpired)
 
 
-def test_a_reference_without_a_scope_in_it_is_readable_everywhere() -> None:
+def test_a_reference_without_a_scope_is_readable_from_every_scope() -> None:
     offloader = make_offloader(NumberingStore())
 
     reference = reference_of(offloader.offload([BIG], tool_name="fetch", scope="a"))
@@ -237,7 +237,7 @@ def test_different_contents_never_share_a_key() -> None:
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
 )
-def test_an_error_of_the_store_becomes_the_error_that_it_means(error: Exception, expected: type[Exception]) -> None:
+def test_an_error_of_the_store_becomes_the_matching_error_of_ours(error: Exception, expected: type[Exception]) -> None:
     class Raising(Store):
         def read(self, reference: str) -> str | bytes:
             raise error
@@ -246,7 +246,7 @@ def test_an_error_of_the_store_becomes_the_error_that_it_means(error: Exception,
         make_offloader(Raising()).load("store://x", scope="a")
 
 
-def test_a_store_that_fails_to_write_keeps_the_result(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_stays_if_the_store_fails_to_write(caplog: pytest.LogCaptureFixture) -> None:
     class Full(Store):
         def write(self, *, key: str, content: str | bytes) -> str:
             raise OSError(errno.ENOSPC, "No space left on device")

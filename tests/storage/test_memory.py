@@ -1,4 +1,4 @@
-"""InMemoryStorage: the contract, its limits, and what leaves first."""
+"""InMemoryStorage: the contract, its limits, and what it evicts first."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def held(storage: InMemoryStorage) -> list[str]:
     return [listed.key for listed in storage.entries("")]
 
 
-def test_the_least_recently_used_leaves_first() -> None:
+def test_the_least_recently_used_entry_is_evicted_first() -> None:
     storage = InMemoryStorage(max_entries=3)
     first, second, third, fourth = entries(4)
     for entry in (first, second, third):
@@ -70,7 +70,7 @@ def test_the_least_recently_used_leaves_first() -> None:
     assert held(storage) == [third.key, first.key, fourth.key]
 
 
-def test_reading_a_part_counts_as_use() -> None:
+def test_reading_a_range_counts_as_use() -> None:
     storage = InMemoryStorage(max_entries=2)
     first, second, third = entries(3)
     for entry in (first, second):
@@ -82,7 +82,7 @@ def test_reading_a_part_counts_as_use() -> None:
     assert held(storage) == [first.key, third.key]
 
 
-def test_a_line_index_never_leaves_before_its_content_which_may_be_read_without_it() -> None:
+def test_a_line_index_is_not_evicted_before_its_content_even_if_only_that_is_read() -> None:
     storage = InMemoryStorage(max_entries=3, clock=iter(range(6)).__next__)
     first, second, third = entries(3)
     index = replace(first, key=f"{first.key}-lines")
@@ -95,7 +95,7 @@ def test_a_line_index_never_leaves_before_its_content_which_may_be_read_without_
     assert {listed.key: listed.modified for listed in storage.entries("")} == {first.key: 3, index.key: 3, third.key: 4}
 
 
-def test_saving_again_counts_as_use_and_as_no_more_bytes() -> None:
+def test_saving_again_counts_as_use_and_adds_no_bytes() -> None:
     storage = InMemoryStorage(max_bytes=300)
     first, second, third, fourth = entries(4)
     for entry in (first, second, first, third, first):
@@ -119,7 +119,7 @@ def test_listing_does_not_count_as_use() -> None:
     assert held(storage) == [second.key, third.key]
 
 
-def test_bytes_are_bounded() -> None:
+def test_stored_bytes_never_exceed_the_limit() -> None:
     storage = InMemoryStorage(max_bytes=1_000)
     for entry in entries(50):
         save(storage, entry)
@@ -127,7 +127,7 @@ def test_bytes_are_bounded() -> None:
     assert sum(listed.size for listed in storage.entries("")) == 1_000
 
 
-def test_one_large_content_pushes_out_as_many_as_it_needs() -> None:
+def test_large_content_evicts_as_many_entries_as_it_needs() -> None:
     storage = InMemoryStorage(max_bytes=1_000)
     small, large = entries(10), make_entry(noise(950, seed=99))
     for entry in small:
@@ -139,7 +139,7 @@ def test_one_large_content_pushes_out_as_many_as_it_needs() -> None:
     check_holds(storage, large, "although it is nearly as large as the storage")
 
 
-def test_content_larger_than_the_storage_is_refused_and_pushes_nothing_out() -> None:
+def test_content_larger_than_the_storage_is_refused_and_evicts_nothing() -> None:
     storage = InMemoryStorage(max_bytes=150)
     small, large = make_entry(noise(100)), make_entry(noise(151))
     save(storage, small)
@@ -157,7 +157,7 @@ def test_content_as_large_as_the_storage_fits() -> None:
     assert len(held(storage)) == 1
 
 
-def test_bytes_are_bounded_even_through_a_copy() -> None:
+def test_a_copy_of_the_storage_shares_its_limit() -> None:
     storage = InMemoryStorage(max_bytes=150)
     first, second = entries(2)
 
@@ -167,7 +167,7 @@ def test_bytes_are_bounded_even_through_a_copy() -> None:
     assert held(storage) == [second.key]
 
 
-def test_deleted_bytes_are_free_again() -> None:
+def test_deletion_frees_bytes() -> None:
     storage = InMemoryStorage(max_bytes=200)
     first, second, third = entries(3)
     for entry in (first, second):
@@ -194,7 +194,7 @@ def test_clear_removes_everything_and_frees_the_bytes() -> None:
     assert len(held(storage)) == 2
 
 
-def test_many_threads_never_push_it_over_its_limits_nor_leave_it_with_a_wrong_count() -> None:
+def test_many_threads_never_exceed_its_limits_or_corrupt_its_count() -> None:
     storage = InMemoryStorage(max_bytes=1_000, max_entries=8)
     saved = entries(40)
     together = threading.Barrier(8)
@@ -206,7 +206,7 @@ def test_many_threads_never_push_it_over_its_limits_nor_leave_it_with_a_wrong_co
             entry = saved[(number * 7 + step) % len(saved)]
             save(storage, entry)
             found = storage.load(entry.key)
-            assert found is None or found.content == entry.content  # None where others have pushed it out meanwhile
+            assert found is None or found.content == entry.content  # None if others have evicted it meanwhile
             if step % 9 == 0:
                 storage.delete(entry.key)
             if step % 50 == 0:
@@ -220,7 +220,7 @@ def test_many_threads_never_push_it_over_its_limits_nor_leave_it_with_a_wrong_co
     assert storage._bytes == sum(listed.size for listed in storage.entries(""))
 
 
-def test_what_was_pushed_out_has_expired() -> None:
+def test_evicted_content_has_expired() -> None:
     offloader = Offloader(InMemoryStorage(max_entries=1), token_counter=ByteCounter())
     first, second = (
         str(offloader.offload([TextBlock(letter * 20_000)], tool_name="t").references[0]) for letter in "ab"
@@ -241,7 +241,7 @@ def test_what_was_pushed_out_has_expired() -> None:
     ],
     ids=["the line index, by count", "the line index, by bytes", "where items begin", "the list of references"],
 )
-def test_what_is_saved_together_with_a_result_never_pushes_it_out(
+def test_a_result_whose_own_entries_would_evict_it_is_not_offloaded(
     blocks: list[Block], storage: InMemoryStorage
 ) -> None:
     offloader = Offloader(storage, token_counter=ByteCounter(), max_inline_tokens=2_000_000)
@@ -264,10 +264,10 @@ def test_a_limit_is_a_whole_number_above_zero(name: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(("max_bytes", "max_entries"), [(100, 2), (200, 1)])
-def test_what_is_saved_again_takes_the_room_of_its_line_index(max_bytes: int, max_entries: int) -> None:
+def test_content_that_is_saved_again_may_evict_its_line_index(max_bytes: int, max_entries: int) -> None:
     (entry,) = entries(1)
     storage = InMemoryStorage(max_bytes=max_bytes, max_entries=max_entries)
-    for each in (entry, replace(entry, key=f"{entry.key}-lines"), entry):  # the index takes the room of its content
+    for each in (entry, replace(entry, key=f"{entry.key}-lines"), entry):  # the index evicts its content
         save(storage, each)
 
     assert held(storage) == [entry.key]
@@ -284,7 +284,7 @@ def test_reading_refreshes_the_time() -> None:
     assert {listed.key: listed.modified for listed in storage.entries("")} == {first.key: 3.0, second.key: 2.0}
 
 
-def test_swept_bytes_are_free_again_and_counted_once() -> None:
+def test_a_sweep_frees_bytes_and_counts_a_repeated_key_once() -> None:
     storage = InMemoryStorage(max_bytes=200, clock=lambda: 5.0)
     first, second, third = entries(3)
     for entry in (first, second):
@@ -298,17 +298,17 @@ def test_swept_bytes_are_free_again_and_counted_once() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
-def test_a_child_forked_in_the_middle_of_a_save_goes_on_with_a_copy() -> None:
+def test_a_child_forked_in_the_middle_of_a_save_works_on_a_copy() -> None:
     storage = InMemoryStorage(max_bytes=200)
     first, second, third = entries(3)
     for entry in (first, second):
         save(storage, entry)
 
-    with storage._lock:  # as if another thread were saving at this moment, and had not counted yet
+    with storage._lock:  # as if another thread were in the middle of a save and had not counted yet
         storage._bytes += 1_000
         child = os.fork()
         if child == 0:
-            signal.alarm(20)  # this ends a child that waits for a lock that nobody holds, so the test fails
+            signal.alarm(20)  # ends a child that waits for a lock that nobody releases, so the test fails
             save(storage, third)
             os._exit(0 if held(storage) == [second.key, third.key] else 1)
         storage._bytes -= 1_000

@@ -1,4 +1,4 @@
-"""The bridges to Strands' storages: the contract over a unified one, and the older ones that name references."""
+"""The bridges to Strands' storages: the contract over a unified one, and the older kind that names references."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ BIG = TextBlock("".join(f"line {number}\n" for number in range(5_000)))
 
 
 class Unified:
-    """Strands' unified storage, sync."""
+    """A sync storage with Strands' unified interface."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
@@ -59,7 +59,7 @@ class Unified:
 
 
 class AsyncUnified:
-    """The same, async, as Strands ships it."""
+    """The async variant, which Strands ships."""
 
     def __init__(self) -> None:
         self.sync = Unified()
@@ -107,7 +107,7 @@ def test_keys_begin_with_the_prefix() -> None:
     assert sorted(storage.held) == sorted([entry.key, f"offloader/{entry.key}"])
 
 
-def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
+def test_content_of_strands_own_offloader_can_be_loaded() -> None:
     storage = Unified()
     storage.write(f"offloader/{KEY}", b"\x00\x0atext/plainhello")
 
@@ -117,7 +117,7 @@ def test_what_strands_own_offloader_wrote_can_be_loaded() -> None:
     assert (found.content, found.content_type, found.metadata) == (b"hello", "text/plain", {})
 
 
-def test_what_others_wrote_is_not_listed() -> None:
+def test_foreign_keys_are_not_listed() -> None:
     storage = Unified()
     storage.write("offloader/tooluse_1_0", b"\x00\x0atext/plainhello")
     storage.write(f"session/{KEY}", b"theirs")
@@ -161,11 +161,11 @@ async def test_a_sync_storage_is_called_off_the_loop() -> None:
     assert threading.current_thread().name not in storage.threads
 
 
-# The older storages, which name their references.
+# The older storages, which choose their references themselves.
 
 
 class Shelf:
-    """A storage of Strands' offloader, as a user may write one: `store` sync."""
+    """A storage for Strands' own offloader as a user may write one, with sync methods."""
 
     def __init__(self) -> None:
         self.held: dict[str, tuple[bytes, str]] = {}
@@ -193,7 +193,7 @@ class AsyncShelf:
 
 
 @pytest.mark.parametrize("bridge", [StrandsStorageBridge(Unified()), StrandsOffloaderStorageBridge(Shelf())])
-def test_a_deep_copy_is_the_bridge_itself_as_the_copy_of_its_storage_would_be_dropped(bridge: object) -> None:
+def test_a_deep_copy_is_the_bridge_itself_because_a_copied_storage_would_be_dropped(bridge: object) -> None:
     assert copy.deepcopy([bridge])[0] is bridge
 
 
@@ -203,7 +203,7 @@ def shelf(request: pytest.FixtureRequest) -> Shelf | AsyncShelf:
     return made
 
 
-def test_it_is_a_storage_that_names_its_references(shelf: Shelf | AsyncShelf) -> None:
+def test_the_bridge_is_a_storage_that_names_its_references(shelf: Shelf | AsyncShelf) -> None:
     bridge = StrandsOffloaderStorageBridge(shelf)
 
     assert isinstance(bridge, NamesReferences)
@@ -225,7 +225,7 @@ def test_an_offloader_stores_and_reads_back(shelf: Shelf | AsyncShelf, *, is_asy
     assert content.text == BIG.text
 
 
-def test_what_is_gone_is_expired(shelf: Shelf | AsyncShelf) -> None:
+def test_missing_content_is_expired(shelf: Shelf | AsyncShelf) -> None:
     offloader = Offloader(StrandsOffloaderStorageBridge(shelf), max_result_tokens=600, token_counter=ByteCounter())
     reference = str(offloader.offload([BIG], tool_name="search").references[0])
     (shelf.sync if isinstance(shelf, AsyncShelf) else shelf).held.clear()
@@ -250,7 +250,7 @@ def test_the_metadata_file_of_a_storage_is_not_content(reference: str) -> None:
     assert wait_for(StrandsOffloaderStorageBridge(shelf).load(reference)) is None
 
 
-def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_saved_again() -> None:
+def test_a_damaged_entry_hides_no_other_and_can_be_saved_again_or_deleted() -> None:
     unified = Unified()
     bridge = StrandsStorageBridge(unified)
     damaged, well = make_entry(b"damaged"), make_entry(b"well")
@@ -269,7 +269,7 @@ def test_a_damaged_entry_hides_no_other_is_deleted_with_its_scope_and_can_be_sav
 
 
 @pytest.mark.parametrize("wrong", [None, "./artifacts", Unified, FileStorage("./artifacts")])
-def test_what_is_no_storage_of_strands_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_a_strands_storage_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^StrandsStorageBridge needs a storage with the methods write and read"):
         StrandsStorageBridge(wrong)
     said = r"^StrandsOffloaderStorageBridge needs a storage with the methods store and retrieve, as"
@@ -284,6 +284,6 @@ def test_each_bridge_refuses_the_storage_of_the_other() -> None:
         StrandsOffloaderStorageBridge(Unified())  # type: ignore[arg-type]
 
 
-def test_a_prefix_that_is_not_text_is_refused() -> None:
+def test_a_prefix_that_is_not_a_string_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"^prefix must be a str, and may be empty, not None"):
         StrandsStorageBridge(Unified(), prefix=None)  # type: ignore[arg-type]
