@@ -1,8 +1,8 @@
-"""What the API pages show without the site: a table for each section, made from the docstrings of what it lists.
+"""The tables on the API pages: one for each section, made from the docstrings of the names that it lists.
 
-On the site mkdocstrings shows whole docstrings where a page has ``::: name``. In the repository such a line says
-nothing, so a table of names and first sentences goes above it. The table is read from the source files, because the
-frameworks of the adapters need not be installed.
+On the site mkdocstrings replaces each ``::: name`` by the whole docstring. In the repository such a line says nothing,
+so a table of names and first sentences goes above it. The table is made from the source files, because the frameworks
+of the adapters need not be installed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SECTION = re.compile(r"^(?=#+ )", re.MULTILINE)
 
 
 def with_tables(markdown: str) -> str:
-    """Return a page with the table of each section written anew."""
+    """Return a page with the table of each section regenerated."""
     return "".join(map(_with_table, _SECTION.split(_TABLE.sub("", markdown))))
 
 
@@ -41,7 +41,7 @@ def _with_table(section: str) -> str:
 
 
 def _summary(name: str) -> str:
-    """Return the first paragraph of a docstring, as one line that a table can hold."""
+    """Return the first paragraph of a docstring as one line, escaped for a table."""
     module, _, attribute = name.rpartition(".")
     docstrings = dict(_docstrings(_source(module)))
     return " ".join(docstrings[attribute].partition("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
@@ -55,7 +55,7 @@ def _source(module: str) -> Path:
 
 def _docstrings(path: Path) -> Iterator[tuple[str, str]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    # A name under `if TYPE_CHECKING:` may be one that its module creates on first access.
+    # A module may create a name under `if TYPE_CHECKING:` on first access.
     body = [each for node in tree.body for each in (node.body if isinstance(node, ast.If) else [node])]
     for node, after in zip(body, [*body[1:], None], strict=True):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What docs/command-line.md says of each command: its own ``--help``, as Markdown that also reads well as a file."""
+"""The reference in docs/command-line.md: each command's ``--help``, as Markdown that also reads well as a file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _USAGE = re.compile(r"\*\*Usage\*\*:\n\n```console\n\$ (.*)\n```")
 
 
 def with_commands(markdown: str) -> str:
-    """Return the page with everything below its mark written anew; needs the extra ``cli``."""
+    """Return the page with everything below its mark regenerated. Needs the extra ``cli``."""
     above, mark, _ = markdown.partition(_MARK)
     made = subprocess.run(_DESCRIBE, check=True, capture_output=True, encoding="utf-8").stdout
-    # A \b keeps lines apart in a terminal; some versions of Typer leave the line that it was on.
+    # A \b keeps lines apart in a terminal; some versions of Typer leave its line behind.
     _, first, commands = re.sub(r"\n{3,}", "\n\n", made.replace("\b", "")).partition("## ")
-    # Usage as inline code: a code block would count as a command that readers can type.
+    # Usage is inline code: a code block would count as a command that readers can type.
     shown = _USAGE.sub(r"Usage: `\1`", f"{first}{commands}").replace("\n## ", "\n### ")
     return f"{above}{mark}\n#{re.sub(r' +$', '', shown, flags=re.MULTILINE).rstrip()}\n"

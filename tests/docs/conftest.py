@@ -1,4 +1,4 @@
-"""Fixtures of the pages: a scripted model, and the environment that points the clients of OpenAI and Google to it."""
+"""Fixtures for the pages: a scripted model, and the environment that points OpenAI's and Google's clients to it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def conversation(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     server: ScriptedServer = request.getfixturevalue("gemini" if is_googles else "server")
     monkeypatch.setattr(wire, "received_in", results_in)
     with server.conversation(reads_the_log) as conversation:
-        # LlamaIndex reads the second.
+        # LlamaIndex reads the second variable.
         for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE", "GOOGLE_GEMINI_BASE_URL"):
             monkeypatch.setenv(name, conversation.base_url)
         monkeypatch.setenv("GOOGLE_API_KEY", "none")
@@ -53,7 +53,7 @@ def results_in(body: dict[str, Any]) -> tuple[Received, ...]:
 
 
 def reads_the_log(received: Sequence[Received]) -> Sequence[ModelCall]:
-    """Play the model of every agent in the pages: read the log, look for errors in its stored content, answer."""
+    """Play the model of every agent on the pages: read the log, search its stored content for errors, answer."""
     if not received:
         return [ModelCall(tool="read_log", arguments={}, call_id="1")]
     if references := shown_references(received[-1].text):

@@ -1,4 +1,4 @@
-"""The figures that pages take from the code: each sentence with today's numbers, and how they get into a page.
+"""The numbers that pages take from the code: each sentence with today's numbers, and how they get into a page.
 
 The words around a sentence's numbers locate them, so a page may wrap the sentence anywhere. When a constant
 changes, so do its sentences.
@@ -41,16 +41,16 @@ MEMORY = f"{signature(InMemoryStorage).parameters['max_bytes'].default / 1e6:.0f
 QUERY = f"{MAX_QUERY_BYTES / 1e6:.0f} MB"
 PARSED = f"{MAX_PARSED_CHARACTERS / 1e6:.0f} MB"
 IN_A_STORE = f"{MAX_ENTRY_BYTES * 3 / 4 / 1e6:.0f} MB"
-"""Content is kept in a LangGraph store as base64."""
+"""The largest content in one entry of a LangGraph store, which keeps content as base64."""
 TOOL = definition_tokens(COUNTER)
-"""Tokens of the retrieval tool's definition in OpenAI's form, which every request of an agent has."""
+"""Tokens. The retrieval tool's definition in OpenAI's form, which every request of an agent carries."""
 
 NUMBER = re.compile(r"(?<![\w.])\d(?:[\d,._]*\d)?")
 _SHOWN = re.compile(r"With coatcheck it is .*?```text\n(.*?)\n```", re.DOTALL)
 
 
 def _about_a_placeholder() -> int:
-    """Return the tokens of a placeholder of one text without its preview, rounded to 5: references differ a little."""
+    """Return the tokens of a one-block placeholder without its preview, rounded to 5: references differ a little."""
     offloader = Offloader(InMemoryStorage(), max_result_tokens=1_000)
     outcome = offloader.offload([TextBlock("a line of a log\n" * 10_000)], tool_name="read_log", scope="conversation-1")
     (block,) = outcome.blocks
@@ -62,7 +62,7 @@ PLACEHOLDER = _about_a_placeholder()
 
 
 def _kept_at_500(way: str) -> str:
-    """Return the share of the held-out half that ``docs/quality.md`` says a way keeps in 500 tokens."""
+    """Return the share that a method keeps in 500 tokens on the held-out half, from ``docs/quality.md``."""
     page = (ROOT / "docs/quality.md").read_text(encoding="utf-8")
     row = re.search(rf"^\| {way} \|(?:[^|]+\|){{2}} ([\d.]+) \[", page, re.MULTILINE)
     assert row is not None, f"docs/quality.md has no row for {way}"
@@ -110,15 +110,15 @@ FIGURES = (
     ("docs/thresholds.md", f"A placeholder has about {PLACEHOLDER} tokens before its preview"),
     ("docs/switching/deepagents.md", f"counts up to {MAX_HITS:,} matches"),
 )
-"""Pages, and what each must say about a limit, a default or a count in the code, with enough words to find only that.
-Words between the numbers, such as a line that the model reads, are compared but never written."""
+"""Pages, and the sentence about a limit, default or count of the code that each must hold. A sentence has enough words
+to match only one place. Words, such as a line that the model reads, are compared but never written."""
 
 
 def shown_placeholder(readme: str) -> str:
-    """Return what the README says about the placeholder that it shows.
+    """Return the README's sentence about the placeholder that it shows.
 
     Raises:
-        ValueError: it shows none.
+        ValueError: the README shows none.
 
     """
     found = _SHOWN.search(readme)
@@ -129,7 +129,7 @@ def shown_placeholder(readme: str) -> str:
 
 
 def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
-    """Return pages, and what they say about the ``tokens`` that Strands' client sends as the tool's definition."""
+    """Return pages with their sentences about the ``tokens`` of the tool's definition that Strands' client sends."""
     return (
         ("docs/thresholds.md", f"in OpenAI's form, {tokens} with what Strands adds"),
         ("CONTRIBUTING.md", f"the longest, that of Strands, has {tokens} of the {MAX_TOKENS}"),
@@ -137,7 +137,7 @@ def of_strands(tokens: int) -> tuple[tuple[str, str], ...]:
 
 
 def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return pages, and what they say about the tokens that ``coatcheck demo --json`` reports as sent."""
+    """Return pages with their sentences about the tokens that ``coatcheck demo --json`` reports as sent."""
     sent, without = (sum(part[name] for part in said["parts"]) for name in ("tokens_sent", "tokens_sent_without"))
     about, million = f"{round(sent, -2):,}", f"{without / 1e6:.1f} million tokens"
     return (
@@ -147,7 +147,7 @@ def of_demo(said: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def with_figure(markdown: str, sentence: str) -> str:
-    """Return a page with the numbers of ``sentence`` wherever the page has its words."""
+    """Return a page with the numbers of ``sentence`` wherever its words occur."""
     numbers = [*NUMBER.findall(sentence), ""]
     words = (f"({re.escape(part)})".replace(r"\ ", r"\s+") for part in NUMBER.split(sentence))
 

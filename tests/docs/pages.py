@@ -1,7 +1,7 @@
-"""The code blocks of README, docs and the other pages: what each is, and in which session it can run.
+"""The code blocks of README, docs and the other pages: the kind of each, and the session in which it can run.
 
-A CommonMark parser finds every block, so a block that this module does not know is an error and never skipped. Comments
-with three dashes, which readers do not see, steer what follows them:
+A CommonMark parser finds every block, so an unknown block is an error and never skipped. Comments with three dashes,
+which readers do not see, steer what follows them:
 
     <!--- python [PART]      code that runs, and is not shown, up to the end of the comment
     <!--- needs PART -->     the next block runs where that extra is installed, although it does not import it
@@ -34,7 +34,7 @@ __all__ = ("CORE", "PAGES", "PART_OF", "Block", "Unknown", "blocks_in", "blocks_
 PAGES: Sequence[Path] = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 CORE = "core"
-"""The part that needs no extra."""
+"""The name of the part that needs no extra."""
 
 PART_OF = {
     "agent_framework": "agent-framework",
@@ -69,7 +69,7 @@ PART_OF = {
     "smolagents": "smolagents",
     "strands": "strands",
 }
-"""For each module that a block may import: the extra or group whose session has it installed."""
+"""The extra or group whose session has a module installed, for each module that a block may import."""
 
 EVERYWHERE = {*sys.stdlib_module_names, "coatcheck", "pytest", "tests"}
 
@@ -94,10 +94,10 @@ class Block:
     """What the tests do with it: run it, look up its commands, compare it or parse it."""
 
     text: str
-    """What is in it."""
+    """The lines of the block."""
 
     line: int
-    """How many lines of the page are above its first line."""
+    """The number of lines of the page above its first line."""
 
     part: str = CORE
     """The extra that it needs."""
@@ -106,12 +106,12 @@ class Block:
     """For a shown block: the name under which the code above left the value."""
 
     is_hidden: bool = False
-    """Whether no reader of the page sees it."""
+    """Whether it is in a comment, which readers do not see."""
 
 
 @cache
 def blocks_of(page: Path) -> tuple[Block, ...]:
-    """Return the code blocks of a page, in order, those in comments included.
+    """Return the code blocks of a page in order, including those in comments.
 
     Raises:
         Unknown: this module does not know what to do with one of them.
@@ -121,7 +121,7 @@ def blocks_of(page: Path) -> tuple[Block, ...]:
 
 
 def blocks_in(markdown: str, page: str) -> Iterator[Block]:
-    """Do what ``blocks_of`` does, for a text."""
+    """Do what ``blocks_of`` does, for Markdown in a string."""
     above = ""  # the comment that steers the next block
     lines = markdown.count("\n")
     end = Token("inline", "", 0, content="the end", map=[lines, lines])
@@ -143,7 +143,7 @@ def blocks_in(markdown: str, page: str) -> Iterator[Block]:
 
 
 def shown(made: object) -> str:
-    """Return how a page shows a value that its code made: a text as it is, anything else as JSON."""
+    """Return a value as a page shows it: a string as it is, anything else as JSON."""
     return (made if isinstance(made, str) else json.dumps(made, indent=2)) + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Writes whatever is generated from the code: run ``python -m tests.docs.rewrite``, then look at the diff.
+"""Writes everything that is generated from the code: run ``python -m tests.docs.rewrite``, then look at the diff.
 
-Run it after changing, on purpose, a word that the model reads, a docstring, a command, a constant that a page names or
-a scenario of the contract. It writes the conversation that all frameworks are compared with. In the pages it writes the
-shown blocks, the figures, the API tables, the commands and the table of the contract. It needs every extra.
+Run it after you intentionally change a word that the model reads, a docstring, a command, a constant that a page names
+or a scenario of the contract. It writes the conversation that all frameworks are compared with. In the pages it writes
+the shown blocks, the numbers, the API tables, the commands and the table of the contract. It needs every extra.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def rewrite(page: Path) -> None:
-    """Run the code of a page that its shown blocks need, and write the results into the blocks."""
+    """Run the code that a page's shown blocks need, and write the results into the blocks."""
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     blocks = blocks_of(page)
     needed = {block.part for block in blocks if block.kind == "shown"}
@@ -46,14 +46,14 @@ def rewrite(page: Path) -> None:
 
 
 def demo(folder: str) -> dict[str, Any]:
-    """Return what ``coatcheck demo`` reports for its own data."""
+    """Return the report of ``coatcheck demo`` on its own data."""
     command = [sys.executable, "-m", "coatcheck.cli", "demo", "--json", "--storage", folder]
     said: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return said
 
 
 def change(page: Path, made: Callable[[str], str]) -> None:
-    """Replace a page with what ``made`` makes of it."""
+    """Replace a page by the result of calling ``made`` with it."""
     page.write_text(made(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 

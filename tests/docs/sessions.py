@@ -1,8 +1,8 @@
-"""Run sessions that are not part of ``nox -s tests``, and write their results into docs/tests.md.
+"""Runs sessions that are not part of ``nox -s tests``, and writes their results into docs/tests.md.
 
     python -m tests.docs.sessions mutations lowest
 
-Needs nox and tomli. Only a run of its session replaces a row, so each row says when and on which commit that was.
+Needs nox and tomli. Only a run of its session replaces a row, so each row names the date and commit of that run.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _ROW = re.compile(r"^\| `nox -s (\S+)` \|.*\n", re.MULTILINE)
 
 
 def rows(page: str) -> dict[str, str]:
-    """Return the rows of the page by the name of their session."""
+    """Return the rows of the page by session name."""
     return {found[1]: found[0] for found in _ROW.finditer(page)}
 
 
 def with_row(page: str, session: str, row: str) -> str:
-    """Return the page with ``row`` as the row of a session; the rows are in alphabetical order."""
+    """Return the page with ``row`` as the row of a session. The rows are in alphabetical order."""
     found = {**rows(page), session: row}
     above, _, below = _ROW.sub("", page).partition(HEAD)
     return f"{above}{HEAD}{''.join(found[name] for name in sorted(found))}{below}"
 
 
 def result_of(output: str) -> str:
-    """Sum up the output of nox: the tests of all parts, counted together, and each part that did not succeed.
+    """Summarise the output of nox: the tests of all parts, counted together, and each part that did not succeed.
 
-    An error, which pytest counts apart, is a failure of what prepares a test or cleans up after it.
+    Pytest counts errors separately. They count as failures here: the setup or clean-up of a test failed.
     """
     counts: Counter[str] = Counter()
     for line in _SUMMARY.findall(output):
@@ -59,14 +59,14 @@ def result_of(output: str) -> str:
 
 
 def _last_line(output: str) -> str:
-    """Return the last line that a session without tests printed; the lines of nox itself may all come after it."""
+    """Return the last line that a session without tests printed. All of nox's own lines may come after it."""
     lines = _ENDED.split(output)[0].splitlines()
     printed = [line.strip() for line in lines if line.strip() and not line.startswith("nox > ")]
     return printed[-1].replace("|", "\\|") if printed else "nothing"
 
 
 def run(session: str) -> str:
-    """Run a session and return its row. The commit is read first: somebody may commit while it runs."""
+    """Run a session and return its row. Read the commit first: somebody may commit while the session runs."""
     head = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(head, cwd=ROOT, capture_output=True, text=True, check=True)
     started = time.monotonic()
@@ -77,7 +77,7 @@ def run(session: str) -> str:
     minutes = (time.monotonic() - started) / 60
     when = f"{datetime.now(tz=timezone.utc):%Y-%m-%d}, {commit.stdout.strip()}"
     result = result_of(output)
-    # Both succeed only if the failures are those that upstream lists, or tests that fail without coatcheck too.
+    # Both succeed only if every failure is listed in upstream or also occurs without coatcheck.
     if session in {"upstream", "transparent"} and done.returncode == 0:
         result = result.replace(" failed", " expected failures")
     return f"| `nox -s {session}` | {result} | {minutes:.1f} | {when} |\n"

@@ -1,6 +1,6 @@
 """The adapter on the page for adapter authors passes the contract that the page advertises, exactly as shown there.
 
-The code is the page's own. This file adds the framework around it, of which the page shows only the hook.
+The code is the page's own. This file adds the framework, of which the page shows only the hook.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def adapter_on(page: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool of the user's, as the framework has it."""
+    """A user's tool in the page's framework."""
 
     name: str
     results: Mapping[int, Returned]
 
     def give(self, call: ModelCall) -> Message:
-        """Return the message of a call."""
+        """Return the result message of a call."""
         number = call.arguments["number"]
         assert isinstance(number, int)
         result = self.results[number]
@@ -50,7 +50,7 @@ class Tool:
 
 
 def part_of(block: Block) -> Any:  # noqa: ANN401 - a part is a dictionary, or something that no adapter knows
-    """Return a content block as the framework has it."""
+    """Convert a content block to the framework's format."""
     match block:
         case TextBlock(text):
             return {"text": text}
@@ -67,7 +67,7 @@ class PageHarness:
 
     def __init__(self, code: str) -> None:
         self._names: dict[str, Any] = {"__name__": __name__}
-        exec(compile(code, PAGE, "exec", dont_inherit=True), self._names)  # noqa: S102 - that is what is tested
+        exec(compile(code, PAGE, "exec", dont_inherit=True), self._names)  # noqa: S102 - the code under test
 
     def run(self, case: Run) -> Transcript:
         """Run the conversation, sync."""
@@ -110,7 +110,7 @@ def tools_of(case: Run) -> dict[str, Tool]:
 
 
 def asked(call: ModelCall, case: Run) -> dict[str, Any]:
-    """Return a call as the framework shows it to a plugin."""
+    """Return a call in the form in which the framework shows it to a plugin."""
     metadata = {"coatcheck": "keep"} if call.tool in case.kept_tools else {}
     own: dict[str, Any] = {} if case.identity is None else {"conversation": case.identity}
     return {"tool": call.tool, "arguments": dict(call.arguments), "metadata": metadata, **own}
@@ -192,7 +192,7 @@ BROKEN = {
         "Arrival.convert_plainly",
     ),
 }
-"""For code on the page: a defect in its place, the scenario that must then fail, and the place that it points at."""
+"""For code on the page: a defect to put in its place, the scenario that must then fail, and the place it points at."""
 
 
 @pytest.mark.parametrize("shown", BROKEN, ids=str.strip)

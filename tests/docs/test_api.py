@@ -1,4 +1,4 @@
-"""The API pages list, in tables, the names of their sections and what the source says about them."""
+"""The tables on the API pages list the names of their sections with the first sentences from the source."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TABLE = f"| name | what it is |\n|---|---|\n| `TextBlock` | {str(TextBlock.__doc
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_tables_say_what_the_source_says(page: Path) -> None:
+def test_the_tables_match_the_docstrings(page: Path) -> None:
     markdown = page.read_text(encoding="utf-8")
 
     assert "| name | what it is |" in markdown
@@ -38,7 +38,7 @@ def test_every_public_name_of_an_adapter_is_on_the_page(package: str) -> None:
 
 
 def names_of(package: str) -> Iterator[str]:
-    """Read what a package exports of its own, without importing it, because the framework need not be installed."""
+    """Yield a package's own exports without importing it, because its framework need not be installed."""
     source = (ROOT / "adapters" / package / "__init__.py").read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith(package):

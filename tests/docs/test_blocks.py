@@ -1,4 +1,4 @@
-"""No code block of a page goes unseen: each is run, compared or looked up somewhere, or the page is an error."""
+"""No code block of a page goes unchecked: each is run, compared, parsed or looked up, or the page is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIN_BLOCKS = 40
-"""Fewer than this means that the parser went wrong."""
+"""Fewer blocks than this mean that the parser is broken."""
 
 CAPABILITIES = {
     "DeletesContract",
@@ -75,7 +75,7 @@ def test_every_part_has_a_session_that_runs_pages() -> None:
         ("<!--- needs strands -->\n\n    pip install nox", "only Python needs an extra"),
     ],
 )
-def test_a_block_that_nothing_runs_is_an_error(markdown: str, complaint: str) -> None:
+def test_an_unknown_block_is_an_error(markdown: str, complaint: str) -> None:
     with pytest.raises(Unknown, match=complaint) as raised:
         list(blocks_in(f"# Title\n\n{markdown}\n", "page.md"))
 
@@ -110,14 +110,14 @@ def test_a_copied_block_needs_no_other_block_except_the_first_of_its_page(page: 
         ("class Mine(Base):\n    kept = 1\n    def load(self): return self.kept", {"Base"}, {"Mine"}),
     ],
 )
-def test_what_code_needs_and_leaves_is_known(code: str, needed: set[str], left: set[str]) -> None:
+def test_the_names_that_code_needs_and_leaves_are_found(code: str, needed: set[str], left: set[str]) -> None:
     assert needed_by(code) == needed
-    assert left_by(code) >= left  # from Python 3.12 on, plus the variables of comprehensions
+    assert left_by(code) >= left  # Python 3.12 and newer add the variables of comprehensions
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_shown_test_of_a_storage_has_the_whole_contract(page: Path) -> None:
-    """Readers copy it, and the contracts of capabilities alone would pass a storage that loses content."""
+def test_a_shown_storage_test_includes_the_base_contract(page: Path) -> None:
+    """Readers copy it, and a storage that loses content would pass the contracts of capabilities alone."""
     shown = [ast.parse(block.text) for block in blocks_of(page) if block.kind == "python" and not block.is_hidden]
     tests = [
         {ast.unparse(base) for base in node.bases}
@@ -130,7 +130,7 @@ def test_a_shown_test_of_a_storage_has_the_whole_contract(page: Path) -> None:
 
 
 def left_by(code: str) -> set[str]:
-    """Return the names that code leaves in its module."""
+    """Return the names that code defines in its module."""
     symbols = symtable(code, "page", "exec").get_symbols()
     return {symbol.get_name() for symbol in symbols if symbol.is_assigned() or symbol.is_imported()}
 

@@ -1,6 +1,6 @@
-"""What pages tell people to type exists: extras, packages, sessions, files, and the commands of ``coatcheck``."""
+"""Everything that pages tell people to type exists: extras, packages, sessions, files and ``coatcheck`` commands."""
 
-# ruff: noqa: ANN401 - the commands are of a class that their library keeps private
+# ruff: noqa: ANN401 - the class of the commands is private to their library
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROGRAMS = {"coatcheck", "echo", "export", "nox", "pip", "python", "some-command"}
-"""``some-command`` stands for whatever the reader runs."""
+"""The programs that pages may name. ``some-command`` stands for whatever the reader runs."""
 
 MIN_COMMANDS = 20
-"""Fewer than this means that the parser went wrong."""
+"""Fewer commands than this mean that the parser is broken."""
 
 _REQUIREMENT = re.compile(r"(?:/path/to/checkout|([\w-]+))(?:\[([\w,-]+)\])?")
 _INLINE = re.compile(r"`((?:coatcheck|nox|pip install|python) [^`]+)`")
 
 
 def commands() -> Iterator[tuple[str, list[str]]]:
-    """Yield every command of the pages, with its place: those in blocks and those in sentences."""
+    """Yield every command on the pages with its place, from blocks and from sentences."""
     for page in PAGES:
         name = page.relative_to(ROOT).as_posix()
         for block in blocks_of(page):
@@ -41,7 +41,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
 
 
 def commands_in(line: str) -> list[list[str]]:
-    """Return the commands of a line, split at pipes and separators, without assignments of variables."""
+    """Return the commands of a line, split at pipes and separators, without variable assignments."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&>;")
     lexer.whitespace_split = True
     found: list[list[str]] = [[]]
@@ -57,7 +57,7 @@ COMMANDS = list(commands())
 
 
 def those_of(program: str) -> list[Any]:
-    """Return the arguments of each command of a program, as parameters of a test."""
+    """Return the arguments of each command that runs a program, as test parameters."""
     found = [
         pytest.param(words[1:], id=f"{place} {' '.join(words)}") for place, words in COMMANDS if words[0] == program
     ]
@@ -94,7 +94,7 @@ def test_every_package_and_extra_to_install_is_in_pyproject(arguments: list[str]
 
 @cache
 def sessions_and_parameters() -> tuple[set[str], set[str]]:
-    """Return the names of all sessions of noxfile.py, and all parameters that may follow in parentheses."""
+    """Return the names of all sessions in noxfile.py, and all parameters that may follow in parentheses."""
     nodes = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
     sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
     parameters = {
@@ -133,7 +133,7 @@ def test_every_file_and_module_exists(arguments: list[str]) -> None:
 
 @pytest.fixture(scope="module")
 def root_command() -> Any:
-    """Return the command line as its library sees it, made once: making it takes longer than all lookups in it."""
+    """Return the command line as Typer's object. It is made once, because that takes longer than all lookups."""
     typer_main = pytest.importorskip("typer.main", reason="the session `cli` installs it")
     from coatcheck.cli.app import app  # noqa: PLC0415 - needs the extra
 

@@ -1,4 +1,4 @@
-"""Limits and defaults that pages name are those of the code: when a constant changes, its sentences must follow."""
+"""Limits and defaults on pages match the code: when a constant changes, its sentences must follow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AGAIN = "`python -m tests.docs.rewrite` writes numbers where a page has the word
 
 
 @pytest.mark.parametrize(("page", "sentence"), FIGURES)
-def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None:
+def test_a_limit_on_a_page_matches_the_code(page: str, sentence: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
 
     assert sentence in " ".join(text.split()), f"{page} must say: {sentence}; {AGAIN}"
@@ -19,7 +19,7 @@ def test_a_limit_on_a_page_is_that_of_the_code(page: str, sentence: str) -> None
 
 
 @pytest.mark.parametrize(("page", "sentence"), of_strands(7))
-def test_a_page_has_the_words_for_what_strands_sends(page: str, sentence: str) -> None:
+def test_a_page_has_the_sentence_about_what_strands_sends(page: str, sentence: str) -> None:
     assert sentence in with_figure(" ".join((ROOT / page).read_text(encoding="utf-8").split()), sentence)
 
 

@@ -1,6 +1,6 @@
-"""Every page does what it says: its Python runs from top to bottom, and what it shows is what the code makes.
+"""Every page does what it says: its Python runs from top to bottom, and its shown blocks are what the code returns.
 
-A page runs once for each installed part that it needs: the blocks of the core together with those of that part.
+A page runs once for each installed part that it needs: the core's blocks together with those of that part.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ AT_RUN_TIME = {"python", "shown"}
 NEEDED_BY = {
     "agent-framework": ("agent_framework", "agent_framework_openai"),
     "claude": ("claude_agent_sdk",),
-    "google-adk": ("google", "google.adk"),  # `google` is a namespace, which may itself be missing
+    "google-adk": ("google", "google.adk"),  # `google` is a namespace package, which may be missing
     "langgraph": ("langgraph", "langchain_openai"),
     "llamaindex": ("llama_index",),
-    "mcp": ("fastmcp", "uncalled_for"),  # other frameworks bring the client without what servers need
+    "mcp": ("fastmcp", "uncalled_for"),  # other frameworks install the client without the server's requirements
     "openai-agents": ("agents",),
     "pydantic-ai": ("pydantic_ai",),
 }
-"""What a part's blocks import, if that is not the module of the part's name."""
+"""The modules that a part's blocks import, if these are not the one of the part's name."""
 
-# A page ends as a script does, with its connections open.
+# A page ends like a script, with its connections open.
 ENDS_AS_A_SCRIPT = pytest.mark.filterwarnings(
     "ignore::ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
-    "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # Google's client does that
-    "ignore:'(CompactionHook|Summari.*)' is an experimental component",  # of Haystack, as its page says
+    "ignore:Inheritance class AiohttpClientSession:DeprecationWarning",  # from Google's client
+    "ignore:'(CompactionHook|Summari.*)' is an experimental component",  # from Haystack, as its page says
 )
 
 
@@ -53,7 +53,7 @@ def is_installed(part: str) -> bool:
 
 
 def pages_with(*, core: bool) -> list[Any]:
-    """Return each page that has blocks of the core, or else of an installed framework, with that part."""
+    """Return each page with its part: ``core``, or else each installed framework for which it has blocks."""
     found = []
     for page in PAGES:
         parts = {block.part for block in blocks_of(page) if block.kind in AT_RUN_TIME}
@@ -77,7 +77,7 @@ def own_loop() -> Iterator[None]:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     yield
-    with suppress(RuntimeError):  # the page left none, as `asyncio.run` does
+    with suppress(RuntimeError):  # the page left none, for example after `asyncio.run`
         asyncio.get_event_loop_policy().get_event_loop().close()
     asyncio.set_event_loop(None)
     loop.close()
@@ -97,7 +97,7 @@ def test_a_page_with_an_extra_does_what_it_says(
 
 
 def run_page(page: Path, part: str, *, conversation: Conversation, folder: Path) -> None:
-    """Run the blocks of the core and those of ``part``, in order."""
+    """Run the blocks of the core and of ``part``, in order."""
     blocks = [block for block in blocks_of(page) if block.kind in AT_RUN_TIME and block.part in {CORE, part}]
     if any("import pytest" in block.text for block in blocks):
         run_as_tests(blocks, folder)
@@ -109,20 +109,20 @@ def run(blocks: Sequence[Block], page: str, conversation: Conversation) -> None:
     """Run the Python of a page in one namespace, and compare each shown block with the value at that point."""
 
     def received() -> list[str]:
-        """Give hidden code the tool results that the model got last."""
+        """Return to hidden code the tool results in the model's last request."""
         return [result.text for result in conversation.transcript().received]
 
     names: dict[str, Any] = {"__name__": "__main__", "received": received}
     for block in blocks:
         if block.kind == "python":
             code = compile("\n" * block.line + block.text, page, "exec", dont_inherit=True)
-            exec(code, names)  # noqa: S102 - that is what is tested
+            exec(code, names)  # noqa: S102 - the code under test
         else:
             assert block.text == shown(names[block.name]), "python -m tests.docs.rewrite"
 
 
 def run_as_tests(blocks: Sequence[Block], folder: Path) -> None:
-    """Run a page that shows tests as its reader would: in a file, with pytest."""
+    """Run a page that shows tests as a reader would: in a file, with pytest."""
     (folder / "test_shown.py").write_text("\n\n".join(block.text for block in blocks), encoding="utf-8")
 
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The page of sessions outside `nox -s tests`: its rows name sessions and sum up their output."""
+"""The page about sessions outside `nox -s tests`: its rows name sessions and summarise their output."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ def test_the_result_counts_all_parts_and_names_those_that_failed() -> None:
 def test_the_result_of_a_session_without_tests_is_its_last_line() -> None:
     of_nox = "nox > python -m tests.mutations\n", "nox > Session mutations was successful in 9 minutes.\n"
     assert result_of("67 of 67 edits noticed\n".join(of_nox)) == "67 of 67 edits noticed"
-    assert result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"  # as from two streams
+    assert (
+        result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"
+    )  # as if joined from two streams
 
 
-def test_a_row_takes_the_place_of_the_older_one() -> None:
+def test_a_row_replaces_the_older_one() -> None:
     page = f"words\n\n{HEAD}\nmore\n"
     old, new, other = (
         f"| `nox -s {name}` | {said} | 1.0 | today |\n" for name, said in [("b", "x"), ("b", "y"), ("a", "z")]
@@ -46,7 +48,7 @@ def test_a_row_takes_the_place_of_the_older_one() -> None:
     assert page == f"words\n\n{HEAD}{other}{new}\nmore\n"
 
 
-def test_a_row_names_the_commit_from_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_names_the_commit_at_the_start_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     head = "before"
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""What the meta tests ask about the source tree: which modules there are, and what each one imports.
+"""Reads the source tree for the meta tests: which modules there are, and what each one imports.
 
 Only reading belongs here; the rules are in the tests next to this file.
 """
@@ -22,19 +22,19 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One import statement, as far as the rules care."""
+    """The parts of an import statement that the rules need."""
 
     module: str
     """The dotted name after ``import`` or ``from``."""
 
     name: str | None
-    """What ``from`` takes out of it; None for a plain ``import``."""
+    """The name that ``from`` imports out of it; None for a plain ``import``."""
 
     line: int
     for_types: bool
-    """Under ``if TYPE_CHECKING:``, so that it never runs."""
+    """Whether it is under ``if TYPE_CHECKING:``, so that it never runs."""
     at_top: bool
-    """Outside every function."""
+    """Whether it is outside every function."""
 
     @property
     def package(self) -> str:
@@ -70,7 +70,7 @@ def modules(folder: str) -> list[Module]:
 
 
 FRAMEWORKS = {
-    "coatcheck_adk": {"google", "pydantic_core"},  # ADK turns results into JSON with pydantic
+    "coatcheck_adk": {"google", "pydantic_core"},  # ADK converts results to JSON with pydantic
     "coatcheck_agent_framework": {"agent_framework", "pydantic"},  # the framework takes schemas as pydantic models
     "coatcheck_claude": {"claude_agent_sdk"},
     "coatcheck_haystack": {"haystack"},
@@ -78,13 +78,17 @@ FRAMEWORKS = {
     # FastMCP brings the protocol's own packages and those of its transports; tomli reads TOML on Python 3.10.
     "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
-    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # pydantic makes errors, and JSON of results
-    "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage takes
+    "coatcheck_pydantic_ai": {
+        "pydantic",
+        "pydantic_ai",
+        "pydantic_core",
+    },  # pydantic makes errors, and JSON from results
+    "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage accepts
 }
-"""Each adapter's own framework: what it may import besides the standard library and coatcheck's public names."""
+"""The packages that each adapter may import besides the standard library and coatcheck's public names."""
 
 SHARED_PACKAGES = ("haystack_integrations",)
-"""Namespace packages in ``adapters`` that belong to a framework; what we add to one belongs to our adapter for it."""
+"""Namespace packages in ``adapters`` that belong to a framework. Our modules in one belong to our adapter for it."""
 
 
 def adapter_packages() -> list[str]:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LINES = 250
-"""Of code, not counting blank lines, comments and docstrings."""
+"""The most lines of code, not counting blank lines, comments and docstrings."""
 
 MIN_FUNCTIONS = 150
-"""Fewer than this means that the walk went wrong."""
+"""Fewer functions than this mean that the walk is broken."""
 
 SUM = """
 def add_up(numbers, least):
@@ -70,17 +70,17 @@ def test_the_conversions_and_the_hook_are_short(package: str) -> None:
 
 
 APART = {"coatcheck_mcp"}
-"""Its framework does not install together with the others, so its types are checked elsewhere."""
+"""Adapters whose framework cannot be installed with the others, so their types are checked elsewhere."""
 
 
 @pytest.mark.parametrize("package", sorted({*adapter_packages()} - APART))
-def test_a_type_checker_reads_how_users_configure_an_adapter(package: str) -> None:
+def test_a_type_checker_checks_how_users_configure_each_adapter(package: str) -> None:
     path = "tests/typing/adapters.py"
 
     assert f"from {package} import " in (ROOT / path).read_text(encoding="utf-8"), path
 
 
-@pytest.mark.parametrize("package", sorted({*adapter_packages()} - {"coatcheck_claude"}))  # which no agent of ours runs
+@pytest.mark.parametrize("package", sorted({*adapter_packages()} - {"coatcheck_claude"}))  # no agent of ours runs it
 def test_every_adapter_runs_through_the_contract(package: str) -> None:
     harnesses = [path for path in (ROOT / "tests/contract").glob("*_harness.py") if package in path.read_text("utf-8")]
 
@@ -112,7 +112,7 @@ NAMING_ALL = {
     "src/coatcheck/adapting/compaction.py": None,
     "src/coatcheck/scopes.py": None,
 }
-"""Files that name every framework, and what ends the part that names them."""
+"""Files that name every framework, and the string that ends the part that names them; None if it is the whole file."""
 
 
 def page_of(package: str) -> str:
@@ -122,11 +122,11 @@ def page_of(package: str) -> str:
 
 
 OF_CLIENTS = {"coatcheck_claude", "coatcheck_mcp"}
-"""Adapters for programs and protocols: other pages are about them."""
+"""Adapters for programs and protocols, which have other pages."""
 
 
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))
-def test_every_list_of_frameworks_leads_to_the_pages_of_an_adapter(package: str) -> None:
+def test_every_list_of_frameworks_links_to_the_pages_of_each_adapter(package: str) -> None:
     page = page_of(package)
     listed = {
         list_: [f"{folder}/{page}" for folder in folders if f"{folder}/{page}" not in (ROOT / list_).read_text("utf-8")]
@@ -158,8 +158,8 @@ ELSEWHERE = {
     "coatcheck_langchain": {"test_costs.py"},
     "coatcheck_strands": {"test_costs.py"},
 }
-"""What the first three adapters lack: their costs are in ``nox -s bench``, Haystack's conversions in the contract. No
-test runs Haystack's tools of MCP servers."""
+"""The shared tests that the first three adapters lack: ``nox -s bench`` has their costs, the contract has Haystack's
+conversions. No test runs Haystack's tools of MCP servers."""
 
 
 @pytest.mark.parametrize("package", sorted(FRAMEWORK_PAGES.keys() - OF_CLIENTS))

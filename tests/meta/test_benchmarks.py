@@ -1,4 +1,4 @@
-"""The benchmarks still run: everything that needs no other package, on tiny inputs, and every name they use exists."""
+"""The benchmarks still run, on tiny inputs and without other packages, and every name that they use exists."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     systems = {name: SYSTEMS[name] for name in (LIMIT, OURS)}
     surroundings = {"TMPDIR": str(folder)}
     with pytest.MonkeyPatch.context() as patch, Processes(systems, HERE, variables=surroundings) as processes:
-        patch.setattr(offloading, "TOO_SLOW_SECONDS", math.inf)  # a machine that stalls leaves no size out
+        patch.setattr(offloading, "TOO_SLOW_SECONDS", math.inf)  # so that no size is left out on a machine that stalls
         bench = Bench(processes=processes, environments=HERE, folder=folder, scale=TINY)
         for work in (passing, offloading, reading_back, many_stores, many_agents, importing):
             work.measure(bench)
     return bench.results
 
 
-def test_every_work_measures_ours(results: Results) -> None:
+def test_every_benchmark_measures_ours(results: Results) -> None:
     for work in (
         *(passing.WORK, offloading.WORK, offloading.LEFT, reading_back.WORK, reading_back.MEMORY),
         *(many_stores.WORK, many_agents.WORK, importing.WORK),
@@ -76,7 +76,7 @@ def test_every_work_measures_ours(results: Results) -> None:
     assert [key for key in results.missing if key[2] == OURS] == []
 
 
-def test_what_ours_is_compared_with_is_measured_too(results: Results) -> None:
+def test_the_yardsticks_for_ours_are_measured_too(results: Results) -> None:
     for kind in corpus.KINDS:
         assert results.median(offloading.WORK, f"{kind}, 100 KB", LIMIT)
     literal = (reading_back.WORK, f"{reading_back.LITERAL}, 2 MB", LIMIT)
@@ -89,7 +89,7 @@ def test_results_are_the_same_after_being_written_and_read(results: Results, tmp
     assert Results.read(tmp_path / "results.json") == results
 
 
-def test_the_report_has_every_figure_and_goes_into_its_page(results: Results, tmp_path: Path) -> None:
+def test_the_report_is_complete_and_replaces_the_old_one_on_its_page(results: Results, tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     shutil.copy(ROOT / "docs/benchmarks.md", page)
     before = page.read_text(encoding="utf-8").splitlines()[:3]
@@ -105,7 +105,7 @@ def test_the_report_has_every_figure_and_goes_into_its_page(results: Results, tm
     assert all(kind in made for kind in corpus.KINDS)
 
 
-def test_a_target_is_missed_by_its_worst_case_alone() -> None:
+def test_a_target_is_judged_by_its_worst_case() -> None:
     found = Results()
     for case, seconds in (("log text, 10 MB", 0.9), ("log text, 100 MB", 1.6), ("log text, 1 MB", 9.0)):
         found.add(offloading.WORK, case, LIMIT, [1.0, 1.0, 1.0])
@@ -121,7 +121,7 @@ def test_a_target_is_missed_by_its_worst_case_alone() -> None:
     assert all(outcome.met for outcome in outcomes(found))
 
 
-def test_a_spread_is_that_of_the_middle_half() -> None:
+def test_a_spread_covers_the_middle_half() -> None:
     spread = Spread.of([1.0, 2.0, 3.0, 4.0, 100.0])
 
     assert spread.median == 3.0
@@ -132,7 +132,7 @@ def test_a_spread_is_that_of_the_middle_half() -> None:
 def test_memory_counts_what_was_allocated_even_if_it_was_freed_since(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(60_000_000))
-    assert whole(file) == 60_000_000  # an earlier peak, which must not count
+    assert whole(file) == 60_000_000  # an earlier peak that must not count
 
     with watched_memory() as idle, file.open("rb") as opened:
         while opened.read(1_000_000):
@@ -149,7 +149,7 @@ def whole(file: Path) -> int:
     return len(file.read_bytes())
 
 
-async def test_every_wait_of_the_loop_that_the_page_names_is_measured(tmp_path: Path) -> None:
+async def test_every_stall_of_the_loop_that_the_page_names_is_measured(tmp_path: Path) -> None:
     waits = [
         await stall.many_results(str(tmp_path), 0, size=20_000),
         await stall.parsed(stall.records(100_000))(str(tmp_path), 0),
@@ -182,7 +182,7 @@ def test_the_cpu_time_of_real_results_is_measured_against_the_floor(
     assert outputs.main(tmp_path / "small.txt", check=False) == 1
 
 
-def test_a_goal_is_missed_by_what_ours_takes_as_a_multiple_of_the_floor() -> None:
+def test_a_goal_is_judged_by_the_multiple_of_the_floor_that_ours_takes() -> None:
     floor = {outputs.FLOOR: 1.0}
     found = [
         outputs.Taken(
@@ -209,7 +209,7 @@ def test_every_line_of_a_log_of_trouble_says_so(tmp_path: Path) -> None:
     assert all(re.search(r"ERROR|timeout|WARN", line) for line in lines)
 
 
-def test_a_system_that_ends_is_missing_with_a_reason() -> None:
+def test_a_system_that_has_ended_is_reported_as_missing_with_a_reason() -> None:
     process = Process("gone", "core:NoSuchClass", python=sys.executable, reason="", variables={})
     with pytest.raises(Missing, match="NoSuchClass"):
         process.ask("versions")
@@ -221,7 +221,7 @@ def test_a_system_that_ends_is_missing_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize("kind", corpus.KINDS)
-def test_a_text_has_one_odd_place_and_the_size_that_was_asked_for(kind: str, tmp_path: Path) -> None:
+def test_a_generated_text_has_one_odd_place_and_the_requested_size(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "text"
     corpus.write(path, kind=kind, size=300_000)
     text = path.read_bytes().decode()
@@ -232,7 +232,7 @@ def test_a_text_has_one_odd_place_and_the_size_that_was_asked_for(kind: str, tmp
     assert corpus.fresh(text, kind=kind, run=1) != corpus.fresh(text, kind=kind, run=2)
 
 
-def test_time_to_compile_is_not_counted_as_import_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_compile_time_is_not_counted_as_import_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "compiled.py").touch()
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
 

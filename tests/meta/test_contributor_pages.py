@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
 BASES = ("", "src/coatcheck", "src/coatcheck/core", "adapters/coatcheck_langchain")
-"""The folders that file names start from. The last is the adapter in "The path of one tool result"."""
+"""The folders that file names are relative to. The last is the adapter in "The path of one tool result"."""
 
 ANYWHERE = ("src", "adapters", "tests")
-"""Where a file that is named without its folder may be."""
+"""The folders where a file that is named without its folder may be."""
 
 OTHERS = frozenset({"PYENV_VERSION", "text/", "yield"})
 """Names that others define: pyenv, a MIME type, Python."""
@@ -44,7 +44,7 @@ def names_in(page: str) -> list[str]:
 
 
 def placed_names_in(page: str) -> list[tuple[str, str]]:
-    """Return each name of which a page says in which file it is, with the file."""
+    """Return each name that a page places in a file, with that file."""
     text = (ROOT / page).read_text(encoding="utf-8")
     return sorted({(found[2] or found[3], found[1] or found[4]) for found in _NAME_IN_FILE.finditer(text)})
 
@@ -63,7 +63,7 @@ def files_of(path: str) -> Iterator[Path]:
 
 @cache
 def known() -> frozenset[str]:
-    """Return every name that our code defines or has as a string; members also as ``Owner.name``."""
+    """Return every name that our code defines or holds as a string; members also as ``Owner.name``."""
     found = set(
         re.findall(r"\w+", "".join((ROOT / name).read_text("utf-8") for name in ("mkdocs.yml", "pyproject.toml")))
     )
@@ -114,19 +114,19 @@ def test_the_pages_are_read() -> None:
 
 
 @pytest.mark.parametrize(("page", "path"), [(page, path) for page in PAGES for path in paths_in(page)])
-def test_a_file_that_a_page_names_is_there(page: str, path: str) -> None:
+def test_a_file_that_a_page_names_exists(page: str, path: str) -> None:
     assert is_there(path), f"{page} names it"
 
 
 @pytest.mark.parametrize(("page", "name"), [(page, name) for page in PAGES for name in names_in(page)])
-def test_a_name_on_a_page_is_one_of_the_code(page: str, name: str) -> None:
+def test_a_name_on_a_page_exists_in_the_code(page: str, name: str) -> None:
     assert name in known(), f"{page} names it"
 
 
 @pytest.mark.parametrize(
     ("page", "name", "path"), [(page, *placed) for page in PAGES for placed in placed_names_in(page)]
 )
-def test_a_name_is_in_the_file_that_a_page_says(page: str, name: str, path: str) -> None:
+def test_a_name_is_in_the_file_that_a_page_names(page: str, name: str, path: str) -> None:
     assert any(re.search(rf"\b{name}\b", file.read_text(encoding="utf-8")) for file in files_of(path)), (
         f"{page} says so"
     )

@@ -1,4 +1,4 @@
-"""What each module offers: a sorted ``__all__`` of names that exist, the same for people and for type checkers."""
+"""The exports of each module: a sorted ``__all__`` of names that exist, the same at run time and for type checkers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import coatcheck
 from tests.meta.source_tree import ROOT, Module, declared_all, modules
 
 MIN_PUBLIC_NAMES = 30
-"""The root has more names than this; fewer means that the test reads the wrong thing."""
+"""The root exports more names than this. Fewer mean that the test reads the wrong thing."""
 
 SOURCE = modules("src")
 ADAPTERS = modules("adapters")
@@ -21,12 +21,12 @@ INIT = ROOT / "src/coatcheck/__init__.py"
 
 
 def order(name: str) -> tuple[int, str]:
-    """Return the sort key that ruff's RUF022 also keeps: CONSTANTS, then Classes, then functions."""
+    """Return the sort key of ruff's RUF022: CONSTANTS, then Classes, then functions."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
 def names_for_type_checkers() -> set[str]:
-    """Return the names that the root imports for type checkers alone."""
+    """Return the names that the root imports only for type checkers."""
     imported: set[str] = set()
     tree = ast.parse(INIT.read_text(encoding="utf-8"))
     guarded = (inner for node in tree.body if isinstance(node, ast.If) for inner in node.body)
@@ -54,7 +54,7 @@ def test_every_name_in_all_exists(module: Module) -> None:
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []
 
 
-def test_a_module_offers_every_name_that_others_take_from_it() -> None:
+def test_a_module_exports_every_name_that_others_import_from_it() -> None:
     offered = {module.name: declared_all(module) for module in SOURCE}
     taken = {
         f"{found.module}.{found.name}"
@@ -68,15 +68,15 @@ def test_a_module_offers_every_name_that_others_take_from_it() -> None:
     assert missing == [], "put it into __all__, or import it from where it is made"
 
 
-def test_the_root_offers_its_names() -> None:
+def test_the_root_exports_its_names() -> None:
     assert len(coatcheck.__all__) >= MIN_PUBLIC_NAMES
 
 
-def test_type_checkers_see_what_the_root_offers() -> None:
+def test_type_checkers_see_what_the_root_exports() -> None:
     assert names_for_type_checkers() == set(coatcheck.__all__) - {"__version__"}
 
 
-def test_dir_shows_what_the_root_offers() -> None:
+def test_dir_shows_what_the_root_exports() -> None:
     assert set(coatcheck.__all__) <= set(dir(coatcheck))
 
 

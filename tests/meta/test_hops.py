@@ -1,4 +1,4 @@
-"""``benchmarks.hops`` counts what it says it counts."""
+"""``benchmarks.hops`` counts what it claims to count."""
 
 from __future__ import annotations
 

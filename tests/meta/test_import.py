@@ -1,4 +1,4 @@
-"""``import coatcheck`` costs next to nothing: it is quick, loads no heavy library, and reaches for nothing."""
+"""``import coatcheck`` costs next to nothing: it is quick, loads no heavy library, and opens no connection."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
 
 _LIBRARIES = {"boto3", "fsspec", "jmespath", "opentelemetry", "re2", "rich", "tiktoken", "typer"}
 HEAVY = _LIBRARIES.union(*FRAMEWORKS.values())
-"""What only its users should pay for."""
+"""Modules that only their users should pay for."""
 
 _LATER = """
     asyncio coatcheck.core.preview coatcheck.core.reading coatcheck.engine.cleanup coatcheck.engine.offloading
     gzip hashlib importlib.resources json orjson ssl subprocess tempfile uuid
 """
 LATER = frozenset(_LATER.split())
-"""What the first offloader loads, or the first result that is offloaded."""
+"""Modules that the first offloader loads, or the first offloaded result."""
 
 ROUNDS = 7
 
 
 def run(code: str) -> str:
-    """Run ``code`` in a new interpreter that nothing watches: coverage, if it is on, must not count as import time."""
+    """Run ``code`` in a new interpreter without coverage, which must not count as import time."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "COVERAGE_", "PYTHON"))}
     return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
 
 
 def loaded_by(code: str) -> set[str]:
-    """Return the modules that ``code`` loads, apart from those that an environment loads into every interpreter."""
+    """Return the modules that ``code`` loads, without those that every interpreter of this environment loads."""
     listing = "\nimport sys; print(*sys.modules)"
     return set(run(code + listing).split()) - set(run(listing).split())
 
@@ -45,7 +45,7 @@ def test_import_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint(HEAVY | LATER)
 
 
-def test_an_offloader_loads_no_code_to_preview_or_read_before_it_is_needed() -> None:
+def test_an_offloader_loads_no_preview_or_reading_code_before_it_is_needed() -> None:
     loaded = loaded_by(
         "from coatcheck import FileStorage, Kept, Offloader, TextBlock\n"
         "offloader = Offloader(FileStorage('unused'))\n"
@@ -58,7 +58,7 @@ def test_an_offloader_loads_no_code_to_preview_or_read_before_it_is_needed() -> 
     )
 
 
-def test_offloading_loads_every_module_that_the_import_leaves_for_later(tmp_path: Path) -> None:
+def test_offloading_loads_every_module_that_the_import_defers(tmp_path: Path) -> None:
     loaded = loaded_by(
         "import asyncio\n"
         "from coatcheck import FileStorage, Offloader, TextBlock\n"
@@ -70,12 +70,12 @@ def test_offloading_loads_every_module_that_the_import_leaves_for_later(tmp_path
 
 
 def test_import_takes_no_longer_than_asyncio_which_every_agent_loads() -> None:
-    # Measured: 13 ms and 35 ms. Compared with each other, because a slow or busy machine triples both.
+    # Measured: 13 ms and 35 ms. They are compared with each other because a slow or busy machine triples both.
     assert _seconds_of_import("coatcheck") <= _seconds_of_import("asyncio")
 
 
 def _seconds_of_import(module: str) -> float:
-    """Return the processor time of an import, the least of several runs."""
+    """Return the CPU seconds of an import, the minimum of several runs."""
     code = f"import time; began = time.process_time(); import {module}; print(time.process_time() - began)"
     return min(float(run(code)) for _ in range(ROUNDS))
 

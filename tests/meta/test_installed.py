@@ -1,8 +1,8 @@
-"""What must be there once coatcheck is installed, from the sources or from the wheel.
+"""What an installed coatcheck must contain, whether it is installed from the sources or from the wheel.
 
-`nox -s wheel` runs this against the built wheel. It sets ``COATCHECK_EXPECT_WHEEL`` to the folder of the sources, to
-which nothing else leads. The tests check what packaging can break: missing files, names that do not load, the command.
-The other tests prove, on the sources, what the installed code does.
+`nox -s wheel` runs this against the built wheel. It sets ``COATCHECK_EXPECT_WHEEL`` to the folder of the sources, which
+is reachable in no other way. The tests check what packaging can break: missing files, names that do not load, the
+command. The other tests prove, on the sources, what the installed code does.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ OF_EXTRAS = {
     "rich",
     "typer",
 }
-"""Packages of extras that modules of ``coatcheck`` import at the top. Clients of storages are imported later."""
+"""Packages of extras that modules of ``coatcheck`` import at the top. Storage clients are imported later."""
 
 
 @pytest.mark.skipif(SOURCES is None, reason="runs from the sources; `nox -s wheel` sets COATCHECK_EXPECT_WHEEL")
-def test_the_wheel_is_what_is_tested() -> None:
+def test_the_wheel_is_tested_and_not_the_sources() -> None:
     assert "site-packages" in Path(coatcheck.__file__).parts
 
 
 @pytest.mark.skipif(SOURCES is None, reason="runs from the sources; `nox -s wheel` sets COATCHECK_EXPECT_WHEEL")
-def test_every_file_of_the_sources_is_in_the_wheel() -> None:
+def test_every_source_file_is_in_the_wheel() -> None:
     installed = {file.as_posix() for file in metadata.files("coatcheck") or ()}
     sources = {
         path.relative_to(Path(SOURCES or "", folder)).as_posix()
@@ -72,7 +72,7 @@ def test_every_module_loads_or_lacks_an_extra() -> None:
 
 
 def _lacking(name: str) -> str | None:
-    """Load a module; return the package of an extra that it lacks."""
+    """Load a module; return the package that it lacks, if any."""
     try:
         import_module(name)
     except ModuleNotFoundError as error:
@@ -105,14 +105,14 @@ def test_every_package_is_installed_and_typed(package: str) -> None:
     assert Path(spec.origin).with_name("py.typed").is_file()
 
 
-def test_the_vocabulary_came_along() -> None:
+def test_the_vocabulary_is_installed() -> None:
     folder = files("coatcheck.core").joinpath("vocabulary")
 
     assert len(gzip.decompress(folder.joinpath("o200k_base.tiktoken.gz").read_bytes()).splitlines()) > 199_000
     assert "MIT License" in folder.joinpath("LICENSE-o200k_base").read_text(encoding="utf-8")
 
 
-def test_the_licences_of_what_ships_with_us_came_along() -> None:
+def test_the_licences_of_bundled_files_are_installed() -> None:
     declared = metadata.metadata("coatcheck").get_all("License-File") or []
 
     assert sorted(declared) == [

@@ -1,7 +1,7 @@
-"""Who may import whom. To add a module, put it on the side of the line where it belongs; do not move the line.
+"""Which modules may import which. To add a module, put it on the right side of the line; do not move the line.
 
-The pure modules hold every decision and every word that the model reads. They see values only, so all of it can be
-tested with values only, and is the same in every framework.
+The pure modules hold every decision and every word that the model reads. They take only values, so all of it can be
+tested with values alone, and is the same in every framework.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PURE = "coatcheck.core"
-"""The package that neither does I/O nor reads a clock, a random source or the environment."""
+"""The package that does no I/O and reads no clock, random source or environment."""
 
 PURE_NEEDS = frozenset({"coatcheck.core.forks", "coatcheck.core.lazy", "coatcheck.core.vocabulary"})
-"""``tokens`` asks ``vocabulary`` for ranks: data that ships with the package, read from disk at the first count.
-``lazy`` imports inside functions, and ``forks`` makes a fork wait for such imports."""
+"""Impure modules that pure ones need. ``vocabulary`` gives ``tokens`` the ranks that ship with the package, read from
+disk at the first count. ``lazy`` imports inside functions, and ``forks`` makes a fork wait for such imports."""
 
 _PURE_STANDARD_LIBRARY = """
     __future__ abc base64 binascii bisect codecs collections contextlib copy csv dataclasses decimal difflib enum
@@ -42,13 +42,13 @@ PURE_STANDARD_LIBRARY = frozenset(_PURE_STANDARD_LIBRARY.split())
 PURE_LIBRARIES = frozenset({"jmespath", "orjson", "re2"})
 
 LEAST = 8
-"""Fewer modules than this means that the walk went wrong, not that the rules hold."""
+"""Fewer modules than this mean that the walk is broken, not that the rules hold."""
 
 ADAPTER_OF = {"haystack_integrations": "coatcheck_haystack"}
-"""For what we add to a framework's own namespace package: the adapter that it may import."""
+"""The adapter that our modules in a framework's own namespace package may import."""
 
 PROGRAM = "coatcheck.cli"
-"""The one part of ``src`` that may reach for an adapter, inside a function or for types: ``coatcheck demo`` runs a real
+"""The one part of ``src`` that may import an adapter, inside a function or for types: ``coatcheck demo`` runs a real
 agent, and ``coatcheck mcp`` is the adapter's command."""
 
 EXAMPLE = "coatcheck.testing.toy"
@@ -60,7 +60,7 @@ EXAMPLES = [module for module in SOURCE if module.name == EXAMPLE]
 
 
 PUBLIC = ("coatcheck", "coatcheck.adapting", "coatcheck.hook", "coatcheck.testing")
-"""What an adapter may import of the library: the names that these packages declare."""
+"""The packages whose declared names an adapter may import."""
 
 
 def public_names(package: str) -> set[str]:
@@ -109,7 +109,7 @@ def test_a_pure_module_imports_pure_modules_only(module: Module) -> None:
 
 
 LAYERS = {"coatcheck.storage": {PURE}, "coatcheck.engine": {PURE, "coatcheck.storage"}}
-"""Which of our packages each package may import besides itself, even for types."""
+"""Our packages that each package may import besides itself, even for types."""
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_layer_imports_only_those_below_it(module: Module) -> None:
     assert not places(module, wrong), f"{layer} may import {sorted(LAYERS[layer])} only"
 
 
-def test_modules_of_the_core_form_no_import_cycle_not_even_for_types() -> None:
+def test_modules_of_the_core_form_no_import_cycle_even_for_types() -> None:
     names = {module.name for module in SOURCE if within(module.name, PURE)}
     imported = {
         module.name: {
@@ -203,13 +203,13 @@ def test_an_adapter_imports_public_names_and_its_own_framework(module: Module) -
 
 @pytest.mark.parametrize("module", [module for module in SOURCE if not within(module.name, PROGRAM)], ids=by_name)
 def test_a_fork_waits_for_modules_that_are_loaded_on_demand(module: Module) -> None:
-    """A child that is forked while another thread loads a module hangs when it needs that module."""
+    """A child forked while another thread loads a module hangs when it needs that module."""
     unguarded = [
         found.lineno
         for function in ast.walk(module.tree)
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
         for found in _imports_without_loading(function)
-        # Code that awaits anything has loaded asyncio long before.
+        # Code that awaits anything has loaded asyncio already.
         if not (isinstance(function, ast.AsyncFunctionDef) and ast.unparse(found) == "import asyncio")
     ]
 

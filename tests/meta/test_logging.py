@@ -9,11 +9,11 @@ import pytest
 from tests.meta.source_tree import Module, modules
 
 WRITING_TRACEBACKS = {"coatcheck.engine.events": 1}
-"""How many calls a module may have. This one logs a listener that raised; listeners never get content."""
+"""The number of calls that a module may have. This one logs a listener that raised; listeners never get content."""
 
 
 def tracebacks(module: Module) -> list[int]:
-    """Return the lines of the calls that log an exception whole."""
+    """Return the lines of the calls that log an exception with its message."""
     return [
         node.lineno
         for node in ast.walk(module.tree)
@@ -21,7 +21,7 @@ def tracebacks(module: Module) -> list[int]:
         and (
             any(keyword.arg == "exc_info" for keyword in node.keywords)
             or (isinstance(node.func, ast.Attribute) and node.func.attr in {"print_exc", "format_exc"})
-            # Only with arguments: without, it asks a future how it ended.
+            # Without arguments, it is a future's ``exception()``.
             or (isinstance(node.func, ast.Attribute) and node.func.attr == "exception" and node.args)
         )
     ]
@@ -33,7 +33,7 @@ def test_no_exception_is_logged_with_its_message(module: Module) -> None:
 
 
 @pytest.mark.parametrize("module", modules("adapters"), ids=lambda module: module.name)
-def test_an_adapter_logs_under_the_name_of_its_package(module: Module) -> None:
+def test_an_adapters_logger_has_the_name_of_its_package(module: Module) -> None:
     named = [
         node.args[0].value
         for node in ast.walk(module.tree)

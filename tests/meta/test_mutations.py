@@ -1,4 +1,4 @@
-"""Each deliberate fault of ``tests.mutations`` still has its place: when code moves, its fault must follow."""
+"""Each deliberate fault of ``tests.mutations`` still matches its code: when code moves, its fault must follow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.meta.source_tree import ROOT
 from tests.mutations.catalogue import MUTATIONS, Mutation
 
 LEAST = 40
-"""Fewer than this means that the walk went wrong."""
+"""Fewer faults than this mean that the catalogue is not read."""
 
 
 def name_of(mutation: Mutation) -> str:

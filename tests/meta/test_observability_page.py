@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from opentelemetry.sdk.metrics.export import Sum
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # holds those that may still change
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes  # the attributes that may still change
 from opentelemetry.semconv.attributes import error_attributes
 
 from tests.core.telemetry import Telemetry, run_through_everything
@@ -62,7 +62,7 @@ def test_the_page_lists_the_attributes_of_spans_and_the_fields_of_log_records(ca
     assert on_spans | in_logs == page.keys()
 
 
-def test_names_that_are_not_ours_are_those_of_the_semantic_conventions() -> None:
+def test_names_that_are_not_ours_are_from_the_semantic_conventions() -> None:
     foreign = {name for name in rows("Attributes of spans, fields of log records") if not name.startswith("coatcheck.")}
 
     assert foreign == {gen_ai_attributes.GEN_AI_TOOL_NAME, error_attributes.ERROR_TYPE}

@@ -1,4 +1,4 @@
-"""The project's own order: folders, extras, reasons, commands and prose that must agree with each other."""
+"""The project's own conventions: folders, extras, reasons, commands and prose that must agree with each other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = 'pip install "nox[uv]" && nox -s tests'
-"""What README.md tells a stranger to run, and what .ci/run runs."""
+"""The command that README.md gives to newcomers and that .ci/run runs."""
 
 DEMO_COMMAND = 'pip install "nox[uv]" && nox -s demo'
 
@@ -25,7 +25,7 @@ HEAD_LINES = 10
 HEAD_CHARACTERS = 80
 MIN_FILES = 20
 
-# Each pattern has a class of one character, so that this file does not match its own patterns.
+# Each pattern has a character class of one character, so that this file does not match its own patterns.
 UNWANTED = {
     "a path of one machine": re.compile(r"(?<![\w.])/(?:[r]oot|[w]ork|[h]ome/\w+|[U]sers/\w+)/"),
     "a note to self": re.compile(r"\b(?:[T]ODO|[F]IXME|[X]XX)\b"),
@@ -64,11 +64,11 @@ def repository_files() -> list[Path]:
 
 
 EXTRA_OF = {"coatcheck_adk": "google_adk", "coatcheck_openai": "openai_agents"}
-"""For adapters whose name differs from their framework's: the extra, spelled as a folder can be in Python."""
+"""The extra, spelled as a Python package, of adapters that are not named after it."""
 
 
 OF_THE_CORE = {"all", "cli", "otel"}
-"""Extras that are tested with the core or the command line."""
+"""Extras that the tests of the core or the command line cover."""
 
 
 def test_every_adapter_is_in_the_wheel() -> None:
@@ -88,7 +88,7 @@ def test_a_shared_package_holds_only_our_own_modules() -> None:
         assert all("coatcheck" in path.relative_to(ROOT / "adapters").parts for path in files)
 
 
-def test_every_adapter_has_tests_and_every_folder_of_adapter_tests_has_an_extra() -> None:
+def test_every_adapter_has_tests_and_every_adapter_test_folder_has_an_extra() -> None:
     extras = {extra.replace("-", "_") for extra in table("project", "optional-dependencies")}
     tested = {path.name for path in (ROOT / "tests/adapters").iterdir() if path.is_dir() and path.name != "__pycache__"}
     of_adapters = {EXTRA_OF.get(package, package.removeprefix("coatcheck_")) for package in adapter_packages()}
@@ -104,10 +104,10 @@ def test_every_extra_has_tests_of_its_own() -> None:
     assert not extras - tested, "a folder below tests/adapters or tests/storage, or `nox -s tests` does not run them"
 
 
-def test_all_means_every_extra_but_those_that_install_apart() -> None:
+def test_the_extra_all_has_every_extra_but_those_that_install_apart() -> None:
     extras = table("project", "optional-dependencies")
-    # FastMCP and Strands need different versions of the protocol's package, and an environment has only one. The Claude
-    # Agent SDK brings a program of 380 MB.
+    # FastMCP and Strands need different versions of the mcp package, and an environment has only one. The Claude Agent
+    # SDK brings a program of 380 MB.
     apart = {"claude", "mcp"}
     others = ",".join(sorted(extras.keys() - {"all"} - apart))
 
@@ -131,7 +131,7 @@ def test_every_dependency_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("page", QUICK_STARTS, ids=lambda page: page.stem)
-def test_a_quick_start_says_which_versions_pip_would_upgrade(page: Path) -> None:
+def test_a_quick_start_names_the_versions_that_pip_would_upgrade(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     extra = {"langchain": "langgraph"}.get(page.stem, page.stem)
     requirements = table("project", "optional-dependencies")[extra]
@@ -167,7 +167,7 @@ def test_no_file_holds(kind: str) -> None:
 
 
 @pytest.mark.parametrize("module", [*SOURCE, *ADAPTERS], ids=lambda module: module.name)
-def test_a_newcomer_sees_what_belongs_in_a_module(module: Module) -> None:
+def test_a_module_begins_by_saying_what_belongs_in_it(module: Module) -> None:
     head = "\n".join(module.path.read_text(encoding="utf-8").splitlines()[:HEAD_LINES])
     docstring = ast.get_docstring(module.tree) or ""
     shown = [line for line in docstring.splitlines() if line and line.strip() in head]
@@ -176,10 +176,10 @@ def test_a_newcomer_sees_what_belongs_in_a_module(module: Module) -> None:
 
 
 @pytest.mark.parametrize("path", TEST_FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_test_file_has_a_head_and_an_end(path: Path) -> None:
+def test_a_test_file_begins_with_a_docstring_and_is_not_too_long(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
 
-    # Checked as text: parsing every test again takes as long as all other rules together.
+    # Checked as text: parsing every test file takes as long as all other rules together.
     assert re.match(r'(#.*\n|\n)*r?"""\S', text), "say in the first line what is tested here"
     assert len(text.splitlines()) < MAX_TEST_LINES, "split it by subject"
 
@@ -190,7 +190,7 @@ def test_an_example_says_what_it_needs(path: Path) -> None:
 
     assert text.startswith("# /// script\n"), "begin with a PEP 723 header, so that `uv run` installs what it needs"
     assert re.search(r'^# +"coatcheck(\[[\w,-]+\])?",?$|^# dependencies = \["coatcheck[\["]', text, re.MULTILINE)
-    # Until the first release, anybody could take the name on the package index.
+    # Until the first release, anybody could register the name on the package index.
     assert '\n# [tool.uv.sources]\n# coatcheck = { path = ".." }' in text
 
 

@@ -1,4 +1,4 @@
-"""README works wherever it is shown, such as on a package index: whole links, true badges, few words."""
+"""README works wherever it is shown, such as on a package index: absolute links, true badges, few words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 MAX_WORDS = 1_300
 MIN_LINKS = 20
 CAVEAT = "not on the package index yet"
-"""A page without these words would install whatever somebody else registers under the name."""
+"""Without these words, a reader would install whatever somebody else registers under the name."""
 
 PROJECT: Any = pyproject()["project"]
 SOURCE = PROJECT["urls"]["Source"]
@@ -45,7 +45,7 @@ def addresses(markdown: str) -> list[str]:
 
 
 def slug(heading: str) -> str:
-    """Return the anchor that GitHub and the site give a heading."""
+    """Return the anchor that GitHub and the site generate for a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
@@ -56,7 +56,7 @@ def test_every_link_is_absolute() -> None:
     assert [address for address in found if not address.startswith("https://")] == []
 
 
-def test_links_into_the_repository_lead_to_files_and_headings() -> None:
+def test_links_into_the_repository_point_to_existing_files_and_headings() -> None:
     for address in addresses(README):
         if address.startswith((FILES, RAW)):
             name, _, anchor = unquote(address).removeprefix(FILES).removeprefix(RAW).partition("#")
@@ -65,7 +65,7 @@ def test_links_into_the_repository_lead_to_files_and_headings() -> None:
             assert anchor in {"", *map(slug, headings)}, address
 
 
-def test_the_list_of_all_pages_has_every_page() -> None:
+def test_the_list_of_all_pages_is_complete() -> None:
     listed = (ROOT / "docs/index.md").read_text(encoding="utf-8")
     pages = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
     pages.remove("index.md")
@@ -88,14 +88,14 @@ def test_the_badges_are_true() -> None:
     assert f"{SOURCE}/actions/workflows/ci.yml/badge.svg" in README
 
 
-def test_it_is_short() -> None:
+def test_the_readme_is_short() -> None:
     prose = re.sub(r"<!---.*?-->|^```.*?^```|^ {4}.*?$", "", README, flags=re.DOTALL | re.MULTILINE)
 
     assert len(prose.split()) <= MAX_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_a_page_says_that_there_is_no_release_before_it_says_what_to_install(page: Path) -> None:
+def test_a_page_says_that_there_is_no_release_before_it_shows_an_install_command(page: Path) -> None:
     markdown = page.read_text(encoding="utf-8")
     first = re.search(r"pip install [^\n`]*(?:coatcheck|/checkout)", markdown)
 

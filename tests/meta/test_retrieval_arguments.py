@@ -1,4 +1,4 @@
-"""The table of the retrieval tool's arguments, and every place that writes them out by hand."""
+"""The table of the retrieval tool's arguments, and every place that repeats them by hand."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LISTING = [
     for path in sorted((ROOT / "docs").rglob("*.md"))
     if {"pattern", "line_range", "query"} <= set(re.findall(r"\w+", path.read_text(encoding="utf-8")))
 ]
-"""The pages that name most of the arguments."""
+"""The pages that name ``pattern``, ``line_range`` and ``query``, so that they must name every option."""
 
 PYTHON_TYPES = {"string": str, "integer": int, "boolean": bool}
 
@@ -43,7 +43,7 @@ def test_the_schema_has_every_argument() -> None:
 
 
 @pytest.mark.parametrize("method", [Offloader.retrieve, Offloader.aretrieve])
-def test_the_methods_take_every_argument_with_its_default(method: Callable[..., object]) -> None:
+def test_the_methods_accept_every_argument_with_its_default(method: Callable[..., object]) -> None:
     taken = {
         name: parameter.default
         for name, parameter in inspect.signature(method).parameters.items()
@@ -82,7 +82,7 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
     (LIST, "application/json", {}),
     (LIST, "application/json", {"query": "[*].x"}),
 ]
-"""A content, its type and what is asked of it: every option changes the answer to at least one of these."""
+"""Content, its type, and the options of a question. Every option changes the answer to at least one of these."""
 
 PAIRS = [
     pair
@@ -90,17 +90,17 @@ PAIRS = [
     for pair in (names, names[::-1])
     if len(names) == 2 and all(OPTIONS[name].selects for name in names)
 ]
-"""Two options that select by themselves and go together, both ways round."""
+"""Pairs of options that each select by themselves and may be combined, in both orders."""
 
 
 def _changes(name: str, text: str, content_type: str, asked: dict[str, Any]) -> bool:
-    """Return whether the answer to ``asked`` changes if an option is added."""
+    """Return whether adding an option to ``asked`` changes the answer."""
     content = stored(text, content_type)
     without = attempt(partial(content.ask, **asked, budget=9_000))
     given = attempt(partial(content.ask, **{**asked, name: GIVEN[name]}, budget=9_000))
     if not isinstance(given, Answer) or not isinstance(without, Answer):
         return False
-    # The line about the next call repeats what was given, so it proves nothing.
+    # The line about the next call repeats the given options, so it proves nothing.
     texts = [answer.text.partition("[More: ")[0] for answer in (given, without)]
     return texts[0] != texts[1] or given.matches != without.matches
 
@@ -113,7 +113,7 @@ def test_every_option_changes_some_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "other"), PAIRS)
-def test_of_two_options_that_go_together_neither_is_ignored(name: str, other: str) -> None:
+def test_neither_of_two_combined_options_is_ignored(name: str, other: str) -> None:
     contents = {(text, content_type) for text, content_type, _ in QUESTIONS}
     changes = [_changes(name, *content, {other: GIVEN[other]}) for content in contents]
 
@@ -121,7 +121,7 @@ def test_of_two_options_that_go_together_neither_is_ignored(name: str, other: st
 
 
 @pytest.mark.parametrize("name", [name for name, each in OPTIONS.items() if each.excludes is not None])
-def test_options_that_exclude_each_other_are_refused_with_a_message_that_names_them(name: str) -> None:
+def test_options_that_exclude_each_other_are_refused_by_name(name: str) -> None:
     excluded = OPTIONS[name].excludes
     assert excluded is not None
     allowed = {} if excluded.unless is None else {excluded.unless: GIVEN[excluded.unless]}
@@ -135,7 +135,7 @@ def test_options_that_exclude_each_other_are_refused_with_a_message_that_names_t
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_an_option_that_selects_by_itself_is_not_mistaken_for_the_whole(name: str) -> None:
+def test_an_option_that_selects_by_itself_is_not_mistaken_for_a_read_of_everything(name: str) -> None:
     request = parse_request(**{name: GIVEN[name]})
 
     assert list(request.given()) == [name]
@@ -221,15 +221,15 @@ def test_the_command_line_has_a_flag_for_every_option() -> None:
 
 def test_the_page_on_the_model_names_every_option() -> None:
     text = (ROOT / "docs/model.md").read_text(encoding="utf-8")
-    explained = re.sub(r"```json\n.*?```", "", text, flags=re.DOTALL)  # without the schema, which names all of them
+    explained = re.sub(r"```json\n.*?```", "", text, flags=re.DOTALL)  # without the schema, which names all options
 
     assert [name for name in OPTIONS if not re.search(rf"`{name}`|\b{name}=", explained)] == []
 
 
 @pytest.mark.parametrize("page", LISTING, ids=[path.stem for path in LISTING])
-def test_a_page_that_lists_the_arguments_names_each(page: Path) -> None:
+def test_a_page_that_lists_the_arguments_lists_them_all(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    # Only as code: a name may also be an English word.
+    # Only names in code count: a name may also be an English word.
     lacking = [name for name in OPTIONS if not re.search(rf'[`"]{name}[`"]|\b{name}\s*[:=]', text)]
 
     assert not lacking, f"{page.relative_to(ROOT)} lists arguments of the retrieval tool without {lacking}"

@@ -1,4 +1,4 @@
-"""How public things are called: few arguments by position, values that cannot change, and async twins that match."""
+"""The public signatures: few positional arguments, immutable values, and async twins that match."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BY_POSITION = 2
-"""How many arguments may be passed by position, self not counted; from the third on, a call names them."""
+"""The most arguments that may be positional, not counting self. A call names the third and all later ones."""
 
 LIKE_THEIRS = {
     "coatcheck_strands.ContextOffloader.__init__",
@@ -24,13 +24,13 @@ LIKE_THEIRS = {
     "coatcheck_strands.S3Storage.store",
     "coatcheck_strands.Storage.store",
 }
-"""Replacements for a framework's own, by one changed import: they take their arguments as the original does."""
+"""Replacements for a framework's own objects by one changed import: they take their arguments as the original does."""
 
 PAIRS = {("offload", "aoffload"), ("retrieve", "aretrieve"), ("load", "aload")}
-"""Pairs that must be there; any other method with such a twin is held to the same rule."""
+"""Pairs that must exist. The same rule holds for any other method with such a twin."""
 
 LEAST = 40
-"""Fewer public callables than this means that the walk went wrong."""
+"""Fewer public callables than this mean that the walk is broken."""
 
 
 OURS = ("coatcheck", "coatcheck.adapting", "coatcheck.testing")
@@ -44,7 +44,7 @@ def public_objects() -> Iterator[tuple[str, object]]:
         except ImportError:
             if module_name in OURS:
                 raise
-            continue  # an adapter whose extra is not installed here; the session of that extra runs this file too
+            continue  # an adapter whose extra is not installed; the session of that extra runs this file too
         yield from ((f"{module_name}.{name}", thing) for name, thing in found.items())
 
 
@@ -53,7 +53,7 @@ def is_ours(found: type) -> bool:
 
 
 def public_classes() -> list[tuple[str, type]]:
-    """Return our own classes; an adapter may also offer some of its framework's."""
+    """Return our own classes. An adapter may also export some of its framework's."""
     return [(name, found) for name, found in public_objects() if isinstance(found, type) and is_ours(found)]
 
 
@@ -65,7 +65,7 @@ def own_methods(owner: type) -> Iterator[tuple[str, Callable[..., object]]]:
         if not inspect.isfunction(function) or (name != "__init__" and name.startswith("_")):
             continue
         if name != "__init__" and any(name in vars(base) for base in foreign):
-            continue  # a framework's protocol decides how this one is called
+            continue  # a framework's protocol defines this signature
         yield name, function
 
 
@@ -90,7 +90,7 @@ def test_the_walk_finds_the_public_names() -> None:
 
 
 @pytest.mark.parametrize(("name", "function"), CALLABLES, ids=[name for name, _ in CALLABLES])
-def test_arguments_after_the_second_are_named(name: str, function: Callable[..., object]) -> None:
+def test_arguments_after_the_second_are_keyword_only(name: str, function: Callable[..., object]) -> None:
     positional = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()
@@ -112,7 +112,7 @@ def twins() -> list[tuple[type, str, str]]:
         (owner, name, f"a{name}")
         for _, owner in CLASSES
         for name, _ in own_methods(owner)
-        # In an adapter, the framework decides how the two hooks of a pair look.
+        # In an adapter, the framework defines the signatures of a pair of hooks.
         if owner.__module__.startswith("coatcheck.") and inspect.isfunction(vars(owner).get(f"a{name}"))
     ]
 
@@ -125,7 +125,7 @@ def test_the_engine_has_its_async_twins() -> None:
 
 
 @pytest.mark.parametrize(("owner", "name", "twin"), TWINS, ids=[f"{owner.__name__}.{name}" for owner, name, _ in TWINS])
-def test_async_twins_take_and_give_the_same(owner: type, name: str, twin: str) -> None:
+def test_async_twins_have_the_same_signature(owner: type, name: str, twin: str) -> None:
     blocking, awaited = vars(owner)[name], vars(owner)[twin]
 
     assert inspect.iscoroutinefunction(awaited)

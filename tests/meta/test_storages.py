@@ -1,4 +1,4 @@
-"""Every place that a new storage must be added to: the checklist of CONTRIBUTING.md, as far as a machine can check it.
+"""Every place to which a new storage must be added: the checklist in CONTRIBUTING.md, as far as a test can check it.
 
 The files are read, not imported, because no environment has the libraries of all storages.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FORGETFUL = frozenset({"InMemoryStorage"})
-"""Storages whose entries end with the process, so that no later version can find them."""
+"""Storages whose entries vanish with the process, so that no later version can find them."""
 
 
 def methods_of(node: ast.ClassDef) -> set[str]:
@@ -42,12 +42,12 @@ def tree_of(path: str) -> ast.Module:
 
 
 def made_in(tree: ast.AST) -> set[str]:
-    """Return the names that are called."""
+    """Return the names that the code calls."""
     return {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
 
 
 def reached_from(table: str, path: str) -> set[str]:
-    """Return the names that are called in the value of ``table``, and in the functions of the file that it leads to."""
+    """Return the names called in the value of ``table`` and in the functions of the file that it refers to."""
     tree = tree_of(path)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     (value,) = (
@@ -64,7 +64,7 @@ def reached_from(table: str, path: str) -> set[str]:
 
 
 def under_contract() -> set[str]:
-    """Return the names that are called in test classes that inherit the contract of storages."""
+    """Return the names called in test classes that inherit the storage contract."""
     made: set[str] = set()
     for path in sorted((ROOT / "tests").glob("**/test_*.py")):
         bound = {"StorageContract"}
@@ -78,7 +78,7 @@ def under_contract() -> set[str]:
 
 
 MIN_TABLES = 2
-"""How many tables on docs/storages.md list every storage."""
+"""The number of tables on docs/storages.md that list every storage."""
 
 
 def test_the_storages_are_found() -> None:
@@ -115,14 +115,14 @@ def test_a_storage_with_keys_passes_the_contract(storage: str) -> None:
 
 
 @EVERY_STORAGE
-def test_a_storage_is_asked_for_made_up_references(storage: str) -> None:
+def test_a_storage_is_tested_with_made_up_references(storage: str) -> None:
     path = "tests/faults/test_fuzzed_references.py"
 
     assert storage in reached_from("MAKE", path), f"MAKE in {path}"
 
 
 @pytest.mark.parametrize("storage", sorted(STORAGES.keys() - FORGETFUL))
-def test_later_versions_can_prove_that_they_read_what_a_storage_keeps(storage: str) -> None:
+def test_entries_of_a_storage_are_kept_for_the_tests_of_later_versions(storage: str) -> None:
     path = "tests/formats/make.py"
 
     assert storage in reached_from("WRITERS", path), f"a function in {path} that fills one, and its name in WRITERS"

@@ -1,4 +1,4 @@
-"""No cycle among parts: whoever reads a part needs to know only what lies below it. See ``benchmarks.structure``."""
+"""No cycle among parts: a reader of a part needs to know only the parts below it. See ``benchmarks.structure``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("package", ["", *WITHIN], ids=lambda name: name or "top level")
-def test_no_part_leads_back_to_itself(package: str) -> None:
+def test_no_part_depends_on_itself(package: str) -> None:
     plan = plan_of(SOURCE / package)
 
     assert len(plan.dependencies) > 5
     assert not plan.cycles
 
 
-def test_the_plan_is_small_enough_to_take_in_at_a_glance() -> None:
+def test_the_plan_stays_small_enough_to_take_in_at_a_glance() -> None:
     plan = plan_of(SOURCE)
 
     assert len(plan.dependencies) <= MAX_PARTS
@@ -29,7 +29,7 @@ def test_the_plan_is_small_enough_to_take_in_at_a_glance() -> None:
     assert plan.count <= MAX_DEPENDENCIES
 
 
-def test_a_module_that_counts_as_the_part_it_starts_does_nothing_else() -> None:
+def test_a_module_that_counts_as_the_part_it_starts_only_starts_it() -> None:
     for name, part in STARTS.items():
         [start] = [module for module in modules("src") if module.name == f"coatcheck.{name}"]
         imported = {each.module for each in start.imports()} - {"__future__"}

@@ -1,4 +1,4 @@
-"""The CI workflow runs what noxfile.py has, on the Pythons that pyproject.toml names, and may not change anything."""
+"""The CI workflow runs sessions of noxfile.py, on the Pythons that pyproject.toml names, with read access only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORKFLOW = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
 CLASSIFIER = "Programming Language :: Python :: 3."
 
 
-def test_every_session_that_it_runs_exists() -> None:
+def test_every_session_that_the_workflow_runs_exists() -> None:
     nodes = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8")).body
     sessions = {node.name for node in nodes if isinstance(node, ast.FunctionDef) and node.decorator_list}
     run = re.findall(r"nox -s (\w+)", WORKFLOW)
@@ -19,7 +19,7 @@ def test_every_session_that_it_runs_exists() -> None:
     assert {"tests", "matrix"} <= set(run) <= sessions
 
 
-def test_it_runs_every_supported_python() -> None:
+def test_the_workflow_runs_every_supported_python() -> None:
     project = pyproject()["project"]
     assert isinstance(project, dict)
     supported = [f"3.{name.removeprefix(CLASSIFIER)}" for name in project["classifiers"] if name.startswith(CLASSIFIER)]
@@ -28,7 +28,7 @@ def test_it_runs_every_supported_python() -> None:
     assert re.findall(r"[\d.]+", listed) == supported
 
 
-def test_it_may_only_read() -> None:
+def test_the_workflow_has_only_read_access() -> None:
     assert re.findall(r"^permissions:\n((?:  .*\n)+)", WORKFLOW, re.MULTILINE) == ["  contents: read\n"]
     assert WORKFLOW.count("permissions:") == 1
     assert WORKFLOW.count("actions/checkout@") == WORKFLOW.count("persist-credentials: false")

@@ -1,4 +1,4 @@
-"""The site that `nox -s docs` built is whole, and asks nothing of anybody else's server."""
+"""The site that `nox -s docs` built is complete, and loads nothing from other servers."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from coatcheck.cli.app import app
 
 SITE = Path(__file__).parents[2] / "build/site"
 MIN_PAGES = 20
-"""Fewer than this means that the site was not built."""
+"""Fewer pages than this mean that the site was not built."""
 
 PAGES = sorted(SITE.rglob("*.html"))
 LOADING = {"audio", "embed", "iframe", "img", "link", "object", "script", "source", "track", "use", "video"}
-"""Elements that make a browser fetch what their address names."""
+"""Elements that make a browser fetch their address."""
 
 ELSEWHERE = re.compile(r"\s*(?:[a-z]+:)?//", re.IGNORECASE)
 IN_STYLES = re.compile(r"""(?:url\(|@import)\s*["']?\s*(?:[a-z]+:)?//""", re.IGNORECASE)
 
 
 class Reader(HTMLParser):
-    """Notes what a page loads, and its anchors."""
+    """Collects what a page loads, and its anchors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def read(page: Path) -> Reader:
     return reader
 
 
-def test_it_was_built() -> None:
+def test_the_site_was_built() -> None:
     assert len(PAGES) >= MIN_PAGES
 
 
@@ -60,7 +60,7 @@ def test_a_page_loads_nothing_from_elsewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [*SITE.rglob("*.css"), *SITE.rglob("*.svg")], ids=lambda path: path.name)
-def test_a_style_and_a_picture_load_nothing_from_elsewhere(path: Path) -> None:
+def test_styles_and_pictures_load_nothing_from_elsewhere(path: Path) -> None:
     assert IN_STYLES.search(path.read_text(encoding="utf-8")) is None
 
 
@@ -69,7 +69,7 @@ def test_a_style_and_a_picture_load_nothing_from_elsewhere(path: Path) -> None:
 )
 def test_every_public_name_is_in_the_reference(package: object) -> None:
     anchors = {anchor.rpartition(".")[2] for page in SITE.glob("api/*.html") for anchor in read(page).anchors}
-    names = getattr(package, "__all__")  # noqa: B009 - the packages have it, their type does not
+    names = getattr(package, "__all__")  # noqa: B009 - packages have it, but their type does not declare it
 
     assert set(names) - anchors == {"__version__"} & set(names)
 
@@ -82,7 +82,7 @@ def test_a_page_does_not_let_the_theme_ask_github(page: Path) -> None:
     assert 'data-md-component="source"' not in html, "the theme's script fetches what GitHub counts of that repository"
 
 
-def test_every_command_is_described() -> None:
+def test_every_command_is_documented() -> None:
     page = (SITE / "command-line.html").read_text(encoding="utf-8")
     names = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
 
@@ -90,5 +90,5 @@ def test_every_command_is_described() -> None:
     assert [name for name in names if f"coatcheck {name}</code>" not in page] == []
 
 
-def test_what_is_for_tests_is_not_shown() -> None:
+def test_hidden_comments_are_not_on_the_site() -> None:
     assert not [page for page in PAGES if "<!---" in page.read_text(encoding="utf-8")]
