@@ -1,1 +1,1 @@
-"""The tests. A package, so that helpers are found here and in no other project's `tests`."""
+"""The tests. They are a package, so that helpers are imported from here and not from another project's `tests`."""

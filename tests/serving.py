@@ -17,11 +17,11 @@ __all__ = ("CLIENT_SECONDS", "free_ports", "listens", "running")
 START_SECONDS, STOP_SECONDS = 60.0, 20.0
 
 CLIENT_SECONDS = 60.0
-"""How long clients wait for a server on loopback. Most connect within 5 s or fail, even if their own process stalls."""
+"""Seconds that clients wait for a server on loopback. Most connect within 5 s or fail, even if their process stalls."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of loopback that are free now, all different."""
+    """Return distinct loopback ports that are free now."""
     with ExitStack() as open_until_all_are_known:
         sockets = [open_until_all_are_known.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -34,7 +34,7 @@ def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str
     """Run a server in ``folder`` until the end of the block.
 
     Raises:
-        RuntimeError: it did not come up; the message holds the end of what it said.
+        RuntimeError: it did not start; the message holds the end of its output.
 
     """
     said = folder / "server.log"
@@ -48,7 +48,7 @@ def running(command: Sequence[str], folder: Path, *, port: int, env: Mapping[str
                 time.sleep(0.05)
             yield
         finally:
-            process.terminate()  # some write down what they have, every few seconds and now
+            process.terminate()  # some write their data every few seconds and at this signal
             try:
                 process.wait(STOP_SECONDS)
             except subprocess.TimeoutExpired:

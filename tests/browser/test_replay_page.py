@@ -4,7 +4,7 @@
 skipped, and say so.
 """
 
-# ruff: noqa: ANN401 - playwright is not installed where types are checked
+# ruff: noqa: ANN401 - the type checker runs without playwright
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PAINTED = """id => {
     const opaque = new Set(new Uint32Array(data.buffer).filter(pixel => pixel >>> 24 === 255));
     return [...opaque].map(pixel => `rgb(${pixel & 255}, ${(pixel >> 8) & 255}, ${(pixel >> 16) & 255})`);
 }"""
-"""Returns every colour that a chart is painted with."""
+"""Returns every opaque colour in a chart."""
 
 COLOUR = """name => {
     const probe = document.body.appendChild(document.createElement("i"));
@@ -63,7 +63,7 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Visit:
-    """One visit to the page, with everything that it requested or wrote to the console."""
+    """One visit to the page, and everything that the page requested or wrote to the console."""
 
     def __init__(
         self, browser: Any, page_file: Path, *, width: int, scheme: str = "light", scripts: bool = True
@@ -96,7 +96,7 @@ def test_charts_are_drawn_in_the_colours_of_the_scheme_and_nothing_is_loaded(
 
 
 @pytest.mark.parametrize("width", [320, PHONE, 768, DESKTOP, 2_560])
-def test_nothing_sticks_out_at_the_sides(width: int, browser: Any, page_file: Path) -> None:
+def test_nothing_overflows_at_the_sides(width: int, browser: Any, page_file: Path) -> None:
     page = Visit(browser, page_file, width=width).page
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -109,7 +109,7 @@ def test_nothing_sticks_out_at_the_sides(width: int, browser: Any, page_file: Pa
 
 
 @pytest.mark.parametrize(("width", "columns"), [(PHONE, 1), (DESKTOP, 2)])
-def test_charts_are_side_by_side_where_there_is_room(width: int, columns: int, browser: Any, page_file: Path) -> None:
+def test_charts_are_side_by_side_if_there_is_room(width: int, columns: int, browser: Any, page_file: Path) -> None:
     page = Visit(browser, page_file, width=width).page
 
     lefts = {page.locator(f"#{chart}").bounding_box()["x"] for chart in CHARTS}
@@ -144,7 +144,7 @@ def test_charts_follow_when_the_scheme_changes(browser: Any, page_file: Path) ->
     assert page.evaluate(COLOUR, "with") not in light
 
 
-def test_without_scripts_the_tables_say_it_all(browser: Any, page_file: Path) -> None:
+def test_the_tables_are_complete_without_scripts(browser: Any, page_file: Path) -> None:
     page = Visit(browser, page_file, width=PHONE, scripts=False).page
 
     assert "saves most" in page.locator(".result").inner_text()

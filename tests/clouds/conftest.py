@@ -1,4 +1,4 @@
-"""One server of each kind for all tests here. gcsfs must not ask for the kind of a bucket, which no emulator knows."""
+"""One server of each kind for all tests here. gcsfs must not ask for a bucket's type, which no emulator knows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ collect_ignore_glob = [] if is_here else ["test_*.py"]
 
 @pytest.fixture(scope="session")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    from tests.clouds.servers import running_azurite  # noqa: PLC0415 - `nox -s clouds` installs what it needs
+    from tests.clouds.servers import running_azurite  # noqa: PLC0415 - `nox -s clouds` installs its libraries
 
     with running_azurite(tmp_path_factory.mktemp("azurite")) as port:
         yield port

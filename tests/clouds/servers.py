@@ -1,6 +1,6 @@
-"""Servers that stand for clouds, on loopback: Azurite, by Microsoft, and fake-gcs-server, for Google Cloud Storage.
+"""Servers that stand in for clouds, on loopback: Microsoft's Azurite, and fake-gcs-server for Google Cloud Storage.
 
-Only starting, stopping and reaching them belongs here. ``nox -s clouds`` installs them.
+Only starting, stopping and reaching them belong here. ``nox -s clouds`` installs them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ("BUCKET", "azure", "running_azurite", "running_google")
 BUCKET = "artifacts"
 
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""Azurite's only one, which its documentation names."""
+"""Azurite's only account key, which is in its documentation."""
 
 
 def azure(port: int, key: str = KEY) -> AzureBlobFileSystem:
-    """Return the filesystem of ``adlfs`` on Azurite."""
+    """Return an ``adlfs`` filesystem on Azurite."""
     account = "devstoreaccount1"
     return AzureBlobFileSystem(
         connection_string=f"DefaultEndpointsProtocol=http;AccountName={account};AccountKey={key};"
@@ -39,7 +39,7 @@ def azure(port: int, key: str = KEY) -> AzureBlobFileSystem:
 
 @contextmanager
 def running_azurite(folder: Path, port: int | None = None) -> Iterator[int]:
-    """Start Azurite with its data in ``folder``, make a container, and yield its port."""
+    """Start Azurite with its data in ``folder``, create a container, and yield the port."""
     port = port or free_ports(1)[0]
     command = [
         os.environ["COATCHECK_AZURITE"],

@@ -1,4 +1,4 @@
-"""Offloading to Azure: many results at once, two processes, a restart, what a save costs, and what goes wrong."""
+"""Offloading to Azure: many results at once, two processes, a restart, and errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ for number in range(20):
 """
 
 
-def test_two_processes_save_the_same_at_once(azurite: int, folder: str) -> None:
+def test_two_processes_save_the_same_entries_at_once(azurite: int, folder: str) -> None:
     command = [sys.executable, "-c", PROGRAM, str(azurite), folder]
     processes = [subprocess.Popen(command) for _ in range(2)]
 
@@ -66,7 +66,7 @@ def test_two_processes_save_the_same_at_once(azurite: int, folder: str) -> None:
     assert len(Offloader(FsspecBridge(azure(azurite), folder)).list(scope="shared").contents) == 20
 
 
-def test_a_server_that_was_started_again_has_everything_and_is_asked_again(tmp_path: Path, folder: str) -> None:
+def test_the_bridge_reconnects_to_a_restarted_server_and_finds_everything(tmp_path: Path, folder: str) -> None:
     entry = make_entry(b"from before")
     with running_azurite(tmp_path) as port:
         storage = FsspecBridge(azure(port), folder)
@@ -84,7 +84,7 @@ def test_a_server_that_was_started_again_has_everything_and_is_asked_again(tmp_p
     ],
     ids=["no container", "wrong key"],
 )
-def test_the_log_says_what_the_service_refused(
+def test_the_log_names_the_error_of_the_service(
     azurite: int, caplog: pytest.LogCaptureFixture, bucket: str, key: str, words: str
 ) -> None:
     outcome = Offloader(FsspecBridge(azure(azurite, key), f"{bucket}/f")).offload([BIG], tool_name="t")

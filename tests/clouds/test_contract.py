@@ -19,17 +19,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # on a loop of fsspec
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Sending a large body directly:ResourceWarning"
+)  # on fsspec's event loop
 
 NUMBERS = count()
 
 
 class Contract(Aging, StorageContract, ReadsRangesContract, DeletesContract, ListsContract, ListsPagesContract):
-    """Everything that the bridge can do; subclasses choose the filesystem."""
+    """The contracts that the bridge must keep. Subclasses choose the filesystem."""
 
 
 class TestAzure(Contract):
-    listed_entries = 5_100  # Azure answers 5,000 at once
+    listed_entries = 5_100  # Azure lists 5,000 per request
 
     @pytest.fixture
     def storage(self, azurite: int) -> FsspecBridge:

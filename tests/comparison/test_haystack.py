@@ -1,4 +1,4 @@
-"""Checks what docs/comparison.md says about Haystack's own hook, and that ours differs where it says so.
+"""Checks what docs/comparison.md says about Haystack's own hook, and that ours differs as it says.
 
 Only the newest Haystack is compared. ``tests/adapters/haystack/test_deviations.py`` covers call ids and the rest.
 """
@@ -36,7 +36,7 @@ def test_theirs_shows_the_first_200_characters(tmp_path: Path) -> None:
     assert LONG[:220] not in text_of(last(state))
 
 
-def test_theirs_brings_no_tool() -> None:
+def test_theirs_comes_without_a_retrieval_tool() -> None:
     def tools(module: object) -> list[str]:
         names = [name for name in dir(module) if isinstance(getattr(module, name), type)]
         return [name for name in names if issubclass(getattr(module, name), Tool)]
@@ -45,7 +45,7 @@ def test_theirs_brings_no_tool() -> None:
     assert tools(ours) == ["RetrievalTool"]
 
 
-async def test_ours_reads_the_end_of_one_long_line(tmp_path: Path) -> None:
+async def test_ours_can_read_the_end_of_one_long_line(tmp_path: Path) -> None:
     line = "x" * 300_000 + "the end"
     hook = ours.ToolResultOffloadHook(ours.FileSystemToolResultStore(tmp_path), ALWAYS)
     agent, _ = agent_of([tool("search", line)], call(("search", {})), read(offset=-20), say(), hook=hook)

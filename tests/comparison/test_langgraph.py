@@ -1,4 +1,4 @@
-"""Checks what docs/comparison.md says about deepagents' file system middleware, and where ours differs.
+"""Checks what docs/comparison.md says about deepagents' file system middleware, and that ours differs as it says.
 
 deepagents is installed only for these tests and for its page: no part of coatcheck needs it.
 """
@@ -42,7 +42,7 @@ def ours(folder: Path) -> OffloadMiddleware:
 
 
 def answered(middleware: object, text: str, *reads: Any, thread_id: str = "1") -> Sequence[ToolMessage]:  # noqa: ANN401
-    """Return the tool messages of an agent whose first call returns ``text``, and which then reads back."""
+    """Return the tool messages of an agent whose first call returns ``text`` and that then reads back."""
     fetch = StructuredTool.from_function(lambda: text, name="fetch", description="Gives a text.")
     agent, _ = agent_of([fetch], call(("fetch", {})), *reads, say(), middleware=[middleware])
     return answers(agent.invoke(question(), thread(thread_id))["messages"])
@@ -53,13 +53,13 @@ def from_files(tool: str, **arguments: object) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(("characters", "leaves"), [(80_000, False), (80_001, True)])
-def test_theirs_measures_four_characters_a_token(characters: int, *, leaves: bool, tmp_path: Path) -> None:
+def test_theirs_counts_four_characters_per_token(characters: int, *, leaves: bool, tmp_path: Path) -> None:
     (message,) = answered(theirs(tmp_path), "x" * characters)
 
     assert str(message.content).startswith("Tool result too large") is leaves
 
 
-def test_theirs_shows_five_lines_of_head_and_of_tail(tmp_path: Path) -> None:
+def test_theirs_shows_five_lines_of_head_and_five_of_tail(tmp_path: Path) -> None:
     shown = str(answered(theirs(tmp_path), BIG)[0].content)
 
     assert [f"line {number:,} of" in shown for number in (1, 5, 6, 3_995, 3_996, 4_000)] == [
@@ -72,7 +72,7 @@ def test_theirs_shows_five_lines_of_head_and_of_tail(tmp_path: Path) -> None:
     ]
 
 
-def test_theirs_does_not_reach_the_end_of_one_long_line_without_a_sandbox(tmp_path: Path) -> None:
+def test_theirs_cannot_read_the_end_of_one_long_line_without_a_sandbox(tmp_path: Path) -> None:
     end = "<299990>"
     ways = [
         from_files("read_file", file_path=EVICTED),
@@ -84,7 +84,7 @@ def test_theirs_does_not_reach_the_end_of_one_long_line_without_a_sandbox(tmp_pa
     assert end in str(answered(ours(tmp_path / "ours"), LINE, read(pattern=end))[-1].content)
 
 
-def test_theirs_keeps_one_content_per_call_id_and_lets_anyone_with_the_path_read_it(tmp_path: Path) -> None:
+def test_theirs_keeps_one_content_per_call_id_and_anyone_with_the_path_can_read_it(tmp_path: Path) -> None:
     middleware = theirs(tmp_path)
     answered(middleware, BIG, thread_id="1")
     answered(middleware, BIG.replace("line", "row"), thread_id="2")
@@ -95,7 +95,7 @@ def test_theirs_keeps_one_content_per_call_id_and_lets_anyone_with_the_path_read
     assert "line 7 of" not in str(seen[-1].content)
 
 
-def test_ours_keeps_both_contents_and_each_only_for_its_conversation(tmp_path: Path) -> None:
+def test_ours_keeps_both_contents_each_for_its_own_conversation(tmp_path: Path) -> None:
     middleware = ours(tmp_path)
     first = answered(middleware, BIG, thread_id="1")
     answered(middleware, BIG.replace("line", "row"), thread_id="2")

@@ -1,4 +1,4 @@
-"""Checks what docs/comparison.md says about Strands' own offloader, and that ours differs where it says so.
+"""Checks what docs/comparison.md says about Strands' own offloader, and that ours differs as it says.
 
 Only the newest Strands is compared. ``tests/adapters/strands/test_upstream_*.py`` compares storages, tools and counts
 point by point.
@@ -25,7 +25,7 @@ LINE = long_line(300_000)
 
 
 def asked(package: ModuleType, *blocks: dict[str, Any] | str, **selectors: Any) -> str:  # noqa: ANN401
-    """Return the answer that an agent gets when it reads back."""
+    """Let an agent read back; return the answer that it gets."""
     plugin = package.ContextOffloader(package.InMemoryStorage())
     subject = agent(plugin, turns=(call(), reading(**selectors)), tools=[returning(*blocks)])
     subject("go")
@@ -43,7 +43,7 @@ def test_theirs_shows_the_head_and_ours_the_tail_too() -> None:
     assert "line 2,000 of" in shown[ours]
 
 
-def test_theirs_returns_a_whole_content_at_once_and_ours_names_the_next_call() -> None:
+def test_theirs_returns_whole_content_at_once_and_ours_names_the_next_call() -> None:
     assert asked(theirs, BIG) == BIG
     assert len(asked(ours, BIG)) < len(BIG) / 4
     assert asked(ours, BIG).rpartition("\n")[2].startswith("[More: ")
@@ -92,7 +92,7 @@ TABLE = {"document": {"format": "csv", "name": "table", "source": {"bytes": b"id
     ],
     ids=["indented JSON", "compact JSON", "look-ahead", "context", "CRLF", "CSV"],
 )
-def test_the_same_read_differs_where_the_page_on_switching_says_so(
+def test_the_same_read_differs_as_the_page_on_switching_says(
     blocks: list[Any], selectors: dict[str, Any], in_theirs: str, in_ours: str
 ) -> None:
     assert in_theirs in asked(theirs, *blocks, **selectors)
@@ -122,7 +122,7 @@ def test_lines_that_hosts_may_parse_have_the_same_numbers_as_theirs(selectors: d
     assert said in asked(ours, text, **selectors)
 
 
-def test_theirs_keeps_one_content_per_call_id_in_a_storage_of_strands() -> None:
+def test_theirs_keeps_one_content_per_call_id_in_the_same_storage() -> None:
     assert "row 7 of" in first_of_two_with_one_call_id(theirs)
     assert "line 7 of" in first_of_two_with_one_call_id(ours)
 

@@ -1,4 +1,4 @@
-"""The servers in which frameworks deploy agents, each with an agent of ours: how to start it, and how to ask it."""
+"""The servers in which frameworks deploy agents, each with an agent of ours: how to start and how to ask it."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = (
 AGENTS = Path(__file__).with_name("agents")
 ANSWER = "the last word of the model"
 SECONDS = 60.0
-"""How long a test waits for an answer."""
+"""Seconds. The longest that a test waits for an answer."""
 
 
 class Model:
-    """The model of all agents of one server. A test sets what it plays."""
+    """The model of all agents on one server. A test sets the script that it plays."""
 
     def __init__(self) -> None:
         self.plays: Callable[[Sequence[Received]], Sequence[ModelCall]] = lambda _: []
@@ -60,7 +60,7 @@ class Host(ABC):
     @classmethod
     @contextmanager
     def started(cls, folder: Path) -> Iterator[Host]:
-        """Start the server, with what it stores in ``folder``, and stop it at the end of the block."""
+        """Start the server with its data in ``folder``, and stop it at the end of the block."""
         model, [port] = Model(), free_ports(1)
         with cls.speaks().serving() as wire, wire.conversation(model, final_answer=ANSWER) as conversation:
             env = {
@@ -80,11 +80,11 @@ class Host(ABC):
 
     @abstractmethod
     def ask(self, session: str, *, agent: str) -> str:
-        """Ask the agent something in a new or known session, and return what the server says."""
+        """Ask the agent in a new or known session, and return the server's answer."""
 
     @abstractmethod
     def stream(self, session: str, *, agent: str) -> str:
-        """Do the same, by the way of the server that streams."""
+        """Do the same through the server's streaming endpoint."""
 
     def post(self, path: str, body: object, **headers: str) -> str:
         """Send a request, and return the whole answer."""
@@ -172,13 +172,13 @@ class Hayhooks(Host):
         return self.post(f"/{agent}/run", {"text": "?", "conversation": session})
 
     def stream(self, session: str, *, agent: str) -> str:
-        """Call the agent as a client of OpenAI does."""
+        """Call the agent as an OpenAI client does."""
         message = {"role": "user", "content": "?"}
         return self.post("/chat/completions", {"model": agent, "messages": [message], "stream": True, "user": session})
 
 
 class Application(Host):
-    """A program of ours that serves its agent itself, always in a stream."""
+    """A program of ours that serves its agent itself, and always streams."""
 
     program: ClassVar[str]
 
@@ -194,7 +194,7 @@ class Application(Host):
 
 
 class AgentCore(Application):
-    """The runtime of Amazon Bedrock AgentCore, with an agent of Strands."""
+    """The runtime of Amazon Bedrock AgentCore, with a Strands agent."""
 
     program = "agentcore_app.py"
 
@@ -205,7 +205,7 @@ class AgentCore(Application):
 
 
 class AgUi(Application):
-    """A web application that speaks AG-UI with user interfaces."""
+    """A web application that speaks AG-UI to user interfaces."""
 
     def stream(self, session: str, *, agent: str) -> str:
         """Run the agent."""
@@ -227,5 +227,5 @@ class AgentFramework(AgUi):
 
 
 def _program(name: str) -> str:
-    """Return the path of a program of this environment."""
+    """Return the path of a program in this environment."""
     return str(Path(sys.executable).with_name(name))

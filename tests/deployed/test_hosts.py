@@ -1,4 +1,4 @@
-"""Agents in the servers that production runs them in: the same promises hold there, by whatever way a request comes."""
+"""Agents in the servers of production: the same promises hold there, whichever way a request arrives."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[type[H
 
 
 class HostContract(ABC):
-    """What holds in every server."""
+    """The promises that hold in every server."""
 
     runs: ClassVar[type[Host]]
     agent: ClassVar[str] = "night"
@@ -63,7 +63,7 @@ class HostContract(ABC):
         assert ANSWER in host.stream(session, agent=self.agent)
         assert MIDDLE in script.shown[2][1]
 
-    def test_no_other_session_reads_it(self, host: Host, session: str) -> None:
+    def test_another_session_cannot_read_it(self, host: Host, session: str) -> None:
         host.model.plays = script = Script(call())
         host.ask(session, agent=self.agent)
         [reference] = shown_references(script.shown[1][0])
@@ -73,9 +73,9 @@ class HostContract(ABC):
             host.ask(asks, agent=self.agent)
             assert (MIDDLE in script.shown[1][-1]) is finds
 
-    def test_many_sessions_at_once_get_their_own(self, host: Host) -> None:
+    def test_many_concurrent_sessions_each_get_their_own_content(self, host: Host) -> None:
         host.model.plays = plays = WhateverComesNext()
-        # Always the same ones: their references differ in four digits, which two of many may have in common.
+        # Always the same names: references differ in four digits, which two of many random ones could share.
         sessions = [str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.agent} {number}")) for number in range(AT_ONCE)]
         with ThreadPoolExecutor(AT_ONCE) as pool:
             answers = pool.map(lambda session: host.ask(session, agent=self.agent), sessions)
@@ -84,7 +84,7 @@ class HostContract(ABC):
 
 
 class WhateverComesNext:
-    """Fetches, reads back, answers, whichever of many sessions asks."""
+    """Fetches, reads back and answers, for whichever session asks."""
 
     def __init__(self) -> None:
         self.references: set[str] = set()

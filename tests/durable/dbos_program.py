@@ -1,6 +1,6 @@
-"""Runs an agent in a workflow of DBOS, in a process of its own: ``dbos_program.py FOLDER URL DATABASE``.
+"""Runs an agent in a DBOS workflow, in a process of its own: ``dbos_program.py FOLDER URL DATABASE``.
 
-The first process ends midway, as in a crash; a second one on the same folder and database resumes the same workflow.
+The first process ends midway, as in a crash. A second one with the same folder and database resumes the workflow.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def work() -> str:
 
 
 async def main() -> None:
-    """Begin the workflow, or wait for the one that DBOS recovers."""
+    """Start the workflow, or wait for the one that DBOS recovers."""
     if CRASHED.exists():
         recovered = await DBOS.retrieve_workflow_async(WORKFLOW)
         ANSWER.write_text(await recovered.get_result())

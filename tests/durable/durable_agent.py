@@ -1,4 +1,4 @@
-"""The agent that engines run durably, in processes of their own."""
+"""The agent that durable engines run, in processes of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def durable_agent(folder: Path, url: str, *, tools: list[Callable[..., Any]], engine: Any) -> Agent[None, str]:  # noqa: ANN401 - a capability of the engine's own type
-    """Return an agent with these tools that the engine records, and with its artifacts in ``folder``."""
+    """Return an agent with these tools, recorded by the engine, and with its artifacts in ``folder``."""
     return Agent(
         OpenAIChatModel("scripted", provider=OpenAIProvider(base_url=url, api_key="none")),
         name="durable",

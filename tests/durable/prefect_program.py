@@ -1,4 +1,4 @@
-"""Runs an agent in a flow of Prefect, in a process of its own: ``prefect_program.py FOLDER URL``.
+"""Runs an agent in a Prefect flow, in a process of its own: ``prefect_program.py FOLDER URL``.
 
 The flow fails midway the first time, and Prefect runs it again.
 """

@@ -1,4 +1,4 @@
-"""Unpacks what earlier versions left, and checks what must hold of it. ``make`` wrote it."""
+"""Unpacks and checks what earlier versions left. ``make`` wrote it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 PLACE = "{folder}"
-"""Stands for the folder of an archive wherever a storage shows its path: every unpacking has another folder."""
+"""A placeholder for an archive's folder wherever a storage shows its path: each unpacking uses another folder."""
 
 VERSIONS = sorted(path.name for path in HERE.iterdir() if path.is_dir() and path.name[0].isdigit())
 
@@ -32,7 +32,7 @@ every_version = pytest.mark.parametrize("version", VERSIONS)
 
 @dataclass(frozen=True)
 class Left:
-    """What one version left in one storage, or for one conversation."""
+    """The content that one version left in one storage or for one conversation."""
 
     folder: Path
     results: Sequence[dict[str, Any]]
@@ -44,7 +44,7 @@ class Left:
 
 
 SAFELY: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-"""The first patch releases of Python 3.10 and 3.11 have no filters."""
+"""Arguments for a safe extraction. The first patch releases of Python 3.10 and 3.11 have no filters."""
 
 
 def left_by(version: str, name: str, folder: Path) -> Left:
@@ -96,6 +96,6 @@ def _check_reads(offloader: Offloader, reads: Sequence[dict[str, Any]], scope: S
 
 
 def make_old(folder: Path) -> None:
-    """Make everything in a folder a day old: archives do not keep times as precisely as a sweep needs them."""
+    """Make everything in a folder a day old: archives do not keep times precisely enough for a sweep."""
     for path in folder.rglob("*"):
         os.utime(path, (path.stat().st_atime, time.time() - 86_400))

@@ -1,12 +1,12 @@
-"""Writes what today's version keeps, for every later version to read: ``python -m tests.formats.make``.
+"""Writes what today's version stores, for every later version to read: ``python -m tests.formats.make``.
 
-Run it once before each release, with all extras and the test groups installed. It writes what is missing in
-``<version>/`` and touches no existing file: that version wrote it. Most of ``0.1.0/`` was written on 22 November 2026
-by 0.1.0 as it was then, before any of its formats changed. It still stored many texts one by one, with an index: "many
-blocks" and the rows of those conversations are stored that way. What the adapters for the OpenAI Agents SDK, Google
-ADK, Pydantic AI and the Agent Framework keep was added together with those adapters.
+Run it once before each release, with all extras and the test groups installed. It writes the missing files of
+``<version>/`` and touches no existing one: that version wrote it. Most of ``0.1.0/`` was written on 22 November 2026 by
+0.1.0 as it was then, before any of its formats changed. It still stored many text blocks one by one, with an index:
+"many blocks" and the rows of those conversations are stored that way. The files of the adapters for the OpenAI Agents
+SDK, Google ADK, Pydantic AI and the Agent Framework were added together with those adapters.
 
-For each storage and each adapter there are two files. ``NAME.tar.gz`` is the folder as the storage or the framework
+There are two files for each storage and each adapter. ``NAME.tar.gz`` is the folder as the storage or the framework
 left it; it holds a server's content as JSON. ``NAME.json`` says what was offloaded, under which references, and what
 reading it must show.
 """
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent / str(__version__)
 
 LARGE = "".join(f"row {number} of 6000: {'the quick brown fox é, ' * 9}\n" for number in range(1, 6_001))
-"""Above 1 MiB, so that the index of its lines is an entry of its own; repetitive, so that it takes little room here."""
+"""Above 1 MiB, so that its line index is an entry of its own. Repetitive, so that it takes little room here."""
 
 RESULTS: dict[str, tuple[str, tuple[Block, ...], list[tuple[int, dict[str, Any], str]]]] = {
     "text": (
@@ -106,11 +106,11 @@ RESULTS: dict[str, tuple[str, tuple[Block, ...], list[tuple[int, dict[str, Any],
     ),
     "default scope": ("default", (TextBlock(numbered_lines(40)),), [(0, {"pattern": "^line 7 of"}, "line 7 of 40")]),
 }
-"""By name: scope, blocks, and reads of the resulting references: which one, its arguments, what it must show."""
+"""By name: scope, blocks, and the reads of the resulting references: which one, its arguments, what it must show."""
 
 
 def fill(storage: Storage | NamesReferences, folder: Path, *, without: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Offload every result into ``storage``; return what the manifest says about it."""
+    """Offload every result into ``storage``; return the manifest's entries for it."""
     offloader = Offloader(storage, policies={"*": Always()}, show_path=False)
     found = []
     for name, (scope, blocks, reads) in RESULTS.items():
@@ -139,14 +139,14 @@ def fill(storage: Storage | NamesReferences, folder: Path, *, without: tuple[str
 
 
 def content_of(offloader: Offloader, reference: str, scope: Scope, folder: Path) -> dict[str, Any]:
-    """Return what the manifest says about one content. The content of an index may hold paths."""
+    """Return the manifest's entry for one content. An index may hold paths."""
     content = offloader.load(reference, scope=scope)
     digest = hashlib.sha256(content.data.replace(bytes(folder), PLACE.encode())).hexdigest()
     return {"reference": reference, "content_type": content.content_type, "sha256": digest}
 
 
 def placed(found: list[dict[str, Any]], folder: Path) -> list[dict[str, Any]]:
-    """Return what a manifest says, with ``PLACE`` in place of the folder's path."""
+    """Return a manifest with ``PLACE`` in place of the folder's path."""
     written: list[dict[str, Any]] = json.loads(json.dumps(found).replace(str(folder), PLACE))
     return written
 
@@ -238,11 +238,11 @@ MARKER = "line 1,000 of 2,000"
 TEXT = numbered_lines(2_000)
 IMAGE = noise(3_000)
 ROWS = [json.dumps({"row": number, "what": "x" * 100}) for number in range(200)]
-"""What the tools of each conversation return: a text, a text followed by an image, and one text per row."""
+"""The results of each conversation's tools: a text, a text followed by an image, and one text block per row."""
 
 
 def told(offloader: Offloader, references: list[list[str]], scope: Scope, folder: Path) -> list[dict[str, Any]]:
-    """Return what the manifest says about a conversation whose messages hold these references."""
+    """Return the manifest's entry for a conversation whose messages hold these references."""
     assert [len(one) for one in references] == [1, 2, 1], references
     contents = [[content_of(offloader, reference, scope, folder) for reference in one] for one in references]
     reads = [
@@ -344,7 +344,7 @@ def haystack_with_a_store(folder: Path) -> list[dict[str, Any]]:
 
 
 STEP: list[tuple[str, dict[str, Any]]] = [("text", {}), ("picture", {}), ("rows", {})]
-"""What the model calls at once, if a scripted server plays the model."""
+"""The parallel calls of the model, if a scripted server plays the model."""
 
 
 def openai_agents(folder: Path) -> list[dict[str, Any]]:
@@ -475,7 +475,7 @@ def write(name: str, writer: Callable[[Path], list[dict[str, Any]]]) -> None:
 
 
 def unowned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Return an entry of an archive without its owner, which is nobody's business."""
+    """Return an archive's entry without its owner, which does not belong in it."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry

@@ -1,9 +1,9 @@
-"""Break the library on purpose, one edit at a time, and say which edits no test notices: `python -m tests.mutations`.
+"""Breaks the library on purpose, one edit at a time, and lists edits that no test notices: `python -m tests.mutations`.
 
-Each edit is made in a copy of this project, where the tests named with it run in their order up to the first failure.
-The exit code is 1 where more edits survive than ``MAX_SURVIVORS``, and 2 where an edit cannot be judged: its old text
-is not there exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments it
-makes only those edits whose file or code contains one of them.
+Each edit is made in a copy of this project, where the tests named with it run in order up to the first failure. The
+exit code is 1 if more edits survive than ``MAX_SURVIVORS``, and 2 if an edit cannot be judged: its old text does not
+occur exactly once, the test that fails with it fails without it too, or the tests do not run. With arguments, only the
+edits whose file or code contains one of them are made.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ COPIED = ("src", "adapters", "tests", "docs", "benchmarks", "pyproject.toml", "R
 MAX_SURVIVORS = 3
 PYTEST_OPTIONS = ("-x", "-q", "-n0", "-pno:randomly", "-pno:cacheprovider")
 MAX_SECONDS = 900
-"""For the tests of one edit. An edit that makes them hang counts as noticed."""
+"""Seconds for the tests of one edit. An edit that makes them hang counts as noticed."""
 
 HANGS = "the tests hang"
 TIMEOUT = re.compile(r"^Timeout \(", re.MULTILINE)
-"""What pytest says of a test that takes longer than ``faulthandler_timeout``; it ends without a summary."""
+"""What pytest prints about a test that exceeds ``faulthandler_timeout``. It then ends without a summary."""
 
 PASSED, FAILED, NONE_CHOSEN = 0, 1, 5
-"""Exit codes of pytest; any other means that the tests did not run."""
+"""Pytest's exit codes. Any other means that the tests did not run."""
 
 QUICK_FIRST = ("not no_cover", "no_cover")
-"""Marks of the tests to run, in turn: those without coverage take most of the time and rarely notice alone."""
+"""Marks of the tests to run, in turn. Tests without coverage take most of the time, and rarely notice an edit alone."""
 
 
 class NotJudgedError(Exception):
-    """The tests did not run, so nothing is known of an edit."""
+    """The tests did not run, so nothing is known about an edit."""
 
 
 def main() -> int:
@@ -52,7 +52,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         untouched = Path(folder, "untouched")
         copy_project(untouched)
-        # Bytecode from here is copied with the sources, so after an edit Python compiles only the edited file anew.
+        # This bytecode is copied with the sources, so that Python recompiles only the edited file after an edit.
         tests = sorted({f"tests/{test}" for each in mutations for test in each.tests})
         run_pytest(untouched, ["--collect-only", *tests])
         try:
@@ -63,7 +63,7 @@ def main() -> int:
     if innocent:
         stop([f"fails without any edit too: {innocent}"])
     survivors = killers.count(None)
-    print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - what was asked for
+    print(f"{len(mutations) - survivors} of {len(mutations)} killed")  # noqa: T201 - the result
     return 1 if survivors > MAX_SURVIVORS else 0
 
 
@@ -74,7 +74,7 @@ def stop(reasons: list[str]) -> NoReturn:
 
 
 def copy_project(target: Path) -> None:
-    """Copy what the tests read."""
+    """Copy the files that the tests read."""
     target.mkdir()
     for name in COPIED:
         if (ROOT / name).is_dir():
@@ -84,7 +84,7 @@ def copy_project(target: Path) -> None:
 
 
 def judge_all(folder: Path, untouched: Path, mutations: list[Mutation]) -> list[str | None]:
-    """Return the test that noticed each edit, or None; the first edit that cannot be judged ends the run."""
+    """Return the test that noticed each edit, or None. The first edit that cannot be judged ends the run."""
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         judged = [workers.submit(judge, folder, untouched, *each) for each in enumerate(mutations)]
         try:
@@ -108,24 +108,26 @@ def judge(folder: Path, untouched: Path, number: int, mutation: Mutation) -> str
 
 
 def red_without_edit(untouched: Path, killers: set[str]) -> str | None:
-    """Return a test that noticed an edit but also fails without any; all run in one process."""
+    """Return a test that noticed an edit but also fails without any. All tests run in one process."""
     return failing_among(untouched, sorted(killers), "") if killers else None
 
 
 def failing_test(project: Path, tests: list[str]) -> str | None:
-    """Run tests of ``project`` up to the first failure; return the one that failed, ``HANGS``, or None."""
+    """Run tests of ``project`` up to the first failure; return the failed test, ``HANGS`` or None."""
     return next(filter(None, (failing_among(project, tests, mark) for mark in QUICK_FIRST)), None)
 
 
 def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
-    """Run those of the tests that the expression ``mark`` chooses."""
+    """Run the tests that the mark expression ``mark`` selects."""
     try:
         ended = run_pytest(project, ["-m", mark, *tests])
     except subprocess.TimeoutExpired:
         return HANGS
     if ended.returncode in {PASSED, NONE_CHOSEN}:
         return None
-    summary = ended.stdout.rpartition("short test summary info")[2]  # lines that a test logged may begin like a failure
+    summary = ended.stdout.rpartition("short test summary info")[
+        2
+    ]  # a line that a test logged may begin like a failure
     failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode == FAILED and TIMEOUT.search(ended.stderr):
         return HANGS
@@ -136,10 +138,12 @@ def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
 
 
 def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run pytest in ``project``, on the sources there."""
-    # Ahead of whatever is installed, such as the sources that this project was copied from.
+    """Run pytest in ``project``, against the sources there."""
+    # These paths come before whatever is installed, such as the sources that this project was copied from.
     environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every edit would compile all modules and tests again
+    environment.pop(
+        "PYTHONDONTWRITEBYTECODE", None
+    )  # with it, Python would recompile all modules and tests for every edit
     with tempfile.TemporaryDirectory() as scratch:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, f"--basetemp={scratch}/pytest", *arguments],

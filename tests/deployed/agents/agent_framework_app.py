@@ -1,4 +1,4 @@
-"""An agent of the Microsoft Agent Framework for clients of AG-UI."""
+"""An agent of the Microsoft Agent Framework for AG-UI clients."""
 
 import os
 import sys

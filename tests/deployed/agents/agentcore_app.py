@@ -1,4 +1,4 @@
-"""An agent of Strands with the plugin, in the runtime of Bedrock AgentCore, which names the session of each request."""
+"""A Strands agent with the plugin, in the runtime of Bedrock AgentCore, which names the session of each request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what on LangGraph's server: everybody may run graphs, nobody may look into the store from outside."""
+"""The access rules of LangGraph's server: everybody may run graphs, nobody may read the store from outside."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ auth = Auth()
 
 @auth.authenticate
 async def authenticate() -> str:
-    """Return who sent a request."""
+    """Return the identity of a request's sender."""
     return "ada"
 
 
 @auth.on.store
 async def keep_out(ctx: Auth.types.AuthContext, value: dict[str, Any]) -> bool:
-    """Refuse requests for the store; graphs reach it without one."""
+    """Refuse requests for the store. Graphs reach it without a request."""
     del ctx, value
     return False

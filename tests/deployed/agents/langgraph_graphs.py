@@ -1,4 +1,4 @@
-"""Graphs for LangGraph's server: a middleware, a wrapped tool node, content in the server's store, and a bad one."""
+"""Graphs for LangGraph's server: a middleware, a wrapped tool node, content in the server's store, a blocking node."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def ask(state: MessagesState) -> dict[str, list[AIMessage]]:
 
 
 def wants_tools(state: MessagesState) -> str:
-    """Return the node that comes after the model."""
+    """Return the node that follows the model."""
     last = state["messages"][-1]
     return "tools" if isinstance(last, AIMessage) and last.tool_calls else END
 
@@ -59,7 +59,7 @@ async def store(runtime: ServerRuntime[None]) -> object:
 async def block(state: MessagesState) -> dict[str, list[AIMessage]]:
     """Block the event loop."""
     del state
-    time.sleep(0.001)  # noqa: ASYNC251 - the server must see this one
+    time.sleep(0.001)  # noqa: ASYNC251 - the server must notice this one
     return {"messages": []}
 
 

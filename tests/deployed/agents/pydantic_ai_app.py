@@ -1,4 +1,4 @@
-"""An agent of Pydantic AI for clients of AG-UI."""
+"""A Pydantic AI agent for AG-UI clients."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""An agent with the plugin."""
+"""An ADK agent with the plugin."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""An agent with the hook, for Hayhooks. The user of an OpenAI client says which conversation it is."""
+"""A Haystack agent with the hook, for Hayhooks. The ``user`` of an OpenAI client identifies the conversation."""
 
 import os
 from collections.abc import AsyncGenerator
@@ -23,10 +23,10 @@ def fetch() -> str:
 
 
 class PipelineWrapper(BasePipelineWrapper):  # type: ignore[misc]
-    """What Hayhooks deploys."""
+    """The wrapper that Hayhooks deploys."""
 
     def setup(self) -> None:
-        """Make the agent, once."""
+        """Make the agent once."""
         hook = ToolResultOffloadHook(FileStorage(os.environ["COATCHECK_ARTIFACTS"]))
         model = OpenAIChatGenerator(
             model="m", api_base_url=os.environ["COATCHECK_MODEL"], api_key=Secret.from_token("none"), max_retries=0
@@ -43,7 +43,7 @@ class PipelineWrapper(BasePipelineWrapper):  # type: ignore[misc]
     async def run_chat_completion_async(
         self, model: str, messages: list[dict[str, Any]], body: dict[str, Any]
     ) -> AsyncGenerator[Any, None]:
-        """Stream an answer to a client of OpenAI."""
+        """Stream an answer to an OpenAI client."""
         question = ChatMessage.from_user(str(messages[-1]["content"]))
         arguments = {"messages": [question], "hook_context": {"coatcheck_scope": body["user"]}}
         stream: AsyncGenerator[Any, None] = async_streaming_generator(self.agent, pipeline_run_args=arguments)
