@@ -1,6 +1,6 @@
-"""One short conversation as each format records it, and files that hold it, for the tests of ``coatcheck replay``."""
+"""One short conversation as each format records it, and files with it, for the tests of ``coatcheck replay``."""
 
-# ruff: noqa: ANN401 - content of a message is any JSON value
+# ruff: noqa: ANN401 - the content of a message is any JSON value
 
 from __future__ import annotations
 
@@ -98,18 +98,18 @@ RECORDERS = {
     "Strands messages": [strands],
     "OpenAI Responses items": [responses],
 }
-"""By the name of the format: the function that records the conversation in it."""
+"""The functions that record the conversation, by the name of the format."""
 
 
 def saved(path: Path, value: object) -> Path:
-    """Write a value as JSON, and return the path."""
+    """Write a value as JSON; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), encoding="utf-8")
     return path
 
 
 def session(folder: Path, messages: list[dict[str, Any]], *, agent: str = "default") -> Path:
-    """Write messages as a session manager of Strands does, and return its folder."""
+    """Write messages as Strands' session manager does; return its folder."""
     for number, message in enumerate(messages):
         held = {"message": message, "message_id": number, "redact_message": None}
         saved(folder / f"session_1/agents/agent_{agent}/messages/message_{number}.json", held)

@@ -1,4 +1,4 @@
-"""What a conversation costs as it is billed: examples that can be checked by hand, and rules that always hold."""
+"""What a conversation costs: examples that can be checked by hand, and rules that always hold."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CONVERSATION: list[BilledPart] = [
 ]
 
 
-def test_every_turn_sends_all_that_came_before_it_again() -> None:
+def test_every_turn_sends_again_all_that_came_before_it() -> None:
     billed = bill(CONVERSATION)
 
     assert billed.total.tokens == 10 + 1_015 + 1_025
@@ -41,7 +41,7 @@ def test_every_turn_sends_all_that_came_before_it_again() -> None:
     assert billed.shares[OTHER] == Share(10 + 15 + 25, 25)
 
 
-def test_what_the_last_turn_wrote_and_what_follows_it_are_never_sent() -> None:
+def test_the_last_turn_and_all_that_follows_it_are_never_sent() -> None:
     assert bill([*CONVERSATION, BilledResult("search", 9_999)]).total == bill(CONVERSATION).total
 
 
@@ -49,7 +49,7 @@ def test_a_conversation_without_a_turn_is_billed_nothing() -> None:
     assert bill([BilledDefinition(5), BilledWords(10)]).total == Share()
 
 
-def test_what_opens_a_conversation_is_sent_with_every_turn() -> None:
+def test_the_opening_of_a_conversation_is_sent_with_every_turn() -> None:
     billed = bill([BilledDefinition(200), *CONVERSATION])
 
     assert billed.total.tokens == bill(CONVERSATION).total.tokens + 3 * 200
@@ -57,7 +57,7 @@ def test_what_opens_a_conversation_is_sent_with_every_turn() -> None:
     assert billed.total.new_tokens == bill(CONVERSATION).total.new_tokens + 200
 
 
-def test_a_tool_that_is_offered_late_makes_the_cache_start_over() -> None:
+def test_a_tool_that_is_offered_late_invalidates_the_cache() -> None:
     parts: list[BilledPart] = [BilledWords(10), BilledTurn(5), BilledDefinition(200), BilledTurn(7), BilledTurn(0)]
 
     billed = bill(parts)
@@ -104,7 +104,7 @@ def test_read_backs_follow_each_other_and_each_is_billed_to_its_tool() -> None:
     assert billed.shares["b"].tokens == second + 200 + CALL_TOKENS + 2
 
 
-def test_a_price_is_the_sum_for_cached_and_for_new_tokens() -> None:
+def test_a_price_is_the_sum_over_cached_and_new_tokens() -> None:
     share = Share(3_000_000, 1_000_000)
 
     assert PLAIN.of(share) == pytest.approx(3e6)
@@ -138,8 +138,8 @@ def test_a_bill_is_the_sum_over_turns_of_what_came_before(parts: list[BilledPart
 
 
 @given(st.lists(RECORDED | ADDED))
-def test_a_read_back_costs_what_its_call_and_its_answer_would_as_parts(parts: list[BilledPart]) -> None:
-    """The same in another way: the conversation with its read-backs written out as turns and results."""
+def test_a_read_back_costs_as_much_as_its_call_and_answer_as_parts(parts: list[BilledPart]) -> None:
+    """Compare with the conversation that has its read-backs written out as turns and results."""
     written: list[BilledPart] = []
     for part in parts:
         if isinstance(part, BilledReadBack):

@@ -1,4 +1,4 @@
-"""Which files and folders ``coatcheck replay`` reads, and what it says about those that it cannot read."""
+"""The files and folders that ``coatcheck replay`` reads, and what it says about those that it cannot read."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_and_a_lone_surrogate_do_no_harm(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_not_utf_8_is_named_and_left_out(tmp_path: Path) -> None:
-    """As in a file that was cut off within a character."""
+    """A file may have been cut off in the middle of a character."""
     path, left_out = tmp_path / "a.jsonl", list[str]()
     line = json.dumps([{"role": "user", "content": "상태"}], ensure_ascii=False).encode()
     path.write_bytes(b"\n".join([line, line, line[:32]]))
@@ -79,7 +79,7 @@ def test_a_line_that_is_not_utf_8_is_named_and_left_out(tmp_path: Path) -> None:
     assert left_out[0].startswith(f"{path}: line 3 is not JSON: 'utf-8' codec can't decode")
 
 
-def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_path: Path) -> None:
+def test_system_prompt_and_tools_of_a_request_open_the_conversation(tmp_path: Path) -> None:
     request = {"system": [{"type": "text", "text": "be brief"}], "tools": [{"name": "t"}], "messages": anthropic("x")}
 
     (conversation,) = read_conversations(saved(tmp_path / "a", request), [])
@@ -88,7 +88,7 @@ def test_what_a_request_sends_besides_its_messages_opens_the_conversation(tmp_pa
     assert conversation.parts[:2] == (system, tools)
 
 
-def test_every_agent_of_a_strands_session_is_a_conversation_in_the_order_of_its_messages(tmp_path: Path) -> None:
+def test_every_agent_of_a_strands_session_is_a_conversation_in_message_order(tmp_path: Path) -> None:
     many = [{"role": "user", "content": [{"text": str(number)}]} for number in range(11)]
     session(session(tmp_path, strands("x")), many, agent="other")
 
@@ -136,7 +136,7 @@ def test_a_redacted_message_of_a_session_is_read_as_redacted(tmp_path: Path) -> 
         (b'[{"role": "user", "content": ' + b"9" * 5_000 + b"}]", "neither JSON nor JSON Lines"),
     ],
 )
-def test_what_cannot_be_read_is_reported_with_its_place_and_what_is_accepted(
+def test_unreadable_input_is_reported_with_its_place_and_the_accepted_formats(
     content: bytes, said: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "recording"
@@ -150,8 +150,8 @@ def test_what_cannot_be_read_is_reported_with_its_place_and_what_is_accepted(
     assert str(raised.value).endswith(ACCEPTED)
 
 
-def test_a_folder_without_sessions_gives_its_transcripts_by_name_and_leaves_other_files(tmp_path: Path) -> None:
-    for name in "hgfedcb":  # no filesystem happens to list this many in the order of their names
+def test_a_folder_without_sessions_yields_its_transcripts_by_name_and_no_other_files(tmp_path: Path) -> None:
+    for name in "hgfedcb":  # no filesystem lists this many in name order by chance
         saved(tmp_path / f"{name}.json", OTHER)
     (tmp_path / "a.jsonl").write_text(f"{json.dumps(ONE)}\n{json.dumps(OTHER)}\n")
     (tmp_path / "notes.txt").write_text("not a transcript")
@@ -174,7 +174,7 @@ def test_a_last_message_that_was_cut_off_is_named_and_left_out(tmp_path: Path) -
     assert len(conversation.parts) == len(lines)
 
 
-def test_a_transcript_in_a_folder_that_cannot_be_read_is_named_and_left_out(tmp_path: Path) -> None:
+def test_an_unreadable_transcript_in_a_folder_is_named_and_left_out(tmp_path: Path) -> None:
     saved(tmp_path / "b.json", ONE)
     (tmp_path / "a.json").write_text("{")
     (tmp_path / "c.json").write_bytes(b"\xff")
@@ -212,7 +212,7 @@ def test_a_line_that_holds_no_conversation_is_named_and_the_others_are_read(
 @pytest.mark.parametrize(
     "link", [{"previous_response_id": "resp_1"}, {"conversation": "conv_1"}, {"conversation": {"id": "conv_1"}}]
 )
-def test_a_request_that_holds_only_what_is_new_is_named_and_left_out(link: dict[str, object], tmp_path: Path) -> None:
+def test_a_request_that_holds_only_new_items_is_named_and_left_out(link: dict[str, object], tmp_path: Path) -> None:
     whole = {"model": "m", "input": responses("whole"), "previous_response_id": None, "conversation": None}
     path = lines(tmp_path / "a", whole, {"model": "m", "input": responses("new"), **link})
     left_out: list[str] = []
@@ -223,7 +223,7 @@ def test_a_request_that_holds_only_what_is_new_is_named_and_left_out(link: dict[
     assert re.search(f"line 2: .*{next(iter(link))}.*only what is new", left_out[0])
 
 
-def test_a_conversation_of_messages_may_name_where_it_is_from(tmp_path: Path) -> None:
+def test_a_conversation_of_messages_may_carry_a_conversation_id(tmp_path: Path) -> None:
     assert names(saved(tmp_path / "a.txt", {"conversation": "c", "messages": ONE})) == ["a.txt"]
 
 
@@ -240,7 +240,7 @@ def test_a_line_that_is_nested_too_deeply_is_named_and_left_out(first: bool, tmp
 
 
 @pytest.mark.parametrize("is_deep", [True, False])
-def test_the_other_agents_of_a_session_are_read_where_a_file_is_too_deep_or_is_none(
+def test_the_other_agents_of_a_session_are_read_if_one_message_is_too_deep_or_not_a_file(
     is_deep: bool,
     tmp_path: Path,
 ) -> None:
@@ -258,7 +258,7 @@ def test_the_other_agents_of_a_session_are_read_where_a_file_is_too_deep_or_is_n
     assert [one.startswith(str(message)) for one in left_out] == [True]
 
 
-def test_the_other_agents_of_a_session_are_read_where_one_cannot_be(tmp_path: Path) -> None:
+def test_the_other_agents_of_a_session_are_read_if_one_is_unreadable(tmp_path: Path) -> None:
     session(session(tmp_path, strands("x")), [{"role": "alien"}], agent="other")
     left_out: list[str] = []
 
@@ -297,11 +297,11 @@ def test_a_file_that_cannot_be_opened_is_reported(tmp_path: Path) -> None:
         read_conversations(tmp_path / "missing", [])
 
 
-def test_all_formats_are_named() -> None:
+def test_the_accepted_formats_are_all_named() -> None:
     assert all(name in ACCEPTED for name in FORMATS)
 
 
-def test_recordings_of_many_formats_may_be_in_one_file(tmp_path: Path) -> None:
+def test_one_file_may_hold_recordings_in_many_formats(tmp_path: Path) -> None:
     values: list[Any] = [openai("x"), anthropic("x"), strands("x")]
 
     found = [conversation.recorded_as for conversation in read_conversations(lines(tmp_path / "a", *values), [])]
@@ -318,7 +318,7 @@ def test_recordings_of_many_formats_may_be_in_one_file(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("is_there", [True, False])
-def test_the_system_message_of_each_format_is_known(
+def test_the_system_message_of_each_format_is_recognised(
     is_there: bool, record: Callable[[str], list[Any]], tmp_path: Path
 ) -> None:
     first, *others = record("x")
@@ -333,7 +333,7 @@ def test_the_system_message_of_each_format_is_known(
     ("message", "counted"),
     [({"type": "SystemMessage", "content": "be brief"}, {"system"}), ({"role": "system", "content": ""}, set())],
 )
-def test_a_system_message_is_known_by_what_was_read_of_it(
+def test_a_system_message_counts_only_if_it_has_content(
     message: dict[str, str], counted: set[str], tmp_path: Path
 ) -> None:
     others = [{"type": "human", "content": "x"}] if "type" in message else [{"role": "user", "content": "x"}]
@@ -343,7 +343,7 @@ def test_a_system_message_is_known_by_what_was_read_of_it(
     assert read.counted == counted
 
 
-def test_what_a_request_holds_besides_its_messages_is_known(tmp_path: Path) -> None:
+def test_system_prompt_and_tools_of_a_request_are_recognised(tmp_path: Path) -> None:
     request = {
         "instructions": "be brief",
         "tools": [{"name": "t"}],

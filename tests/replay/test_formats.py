@@ -1,4 +1,4 @@
-"""The formats of recordings: each reads as the same conversation, and nothing else is taken for one."""
+"""The formats of recordings: each reads as the same conversation, and nothing else is mistaken for one."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_same_conversation_reads_the_same_in_every_format(name: str, record:
         ({"type": "text", "text": "found"}, TextBlock("found")),
     ],
 )
-def test_a_result_may_hold_what_no_format_names(content: object, block: Block) -> None:
+def test_a_result_may_hold_content_of_no_known_format(content: object, block: Block) -> None:
     *call, result, answer = openai("x")
 
     assert result_in([*call, {**result, "content": content}, answer]).result.blocks == (block,)
@@ -84,7 +84,7 @@ def test_a_result_may_hold_what_no_format_names(content: object, block: Block) -
         haystack("no", error=True),
     ],
 )
-def test_results_marked_as_errors_are(messages: list[dict[str, Any]]) -> None:
+def test_results_marked_as_errors_are_errors(messages: list[dict[str, Any]]) -> None:
     assert result_in(messages).result.is_error
 
 
@@ -96,7 +96,7 @@ def test_results_marked_as_errors_are(messages: list[dict[str, Any]]) -> None:
         haystack("short", meta={"tool_result_offloaded": []}),
     ],
 )
-def test_results_marked_as_offloaded_are(messages: list[dict[str, Any]]) -> None:
+def test_results_marked_as_offloaded_count_as_offloaded(messages: list[dict[str, Any]]) -> None:
     assert result_in(messages).offloaded
 
 
@@ -118,7 +118,7 @@ def test_results_marked_as_offloaded_are(messages: list[dict[str, Any]]) -> None
         ({"file": {"base64_data": PICTURE, "mime_type": "application/pdf"}}, "application/pdf"),
     ],
 )
-def test_media_are_taken_apart_in_every_shape(native: dict[str, Any], media_type: str) -> None:
+def test_media_are_recognised_in_every_shape(native: dict[str, Any], media_type: str) -> None:
     assert blocks_of([native]) == (MediaBlock(b"picture", media_type),)
 
 
@@ -145,7 +145,7 @@ def test_content_becomes_blocks(content: object, blocks: tuple[Any, ...]) -> Non
     assert blocks_of(content) == blocks
 
 
-def test_older_and_custom_calls_of_openai_are_calls() -> None:
+def test_older_and_custom_openai_calls_are_calls() -> None:
     messages = [
         {"role": "developer", "content": "be brief"},
         {"role": "assistant", "content": None, "function_call": {"name": "old", "arguments": "{}"}},
@@ -160,7 +160,7 @@ def test_older_and_custom_calls_of_openai_are_calls() -> None:
     assert [part.blocks for part in parts if isinstance(part, Turn)] == [(TextBlock("old{}"),), (TextBlock("newx"),)]
 
 
-def test_what_the_model_wrote_in_one_turn_is_one_turn_in_whatever_items_it_came() -> None:
+def test_consecutive_items_from_the_model_are_one_turn() -> None:
     question, call, result, answer = responses("x")
     thought = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
     said = {"role": "assistant", "content": [{"type": "output_text", "text": "so"}]}
@@ -177,7 +177,7 @@ def test_what_the_model_wrote_in_one_turn_is_one_turn_in_whatever_items_it_came(
     )
 
 
-def test_a_tool_that_the_provider_ran_itself_is_a_call_with_its_whole_item() -> None:
+def test_a_tool_that_the_provider_ran_is_a_call_with_its_whole_item() -> None:
     ran = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "umbrella"}}
     tools = {"type": "mcp_list_tools", "id": "mcpl_1", "server_label": "a", "tools": []}
 
@@ -197,7 +197,7 @@ def test_a_tool_that_the_provider_ran_itself_is_a_call_with_its_whole_item() -> 
         {"type": "configuration_update", "reasoning": {"effort": "high"}},
     ],
 )
-def test_an_item_that_adds_tools_or_settings_is_told_to_the_model(item: dict[str, object]) -> None:
+def test_an_item_that_adds_tools_or_settings_counts_as_words_to_the_model(item: dict[str, object]) -> None:
     sought = {"type": "tool_search_call", "call_id": "c9", "execution": "client", "arguments": {"goal": "weather"}}
 
     name, parts = read_messages([{"role": "user", "content": QUESTION}, sought, item, *responses("x")[1:]])
@@ -207,11 +207,11 @@ def test_an_item_that_adds_tools_or_settings_is_told_to_the_model(item: dict[str
     assert result_in(responses("x")) in parts
 
 
-def test_a_result_whose_call_was_cut_off_has_no_name() -> None:
+def test_a_result_whose_call_is_missing_has_no_tool_name() -> None:
     assert result_in(openai("x")[2:]).result.tool_name == "(unnamed tool)"
 
 
-def test_calls_that_langchain_repeats_in_the_content_count_once() -> None:
+def test_calls_that_langchain_repeats_in_content_count_once() -> None:
     messages = langchain("x")
     messages[1]["content"] = [{"type": "text", "text": "so"}, {"type": "tool_use", "id": "c1", "name": TOOL}]
 
@@ -220,7 +220,7 @@ def test_calls_that_langchain_repeats_in_the_content_count_once() -> None:
     assert parts[1] == Turn((TextBlock("so"),), (Call(TOOL, json.dumps(ARGUMENTS)),))
 
 
-def test_text_next_to_results_is_the_users() -> None:
+def test_text_next_to_results_is_from_the_user() -> None:
     for messages in (anthropic("x"), strands("x")):
         messages[2]["content"].append(
             {"type": "text", "text": "go on"} if "type" in messages[2]["content"][0] else {"text": "go on"}
@@ -273,9 +273,7 @@ def test_text_next_to_results_is_the_users() -> None:
         ([{}], "OpenAI messages", 0, "has no role"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_place(
-    messages: list[Any], recorded_as: str, position: int, reason: str
-) -> None:
+def test_a_misfit_is_named_with_its_place(messages: list[Any], recorded_as: str, position: int, reason: str) -> None:
     with pytest.raises(Misfit) as raised:
         read_messages(messages)
 
@@ -347,7 +345,7 @@ SAMPLES = [message for records in RECORDERS.values() for record in records for m
 
 @st.composite
 def damaged_messages(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a message of one of the formats, with one value in it replaced by any other."""
+    """Draw a message of one of the formats, with one value replaced by another."""
     message: Any = json.loads(json.dumps(draw(st.sampled_from(SAMPLES))))
     place = message
     while True:
@@ -359,6 +357,6 @@ def damaged_messages(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(st.lists(damaged_messages() | st.dictionaries(KEYS, VALUES) | VALUES, max_size=4))
-def test_whatever_json_holds_it_is_read_or_named_as_a_misfit(messages: list[Any]) -> None:
+def test_any_json_is_read_or_named_as_a_misfit(messages: list[Any]) -> None:
     with suppress(Misfit):
         assert read_messages(messages)[0] in FORMATS

@@ -1,4 +1,4 @@
-"""What a replay measures: the real placeholders, counted; what stays, what is left alone, and how it adds up."""
+"""What a replay measures: the real placeholders; what stays, what is left alone, and that the numbers add up."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_big_result_is_billed_as_its_real_placeholder() -> None:
     assert leaving.placeholder_tokens == {threshold: placeholder_tokens(threshold) for threshold in (1_000, 2_500)}
 
 
-def test_above_every_result_nothing_is_saved_and_nothing_lost_but_the_definition_of_the_tool() -> None:
+def test_a_threshold_above_every_result_saves_nothing_and_costs_only_the_tools_definition() -> None:
     nothing = replayed(openai(BIG)).row
     definition = replayed(openai(BIG), replace(GIVEN, definition_tokens=200, retrievals=3)).row
 
@@ -110,11 +110,11 @@ def left_of(parts: Sequence[Part]) -> dict[int, Left]:
 
 
 def needing(answer: str) -> list[dict[str, Any]]:
-    """Return a conversation whose last turn says ``answer``, some turns after the result."""
+    """Return a conversation whose last turn says ``answer``, a few turns after the result."""
     return [*openai(BIG), {"role": "user", "content": "and?"}, {"role": "assistant", "content": answer}]
 
 
-def test_by_need_a_result_is_read_back_right_before_the_turn_that_wrote_what_the_preview_lacks() -> None:
+def test_by_need_a_result_is_read_back_just_before_the_turn_that_uses_what_the_preview_lacks() -> None:
     _, parts = read_messages(needing("It is in row 500."))
     plain = plain_parts(parts, COUNTER)
     offloader = offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500)
@@ -134,7 +134,7 @@ def test_by_need_a_result_is_read_back_right_before_the_turn_that_wrote_what_the
 
 
 @pytest.mark.parametrize("answer", ["It is in row 999.", "It is in a coat.", ANSWER])
-def test_by_need_nothing_is_read_back_that_the_preview_shows_or_nobody_used(answer: str) -> None:
+def test_by_need_a_result_is_not_read_back_for_what_the_preview_shows_or_nobody_used(answer: str) -> None:
     report = replayed(needing(answer), replace(GIVEN, retrievals=None)).row.at(1_000)
 
     assert report.offloaded == 1
@@ -142,7 +142,7 @@ def test_by_need_nothing_is_read_back_that_the_preview_shows_or_nobody_used(answ
     assert report.billed == report.never_read
 
 
-def test_the_bounds_are_no_read_back_and_one_per_result_whatever_is_assumed() -> None:
+def test_the_bounds_are_no_read_back_and_one_per_result_under_any_assumption() -> None:
     row = replayed(needing("It is in row 500."), replace(GIVEN, retrievals=None)).row.at(1_000)
 
     assert row.read_back == 1
@@ -151,7 +151,7 @@ def test_the_bounds_are_no_read_back_and_one_per_result_whatever_is_assumed() ->
     assert row.never_read.tokens < row.billed.tokens < row.each_read.tokens
 
 
-def test_several_contents_are_searched_until_everything_missing_is_found() -> None:
+def test_several_contents_are_searched_until_all_missing_spans_are_found() -> None:
     other = BIG.replace("row", "shelf")
     parts: list[Part] = [
         Turn(()),
@@ -168,7 +168,7 @@ def test_several_contents_are_searched_until_everything_missing_is_found() -> No
     assert left[1].search.turn == 2
 
 
-def test_a_search_for_very_much_is_cut_to_the_length_of_a_pattern() -> None:
+def test_a_search_for_many_spans_is_cut_to_the_longest_pattern() -> None:
     said = " ".join(str(number) for number in range(200, 900))
 
     assert replayed(needing(said), replace(GIVEN, retrievals=None)).row.at(1_000).read_back == 1
@@ -184,7 +184,7 @@ def test_the_prefix_and_the_definition_are_sent_with_every_turn() -> None:
     assert by_name[DEFINITION].at(1_000).billed.tokens == 2 * 200
 
 
-def test_a_tool_offered_when_needed_comes_with_the_first_offloaded_result() -> None:
+def test_a_tool_offered_on_demand_comes_with_the_first_offloaded_result() -> None:
     _, parts = read_messages(openai(BIG))
     plain = plain_parts(parts, COUNTER)
     left = find_left(parts, plain, needs={}, offloader=offloader_for(1_000, None, counter=COUNTER, answer_tokens=2_500))
@@ -197,7 +197,7 @@ def test_a_tool_offered_when_needed_comes_with_the_first_offloaded_result() -> N
     assert never == plain
 
 
-def test_previews_have_the_size_that_is_given() -> None:
+def test_previews_have_the_given_size() -> None:
     small, default = (
         replayed(openai(BIG), replace(GIVEN, preview_tokens=tokens)).row.at(2_500) for tokens in (100, None)
     )
@@ -217,12 +217,12 @@ def test_prices_are_relative_to_the_price_of_a_token_or_in_money() -> None:
     assert told.deciding == told.cached
 
 
-def test_errors_stay_as_they_do_in_an_agent() -> None:
+def test_errors_stay_as_in_an_agent() -> None:
     assert replayed(anthropic(BIG, is_error=True)).row.at(1_000).offloaded == 0
     assert replayed(anthropic(BIG)).row.at(1_000).offloaded == 1
 
 
-def test_what_the_retrieval_tool_returned_stays() -> None:
+def test_results_of_the_retrieval_tool_stay() -> None:
     messages = openai(BIG, name=RETRIEVAL_TOOL)
 
     assert replayed(messages).row.at(1_000).offloaded == 0
@@ -239,7 +239,7 @@ def test_what_the_retrieval_tool_returned_stays() -> None:
     ],
     ids=["ours", "Strands' own"],
 )
-def test_what_the_recording_shows_as_offloaded_is_left_alone(result: str) -> None:
+def test_a_result_that_was_recorded_offloaded_is_left_alone(result: str) -> None:
     report = replayed(openai(result), replace(GIVEN, thresholds=(100,)))
 
     assert report.already_offloaded == 1
@@ -247,7 +247,7 @@ def test_what_the_recording_shows_as_offloaded_is_left_alone(result: str) -> Non
     assert report.row.at(100).billed == report.row.without
 
 
-def test_what_carries_the_mark_of_an_adapter_is_left_alone() -> None:
+def test_a_result_with_an_adapters_mark_is_left_alone() -> None:
     assert replayed(strands(BIG, coatcheck={})).already_offloaded == 1
     assert replayed(strands(BIG, coatcheck={})).row.at(1_000).offloaded == 0
 
@@ -311,7 +311,7 @@ def test_the_rows_of_all_tools_add_up_to_the_conversation(parts: list[Part], ret
 
 
 @given(PARTS)
-def test_what_is_offloaded_is_never_billed_more_where_nothing_is_read_back(parts: list[Part]) -> None:
+def test_offloading_without_read_backs_never_costs_more(parts: list[Part]) -> None:
     report = replayed_parts(parts)
 
     assert all(amount.billed.tokens <= report.row.without.tokens for amount in report.row.amounts)

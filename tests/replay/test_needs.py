@@ -1,4 +1,4 @@
-"""What counts as needed from a tool result: spans that it was the first to hold and that a later turn repeats."""
+"""What counts as needed from a tool result: spans that it was the first to contain and that a later turn repeats."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def called(arguments: Any) -> Turn:  # noqa: ANN401 - any JSON value
     return Turn((), (Call("t", json.dumps(arguments)),))
 
 
-def test_what_a_later_turn_repeats_of_a_result_is_needed_by_the_first_turn_that_does() -> None:
+def test_a_span_is_needed_by_the_first_later_turn_that_repeats_it() -> None:
     parts: list[Part] = [
         Words((TextBlock("find it"),)),
         said("on it"),
@@ -50,23 +50,23 @@ def test_what_a_later_turn_repeats_of_a_result_is_needed_by_the_first_turn_that_
     ],
     ids=["the user's", "the model's own", "in an own call", "part of a word", "said before", "too common", "not said"],
 )
-def test_what_did_not_come_from_the_result_or_was_not_used_is_not_needed(parts: list[Part]) -> None:
+def test_a_span_that_came_from_elsewhere_or_was_not_used_is_not_needed(parts: list[Part]) -> None:
     assert find_needs(parts) == {}
 
 
-def test_of_two_results_with_the_same_span_the_first_one_supplied_it() -> None:
+def test_the_first_of_two_results_with_the_same_span_supplied_it() -> None:
     parts: list[Part] = [returned("A-1001"), returned("A-1001 B-2002"), called({"ids": ["A-1001", "B-2002"]})]
 
     assert find_needs(parts) == {0: (Need("A-1001", 2),), 1: (Need("B-2002", 2),)}
 
 
-def test_arguments_are_read_as_values_whatever_their_escapes() -> None:
+def test_escapes_in_arguments_do_not_hide_their_values() -> None:
     parts: list[Part] = [
         returned("계좌 서울-1234 in /tmp/a.txt"),
         Turn((), (Call("t", '{"a": "\\uc11c\\uc6b8 /tmp/a.txt"}'),)),
     ]
 
-    assert find_needs(parts) == {0: (Need("/tmp/a.txt", 1),)}  # noqa: S108 - a name in a text
+    assert find_needs(parts) == {0: (Need("/tmp/a.txt", 1),)}  # noqa: S108 - only a name in some text
 
 
 def test_a_number_is_found_with_and_without_its_separators() -> None:
@@ -90,25 +90,25 @@ def test_an_identifier_that_begins_with_a_digit_is_needed_whole(identifier: str)
     assert find_needs(parts) == {0: (Need(identifier, 1),)}
 
 
-def test_a_number_with_a_unit_or_decimals_is_a_number_and_a_time_of_day_is_nothing() -> None:
+def test_a_number_may_have_a_unit_or_decimals_and_a_time_of_day_is_no_span() -> None:
     parts: list[Part] = [returned("took 100 ms of 3.14 at 9:30"), said("100ms, 3.14s, 9:30, 24/7")]
 
     assert find_needs(parts) == {0: (Need("100", 1), Need("3.14", 1))}
 
 
-def test_blocks_of_all_kinds_are_looked_at_and_odd_ones_do_no_harm() -> None:
+def test_blocks_of_all_kinds_are_searched_and_odd_ones_do_no_harm() -> None:
     odd = ToolResult(blocks=(OpaqueBlock(object()), JsonBlock({"id": "A-1001"})), tool_name="t")
     parts: list[Part] = [Result(odd), Turn((), (Call("t", "A-1001 no JSON"), Call("t", "[" * 100_000)))]
 
     assert find_needs(parts) == {0: (Need("A-1001", 1),)}
 
 
-def test_a_span_is_held_as_a_whole_word_only() -> None:
+def test_a_span_is_found_only_as_a_whole_word() -> None:
     assert holds("(A-1001)", "A-1001")
     assert not holds("A-10011 xA-1001", "A-1001")
 
 
-def test_a_ruler_is_read_in_linear_time_and_hides_nothing_next_to_it() -> None:
+def test_a_long_run_is_read_in_linear_time_and_hides_nothing_next_to_it() -> None:
     started = time.process_time()
     needs = find_needs([returned("order A-1001"), said(f"Orders {'.' * 5_000} A-1001 {'ACGT' * 20_000}")])
 

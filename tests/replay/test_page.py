@@ -1,4 +1,4 @@
-"""The page of ``coatcheck replay``: it holds everything, loads nothing, and takes nothing from a recording as code."""
+"""The page of ``coatcheck replay``: it is self-contained, loads nothing, and runs nothing from a recording as code."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHART_JS_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
-"""Of ``dist/chart.umd.min.js`` in version 4.6.1, as published on npm."""
+"""The hash of ``dist/chart.umd.min.js`` in version 4.6.1, as published on npm."""
 
 EMPTY_PAGE_BYTES = 240_000
-"""A page without conversations is at most this large; Chart.js takes 210,082 of it."""
+"""The largest size of a page with little content. Chart.js takes 210,082 of it."""
 
 HOSTILE = "</script><script>alert(1)</script><b>&{{script}}\ud800"
 
@@ -44,27 +44,27 @@ def page(tmp_path: Path) -> str:
     return page_of(tmp_path, openai(BIG), "--price", "3")
 
 
-def test_chart_js_is_the_file_that_its_publisher_released() -> None:
+def test_chart_js_is_the_published_file() -> None:
     packed = (files("coatcheck.replay") / "assets/chart.umd.min.js.gz").read_bytes()
 
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == CHART_JS_SHA256
 
 
-def test_the_page_holds_chart_js_with_its_licence_and_names_no_other_place(page: str) -> None:
+def test_the_page_includes_chart_js_with_its_licence_and_no_other_address(page: str) -> None:
     assert "Chart.js v4.6.1" in page
     assert "Permission is hereby granted" in page
-    # What the library contains: the addresses in two notices.
+    # The library itself contains these: addresses in two notices.
     held = set(re.findall(r"https?://[^\s\"'`)]+", page))
     assert held <= {"https://www.chartjs.org", "https://github.com/kurkle/color#readme"}
     assert not re.search(r"<(?:script|img|iframe|link)[^>]*(?:src|href)=\"(?!data:)", page)
     assert "default-src 'none'" in page
 
 
-def test_a_page_is_little_more_than_its_library(page: str) -> None:
+def test_a_page_is_little_larger_than_its_library(page: str) -> None:
     assert len(page.encode()) < EMPTY_PAGE_BYTES
 
 
-def test_tables_and_charts_have_the_numbers_of_the_report(page: str, tmp_path: Path) -> None:
+def test_tables_and_charts_show_the_numbers_of_the_report(page: str, tmp_path: Path) -> None:
     report = json.loads(run("replay", tmp_path / "a.json", "--json", "--price", "3").stdout)
     total, charts = report["total"], charts_of(page)
 
@@ -114,14 +114,14 @@ def test_results_are_counted_by_size(lengths: list[int], shares: dict[int, float
     assert sum(chart["series"][1]["values"]) == pytest.approx(100, abs=0.1)
 
 
-def test_a_recording_without_results_makes_a_page_too(tmp_path: Path) -> None:
+def test_a_recording_without_results_gets_a_page_too(tmp_path: Path) -> None:
     page = page_of(tmp_path, [{"role": "user", "content": "hello"}, {"role": "assistant", "content": "hi"}])
 
     assert charts_of(page)["sizes"]["series"][0]["values"] == [0.0] * 10
     assert 'class="result none"' in page
 
 
-def test_nothing_in_a_recording_becomes_a_part_of_the_page(tmp_path: Path) -> None:
+def test_nothing_in_a_recording_becomes_markup_or_code_of_the_page(tmp_path: Path) -> None:
     page = page_of(tmp_path, [{"id": HOSTILE, "messages": openai(BIG, name=HOSTILE)}])
 
     charts = charts_of(page)
@@ -132,6 +132,6 @@ def test_nothing_in_a_recording_becomes_a_part_of_the_page(tmp_path: Path) -> No
     assert "&lt;b&gt;&amp;{{script}}\ufffd" in page
 
 
-def test_every_chart_has_a_description_and_a_place(page: str) -> None:
+def test_every_chart_has_a_canvas_and_a_description(page: str) -> None:
     for name in charts_of(page):
         assert re.search(rf'<canvas id="{name}" role="img" aria-label="[^"]+"></canvas>', page)

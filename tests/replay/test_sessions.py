@@ -1,4 +1,4 @@
-"""The sessions that coding agents keep: what was sent to the model, with a new conversation wherever it began anew."""
+"""The sessions that coding agents record: what was sent to the model, and where a new conversation begins."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SUMMARY = "The user asked for an umbrella."
 
 
 def claude_line(message: dict[str, Any], **more: object) -> dict[str, Any]:
-    """Return a line as Claude Code 2.1 writes it, with some of its fields."""
+    """Return a line as Claude Code 2.1 writes it, with a part of its fields."""
     fields = {"parentUuid": None, "isSidechain": False, "sessionId": "s", "version": "2.1.332", "uuid": "u"}
     return {**fields, "type": message["role"], "message": message, **more}
 
@@ -107,7 +107,7 @@ COMPACTED = [
 
 
 @pytest.mark.parametrize(("recorded", "boundary"), COMPACTED)
-def test_a_conversation_of_its_own_begins_with_a_summary(
+def test_a_summary_begins_a_conversation_of_its_own(
     recorded: Callable[[str], list[dict[str, Any]]], boundary: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     first, second = read(tmp_path / "session.jsonl", [*recorded("one"), *boundary, *recorded("two")])
@@ -117,7 +117,7 @@ def test_a_conversation_of_its_own_begins_with_a_summary(
     assert [first.name, second.name] == ["session.jsonl, part 1", "session.jsonl, part 2"]
 
 
-def test_what_codex_keeps_for_itself_in_a_summary_does_not_end_the_conversation(tmp_path: Path) -> None:
+def test_items_that_codex_keeps_for_itself_do_not_end_the_conversation(tmp_path: Path) -> None:
     kept = [{"role": "user", "content": SUMMARY}, {"type": "ghost_snapshot"}, {"type": "compaction_summary"}]
     summary = codex_line({"message": "", "replacement_history": kept}, "compacted")
 
@@ -127,7 +127,7 @@ def test_what_codex_keeps_for_itself_in_a_summary_does_not_end_the_conversation(
     assert len(second.parts) == 5
 
 
-def test_what_claude_code_wrote_itself_is_not_a_turn(tmp_path: Path) -> None:
+def test_a_message_written_by_claude_code_itself_is_not_a_turn(tmp_path: Path) -> None:
     said = {"role": "assistant", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error"}]}
 
     (found,) = read(tmp_path / "session.jsonl", [*claude_code("one"), claude_line(said, isApiErrorMessage=True)])
@@ -148,7 +148,7 @@ def test_conversations_in_a_file_are_read_even_if_a_line_looks_like_one_of_a_ses
     assert [len(first.parts), len(second.parts)] == [4, 4]
 
 
-def test_what_a_subagent_did_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+def test_a_subagents_messages_are_a_conversation_of_their_own(tmp_path: Path) -> None:
     main = claude_code("one")
     of_agent = [{**line, "isSidechain": True, "agentId": "a7"} for line in claude_code("two") if "message" in line]
 
@@ -183,5 +183,5 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=5))
-def test_whatever_the_lines_hold_no_conversation_is_empty(lines: list[Any]) -> None:
+def test_no_conversation_is_empty_whatever_the_lines_hold(lines: list[Any]) -> None:
     assert all(sessions_in(lines))

@@ -1,6 +1,6 @@
-"""Storages with one defect each, of the kind that real ones have, and what the contract must say about it.
+"""Storages with one realistic defect each, and what the contract must say about it.
 
-To add one, add a class with its defect as docstring and its line in ``BROKEN``.
+To add one, add a class with its defect as the docstring, and its line in ``BROKEN``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TranslatesLineEnds(CapableStorage):
 
 
 class StopsAtNul(CapableStorage):
-    """Hands content to something written in C."""
+    """Passes content through a C string, which ends at a NUL."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -48,7 +48,7 @@ class StopsAtNul(CapableStorage):
 
 
 class TakesEmptyForMissing(CapableStorage):
-    """Tests whether the content is empty where it should test for the entry."""
+    """Tests whether the content is empty instead of whether the entry exists."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -56,7 +56,7 @@ class TakesEmptyForMissing(CapableStorage):
 
 
 class HasALimit(CapableStorage):
-    """Silently cuts off what its backend does not take."""
+    """Silently cuts off what its backend does not accept."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         super().save(key, content[:1_000_000], content_type=content_type, metadata=metadata)
@@ -71,7 +71,7 @@ class ForgetsTheType(CapableStorage):
 
 
 class DropsMetadata(CapableStorage):
-    """Keeps the digest only."""
+    """Keeps only the digest."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -121,7 +121,7 @@ class ComparesSizesOnly(CapableStorage):
 
 
 class IgnoresTheScope(CapableStorage):
-    """Uses what follows the slash."""
+    """Uses only the part of a key after the slash."""
 
     def load(self, key: str) -> Stored | None:
         digest = key.partition("/")[2]
@@ -129,7 +129,7 @@ class IgnoresTheScope(CapableStorage):
 
 
 class CutsTheScope(CapableStorage):
-    """Keeps the first 32 digits of a scope, as a column of that length does."""
+    """Keeps only the first 32 digits of a scope, like a column of that length."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         super().save(_cut(key), content, content_type=content_type, metadata=metadata)
@@ -152,16 +152,16 @@ class KeepsAnAlias(CapableStorage):
 
 
 class SharesItsState(CapableStorage):
-    """Passes an entry from one method to the next through itself."""
+    """Passes an entry from one method to another through an attribute."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         self.current = content
-        time.sleep(0.002)  # long enough for another thread to come in between
+        time.sleep(0.002)  # long enough for another thread to interfere
         super().save(key, self.current, content_type=content_type, metadata=metadata)
 
 
 class NormalizesKeys(CapableStorage):
-    """Turns whatever it is given into a path."""
+    """Normalises keys as if they were paths."""
 
     def load(self, key: str) -> Stored | None:
         found = super().load(key)
@@ -169,7 +169,7 @@ class NormalizesKeys(CapableStorage):
 
 
 class KeepsALoop(CapableStorage):
-    """Is async, and belongs to the event loop that first used it."""
+    """Is async, and is bound to the event loop that first used it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class KeepsALoop(CapableStorage):
 
 
 class RemembersMisses(CapableStorage):
-    """Caches what its backend answers, even misses."""
+    """Caches all answers of its backend, even misses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class RemembersMisses(CapableStorage):
 
 
 class ReturnsStaleContent(CapableStorage):
-    """Caches what it has loaded, and does not forget it when it is deleted."""
+    """Caches what it has loaded, and keeps that after a deletion."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class ReturnsStaleContent(CapableStorage):
 
 
 class BlocksTheLoop(CapableStorage):
-    """Is async, and waits for its backend without awaiting it."""
+    """Is async, but blocks while it waits for its backend."""
 
     async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:  # type: ignore[override]
         time.sleep(LONGEST_HOLD_UP_SECONDS * 1.2)  # noqa: ASYNC251 - the defect
@@ -241,7 +241,7 @@ class SaysTheSizeOfThePart(CapableStorage):
 
 
 class TakesAPartForTheWhole(CapableStorage):
-    """Gives the part as the whole."""
+    """Returns the part as the whole."""
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         found = super().load_range(key, start=start, length=length)
@@ -289,7 +289,7 @@ class LosesDeletes(CapableStorage):
 
 
 class DeletesAllButOne(CapableStorage):
-    """Does not read what the backend says about single keys."""
+    """Ignores the backend's errors for single keys."""
 
     def delete_many(self, keys: Sequence[str]) -> Collection[str]:
         super().delete_many(keys)
@@ -297,7 +297,7 @@ class DeletesAllButOne(CapableStorage):
 
 
 class ForgetsToSayWhatIsLeft(CapableStorage):
-    """Returns nothing."""
+    """Does not return the keys that were not deleted."""
 
     def delete_many(self, keys: Sequence[str]) -> Collection[str]:
         super().delete_many(keys)
@@ -305,7 +305,7 @@ class ForgetsToSayWhatIsLeft(CapableStorage):
 
 
 class NamesObjects(CapableStorage):
-    """Returns names of the backend in place of keys."""
+    """Returns the backend's own names instead of keys."""
 
     def delete_many(self, keys: Sequence[str]) -> Collection[str]:
         return [f"v1/{key}" for key in super().delete_many(keys)]
@@ -368,21 +368,21 @@ class ListsEverything(CapableStorage):
 
 
 class ListsOnePage(CapableStorage):
-    """Lists what the backend answers at once, and does not ask for more."""
+    """Lists only the first page that the backend returns."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return list(super().entries(prefix))[:1_000]
 
 
 class HidesIndexes(CapableStorage):
-    """Lists contents only."""
+    """Lists only contents, and no line indexes."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [listed for listed in super().entries(prefix) if not listed.key.endswith("-lines")]
 
 
 class CountsCharacters(CapableStorage):
-    """Says how many characters an entry has."""
+    """Reports sizes in characters instead of bytes."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [
@@ -392,21 +392,21 @@ class CountsCharacters(CapableStorage):
 
 
 class ListsOthersMetadata(CapableStorage):
-    """Returns what the backend's listing knows about an entry as its metadata."""
+    """Returns the backend's own listing data as an entry's metadata."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [replace(each, metadata={"etag": "1"}) for each in super().entries(prefix)]
 
 
 class CountsMilliseconds(CapableStorage):
-    """Gives times as JavaScript does."""
+    """Reports times in milliseconds, as JavaScript does."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [replace(each, modified=(1.7e9 + each.modified) * 1_000) for each in super().entries(prefix)]
 
 
 class TellsTheTime(CapableStorage):
-    """Gives the time of the listing as that of each entry."""
+    """Reports the time of the listing as the time of each entry."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         self.now += 1
@@ -423,7 +423,7 @@ class ListsWholeScopes(CapableStorage):
 
 
 class PagesOldestFirst(CapableStorage):
-    """Has its oldest entries on the first page."""
+    """Puts the oldest entries of a page first."""
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         found = super().page(prefix, limit=limit, after=after)
@@ -441,7 +441,7 @@ class RepeatsAnEntry(CapableStorage):
 
 
 class PagesOthersMetadata(CapableStorage):
-    """Returns what the backend's listing knows about an entry as its metadata."""
+    """Returns the backend's own listing data as an entry's metadata."""
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         found = super().page(prefix, limit=limit, after=after)
@@ -449,14 +449,14 @@ class PagesOthersMetadata(CapableStorage):
 
 
 class PagesForever(CapableStorage):
-    """Says that there is a further page where there is nothing."""
+    """Announces a further page even after an empty one."""
 
     def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
         return replace(super().page(prefix, limit=limit, after=after), after=after or "more")
 
 
 class LosesBetweenPages(CapableStorage):
-    """Pages by offset through entries that share a time, and whose order changes from page to page."""
+    """Pages by offset through entries that share a time, so that their order changes from page to page."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         found = list(super().entries(prefix))
@@ -477,21 +477,21 @@ class ForgetsToRefresh(CapableStorage):
 
 
 class SweepsByTheListing(CapableStorage):
-    """Trusts that an entry that was listed as old is still old when it is removed."""
+    """Assumes that an entry that was listed as old is still old when it is removed."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         return super().sweep(keys, before=float("inf"))
 
 
 class SweepsEverythingOld(CapableStorage):
-    """Removes what is old, named or not."""
+    """Removes everything old, whether it was named or not."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         return super().sweep(list(self.held), before=before)
 
 
 class CountsWhatItWasTold(CapableStorage):
-    """Returns the number of keys that it was given."""
+    """Returns the number of given keys instead of removed ones."""
 
     def sweep(self, keys: Iterable[str], *, before: float) -> int:
         super().sweep(keys, before=before)
@@ -499,7 +499,7 @@ class CountsWhatItWasTold(CapableStorage):
 
 
 class FollowsKeys(FileStorage):
-    """Uses the key as a path as it is."""
+    """Uses the key as a path without checking it."""
 
     def __init__(self) -> None:
         super().__init__("/nowhere")
@@ -570,4 +570,4 @@ BROKEN: dict[type, tuple[str, str]] = {
     CountsWhatItWasTold: ("test_sweeps_what_is_older_and_nothing_else", "the count is wrong"),
     FollowsKeys: ("test_a_malformed_key_names_no_file_outside", "names a file outside"),
 }
-"""Each defect: the test of the contract that must fail, and words of its message that name the defect."""
+"""For each defect: the test of the contract that must fail, and words in its message that name the defect."""

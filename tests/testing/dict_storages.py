@@ -1,4 +1,4 @@
-"""The smallest correct storages: dicts, sync and async, without any capability and with those that they can have.
+"""The smallest correct storages: dicts, sync and async, with no capability and with all that they can have.
 
 Most broken storages derive from ``CapableStorage``, so that each has only one defect.
 """
@@ -41,7 +41,7 @@ class DictStorage:
 
 
 class AsyncDictStorage:
-    """The same, async."""
+    """An async dict."""
 
     def __init__(self) -> None:
         self.inner: DictStorage = DictStorage()
@@ -56,7 +56,7 @@ class AsyncDictStorage:
 
 
 class CapableStorage(DictStorage):
-    """A dict that also reads ranges, saves what has no name yet, deletes, lists and sweeps."""
+    """A dict that also reads ranges, deletes, lists, pages and sweeps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class CapableStorage(DictStorage):
         *most, last = keys
         for key in most:
             self.held.pop(key, None)
-        return {last}  # as a backend that fails for one of them
+        return {last}  # like a backend that fails for one of them
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [
@@ -102,7 +102,7 @@ class CapableStorage(DictStorage):
 
 
 class AsyncCapableStorage(AsyncDictStorage):
-    """The same, async: it lists and deletes."""
+    """An async dict that also lists and deletes."""
 
     def __init__(self) -> None:
         super().__init__()

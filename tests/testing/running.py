@@ -1,6 +1,6 @@
-"""Runs tests of a contract without pytest around them, so that a failure is a value that a test can look at.
+"""Runs tests of a contract without pytest around them, so that a failure is a value that a test can inspect.
 
-Only running belongs here. That pytest itself collects and runs a contract is shown by the suites that subclass one.
+Only running belongs here. The suites that subclass a contract show that pytest itself collects and runs it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ("contract_tests", "failures")
 
 
 def failures(suite: type, name: str, make_storage: type) -> list[str]:
-    """Run every case of one test of a contract, each on a new storage; return what the failing ones said."""
+    """Run every case of one contract test, each on a new storage; return the messages of the failed ones."""
     run = (
         failure(partial(getattr(suite(), name), make_storage(), **arguments))
         for arguments in cases(getattr(suite, name))
@@ -28,7 +28,7 @@ def failures(suite: type, name: str, make_storage: type) -> list[str]:
 
 
 def failure(test: Callable[[], object]) -> str | None:
-    """Run a test; return what it said if it failed."""
+    """Run a test; return its message if it failed."""
     try:
         test()
     except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 - whatever it is, pytest would show it
@@ -48,7 +48,7 @@ def cases(test: object) -> Iterator[dict[str, Any]]:
 
 
 def contract_tests(suite: type) -> list[str]:
-    """Return the names of the tests of a contract that take a storage."""
+    """Return the names of a contract's tests that take a storage."""
     return [
         name
         for name, test in inspect.getmembers(suite, inspect.isfunction)

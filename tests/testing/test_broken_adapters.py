@@ -1,4 +1,4 @@
-"""The adapter contract fails every broken adapter, with words that name the defect. Each is the toy with one defect."""
+"""The adapter contract fails every broken adapter and names its defect. Each adapter is the toy with one defect."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DoesNotOffload(ToyHarness):
 
 
 class OffloadsDirectly(ToyHarness):
-    """Calls the offloader itself, without the guard: what fails there ends the agent."""
+    """Calls the offloader itself, without the guard, so that a failure ends the agent."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         (batch,) = delivery.look()
@@ -44,14 +44,14 @@ class OffloadsDirectly(ToyHarness):
 
 
 class FailsInItsHook(ToyHarness):
-    """Trips over what it does before the guard."""
+    """Raises in its own code before the guard."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         raise ValueError(call.tool)
 
 
 class WorksOnce(ToyHarness):
-    """Trips over what its first run left behind."""
+    """Fails because of state that its first run left behind."""
 
     def __init__(self) -> None:
         self.has_run = False
@@ -74,7 +74,7 @@ class MarksWhatItGot(ToyHarness):
 
 
 class LosesABlock(ToyHarness):
-    """Knows text only."""
+    """Knows only text."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         known = tuple(block for block in result.blocks if isinstance(block, TextBlock))
@@ -82,7 +82,7 @@ class LosesABlock(ToyHarness):
 
 
 class TakesImagesForPng(ToyHarness):
-    """Does not look at the type of an image: a provider then refuses what the model reads back."""
+    """Ignores the type of an image: a provider then refuses what the model reads back."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         blocks = tuple(
@@ -93,7 +93,7 @@ class TakesImagesForPng(ToyHarness):
 
 
 class ForgetsUnknownBlocks(ToyHarness):
-    """Puts back only what it knows."""
+    """Puts back only known blocks."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
@@ -109,7 +109,7 @@ class JoinsBlocks(ToyHarness):
 
 
 class OffloadsTwice(ToyHarness):
-    """Stores what it made of the result."""
+    """Offloads its own output once more."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
@@ -121,14 +121,14 @@ class OffloadsTwice(ToyHarness):
 
 
 class OffloadsErrors(ToyHarness):
-    """Does not see the framework's error mark."""
+    """Ignores the framework's error mark."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return super().deliver(call, replace(result, is_error=False), case, offloader)
 
 
 class ClearsTheMarkOfErrors(ToyHarness):
-    """Makes a new message, and forgets that it is an error."""
+    """Makes a new message, and forgets to mark it as an error."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
@@ -136,14 +136,14 @@ class ClearsTheMarkOfErrors(ToyHarness):
 
 
 class ForgetsTheMark(ToyHarness):
-    """Leaves nothing that a user interface could find."""
+    """Leaves no mark for a user interface."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         return replace(super().settle(delivery), mark=None)
 
 
 class MarksAllAsErrors(ToyHarness):
-    """Tells the framework that a tool failed whose result was only large."""
+    """Reports a tool whose result was only large as failed."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
@@ -165,14 +165,14 @@ class CallsEveryToolTheSame(ToyHarness):
 
 
 class TakesTheFirstToolName(ToyHarness):
-    """Decides about every call as if it were one tool's."""
+    """Decides about every call as if it were a call of the first tool."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return super().deliver(replace(call, tool=next(iter(case.tools))), result, case, offloader)
 
 
 class MakesItsOwnWords(ToyHarness):
-    """Adds to the placeholder."""
+    """Adds words to the placeholder."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         message = super().settle(delivery)
@@ -193,7 +193,7 @@ class OffloadsWhatItReadsBack(ToyHarness):
 
 
 class DropsArguments(ToyHarness):
-    """Knows ``pattern`` only."""
+    """Passes only ``pattern`` on."""
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         known = {name: value for name, value in call.arguments.items() if name in {"reference", "pattern"}}
@@ -208,7 +208,7 @@ class ReadsEveryScope(ToyHarness):
 
 
 class RaisesAtAMiss(ToyHarness):
-    """Ends the agent where the model should be told."""
+    """Ends the agent instead of telling the model."""
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         found = super().retrieve(call, case)
@@ -227,7 +227,7 @@ class ReturnsEverything(ToyHarness):
 
 
 class OffersNoRetrievalTool(ToyHarness):
-    """Leaves the model with references that it cannot redeem."""
+    """Leaves the model with references that it cannot read back."""
 
     def run(self, case: Run) -> Transcript:
         transcript = super().run(case)
@@ -243,7 +243,7 @@ class MixesUpParallelCalls(ToyHarness):
 
 
 class ChangesWhatStays(ToyHarness):
-    """Rewrites results that are small."""
+    """Rewrites small results."""
 
     def run(self, case: Run) -> Transcript:
         transcript = super().run(case)
@@ -252,7 +252,7 @@ class ChangesWhatStays(ToyHarness):
 
 
 class OffloadsFinalAnswers(ToyHarness):
-    """Gives the user what was meant for a model."""
+    """Gives the user a placeholder, which is meant for a model."""
 
     def run(self, case: Run) -> Transcript:
         transcript = super().run(case)
@@ -260,14 +260,14 @@ class OffloadsFinalAnswers(ToyHarness):
 
 
 class OffloadsCancelledCalls(ToyHarness):
-    """Treats what the host says as what the tool returned."""
+    """Treats the host's answer as the tool's result."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         return super().answer(call, replace(case, cancelled_tools=frozenset()), tools)
 
 
 class StoresCancelledCalls(ToyHarness):
-    """Shows what the host says, but stores it nonetheless."""
+    """Shows the host's answer, but stores it nonetheless."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         message = super().answer(call, case, tools)
@@ -299,7 +299,7 @@ class WrapsInterrupts(ToyHarness):
 
 
 class ChangesWhatRunsAgain(ToyHarness):
-    """Counts the runs of a call into its result."""
+    """Changes the result of a call that runs again."""
 
     def __init__(self) -> None:
         self.ran: set[object] = set()
@@ -320,7 +320,7 @@ class NeedsAnId(ToyHarness):
 
 
 class ForgetsTheStep(ToyHarness):
-    """Hands the results of a step to the core one by one."""
+    """Passes the results of a step to the core one by one."""
 
 
 NOT_THE_CORES = "result 0 is not what the core makes of it"
@@ -388,7 +388,7 @@ BROKEN = {
         "Batch.together",
     ),
 }
-"""Each defect: a scenario that must fail, words of its message that name the defect, and the place that comes first."""
+"""For each defect: a scenario that must fail, words of its message about the defect, and the first place it names."""
 
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
@@ -411,7 +411,7 @@ def test_a_defect_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -
 
 
 class SettlesOnTheLoop(ToyHarness):
-    """Has one guard for both paths."""
+    """Uses the sync guard in its async path."""
 
     async def asettle(self, delivery: Delivery[Message]) -> Message:
         return self.settle(delivery)
@@ -426,12 +426,12 @@ def test_an_async_policy_that_was_not_awaited_points_at_the_async_path(tmp_path:
         )
 
 
-def test_a_wrong_decision_of_an_async_policy_in_the_sync_path_points_at_the_call(tmp_path: Path) -> None:
+def test_a_wrong_result_of_an_async_policy_in_the_sync_path_points_at_the_call(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match=r"\nLook at Arrival.tool_name and Arrival.tool_args"):
         play("async policy function", DoesNotOffload(), tmp_path)
 
 
-def test_what_an_adapter_changes_does_not_change_the_scenario(tmp_path: Path) -> None:
+def test_an_adapter_cannot_change_the_scenario(tmp_path: Path) -> None:
     before = deepcopy(BY_NAME["JSON object block"].calls)
 
     with pytest.raises(AssertionError, match="changed in place"):
@@ -440,7 +440,7 @@ def test_what_an_adapter_changes_does_not_change_the_scenario(tmp_path: Path) ->
     assert BY_NAME["JSON object block"].calls == before
 
 
-def test_what_an_adapter_raises_stays_visible(tmp_path: Path) -> None:
+def test_an_adapters_exception_stays_visible(tmp_path: Path) -> None:
     with pytest.raises(AssertionError) as raised:
         play("just above the threshold", FailsInItsHook(), tmp_path)
 
@@ -474,7 +474,7 @@ def test_an_error_whose_str_raises_is_named(name: str, words: str, tmp_path: Pat
         play(name, Fails(), tmp_path)
 
 
-def test_a_failure_whose_str_raises_is_passed_on_as_it_is(tmp_path: Path) -> None:
+def test_a_failure_whose_str_raises_is_passed_on_unchanged(tmp_path: Path) -> None:
     class Fails(ToyHarness):
         def adopt(self, tools: Mapping[str, ToyTool]) -> None:
             raise UnspeakableFailure(*tools)
@@ -484,7 +484,7 @@ def test_a_failure_whose_str_raises_is_passed_on_as_it_is(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["just above the threshold", "read by pattern", "offloading fails"])
-def test_an_error_that_occurs_without_an_adapter_too_points_at_none(name: str, tmp_path: Path) -> None:
+def test_an_error_that_also_occurs_without_an_adapter_points_at_none(name: str, tmp_path: Path) -> None:
     class HasNoTools(ToyHarness):
         def tools_of(self, case: Run) -> dict[str, ToyTool]:
             raise ValueError(sorted(case.tools))
@@ -519,7 +519,7 @@ def test_an_exception_that_ends_or_skips_a_test_is_passed_on(name: str, outcome:
     assert raised.value is outcome
 
 
-def test_a_scenario_that_expects_what_the_core_does_not_do_is_named(tmp_path: Path) -> None:
+def test_a_scenario_that_expects_what_the_core_does_not_do_is_reported(tmp_path: Path) -> None:
     wrong: Scenario = replace(BY_NAME["just above the threshold"], name="wrong", sees=("nobody says this",))
 
     with pytest.raises(AssertionError, match="the core's own results lack 'nobody says this'") as raised:
@@ -536,7 +536,7 @@ def test_a_scenario_that_expects_another_outcome_than_the_core_points_at_no_adap
     assert "Look at" not in str(raised.value)
 
 
-def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:
+def test_a_model_that_is_shown_no_reference_is_reported(tmp_path: Path) -> None:
     reads = BY_NAME["read by pattern"].reads
     wrong: Scenario = replace(BY_NAME["below the threshold"], reads=reads)
 
@@ -544,9 +544,9 @@ def test_a_model_that_is_shown_no_reference_is_named(tmp_path: Path) -> None:
         AdapterContract().test_scenario(ToyHarness(), scenario=wrong, delivery="sync, memory", tmp_path=tmp_path)
 
 
-def test_what_is_left_out_exists_and_has_a_reason() -> None:
+def test_an_omission_must_exist_and_have_a_reason() -> None:
     class Unknown(AdapterContract):
-        cannot = {"no such scenario": "because"}  # noqa: RUF012 - as a subclass writes it
+        cannot = {"no such scenario": "because"}  # noqa: RUF012 - as subclasses write it
 
     class Unexplained(AdapterContract):
         cannot = {"video": " "}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""The storage contract fails every broken storage, in the test that is about its defect, with words that name it."""
+"""The storage contract fails every broken storage in the test about its defect, and names the defect."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Suite(
     ListsPagesContract,
     SweepsContract,
 ):
-    """Run by hand, so it is not named like a test."""
+    """The contracts of a dict. The tests run them themselves, so the class is not named like a test."""
 
     def make_older(self, storage: Storage, key: str) -> bool:
         if isinstance(storage, CapableStorage):
@@ -38,7 +38,7 @@ class Suite(
 
 
 class LocalSuite(Suite, LocalPathContract):
-    """The same for storages that keep files."""
+    """The contracts of a storage that keeps files."""
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
@@ -52,9 +52,9 @@ def test_a_defect_is_found_and_named(broken: type) -> None:
 
 
 @pytest.mark.parametrize("name", contract_tests(Suite))
-def test_the_storage_that_broken_ones_derive_from_is_correct(name: str) -> None:
+def test_the_base_of_the_broken_storages_is_correct(name: str) -> None:
     assert failures(Suite, name, CapableStorage) == []
 
 
-def test_every_test_of_the_contract_takes_part() -> None:
+def test_every_test_of_the_contract_is_used() -> None:
     assert len(contract_tests(Suite)) >= 25

@@ -1,4 +1,4 @@
-"""The smallest correct storages pass the contract, sync and async: it asks for no more than it says."""
+"""The smallest correct storages pass the contract, sync and async: it demands no more than it says."""
 
 from __future__ import annotations
 

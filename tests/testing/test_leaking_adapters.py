@@ -1,4 +1,4 @@
-"""The adapter contract kills what leaks, blocks or ends an agent: the toy adapter, with one rule broken at a time."""
+"""The adapter contract catches leaks, blocking and crashes: the toy adapter, with one rule broken at a time."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 def with_(case: Run, **changed: object) -> Run:
-    """Return a copy of a run; ``dataclasses.replace`` without its types."""
+    """Return a changed copy of a run: ``dataclasses.replace`` without type checks."""
     fields = {name: getattr(case, name) for name in Run.__slots__}
     return Run(**{**fields, **changed})
 
 
 def made_as(kind: type[ToyResult], made: Delivery[Message]) -> ToyResult:
-    """Return a copy of the toy's delivery, as another class."""
+    """Return a copy of the toy's delivery as another class."""
     assert isinstance(made, ToyResult)
     slots: tuple[str, ...] = ToyResult.__slots__
     return kind(**{name: getattr(made, name) for name in slots})
@@ -71,7 +71,7 @@ class MakesUpAnIdentity(ToyHarness):
 
 
 class RemembersTheFirstIdentity(ToyHarness):
-    """Keeps what it found for one conversation for all later ones."""
+    """Uses the first conversation's identity for all later ones."""
 
     def __init__(self) -> None:
         self.first: str | None = None
@@ -88,7 +88,7 @@ class RemembersTheFirstIdentity(ToyHarness):
 
 
 class ReadsForTheLatestIdentity(ToyHarness):
-    """Notes the identity when a run begins, and reads for it, whoever asks."""
+    """Notes the identity when a run begins, and reads for the latest one, whoever asks."""
 
     def __init__(self) -> None:
         self.latest: str | None = None
@@ -109,7 +109,7 @@ class ReadsForTheLatestIdentity(ToyHarness):
 
 
 class ReadsWhereTheModelSays(ToyHarness):
-    """Takes the scope of a read-back from the arguments of the call, if the model names one there."""
+    """Takes the scope of a read-back from the call's arguments, if the model names one there."""
 
     field = "scope"
 
@@ -127,7 +127,7 @@ class ReadsWhereTheModelSays(ToyHarness):
 
 
 class ReadsInTheThreadThatTheModelNames(ReadsWhereTheModelSays):
-    """The same for the framework's identity."""
+    """Does the same with the framework's identity."""
 
     field = "thread_id"
 
@@ -147,7 +147,7 @@ class ReadsForTheFirstIdentity(RemembersTheFirstIdentity):
 
 
 class RemembersTheFirstContext(ToyHarness):
-    """Works for everybody in the context of whoever came first, as a worker does."""
+    """Works for everybody in the context of the first caller, as a worker thread may."""
 
     def __init__(self) -> None:
         self.first: Context | None = None
@@ -161,7 +161,7 @@ class RemembersTheFirstContext(ToyHarness):
 
 
 class HasNoGuard(ToyHarness):
-    """Ends the agent with its own failures."""
+    """Lets its own failures end the agent."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         require_offloading(delivery)
@@ -173,14 +173,14 @@ class HasNoGuard(ToyHarness):
 
 
 def require_offloading(delivery: Delivery[Message]) -> None:
-    """Offload outside of every guard."""
+    """Offload outside any guard."""
     for batch in delivery.look():
         for arrival in batch.arrivals:
             batch.offloader.offload(arrival.content, tool_name=arrival.tool_name)
 
 
 class FailsSilently(ToyHarness):
-    """Passes the raw result on, and says nothing."""
+    """Passes the raw result on, and logs nothing."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         return settle(delivery, logger=SILENT)
@@ -201,21 +201,21 @@ class KnowsNoLastResort(ToyHarness):
 
 
 class WithoutLastResort(ToyResult):
-    """Has nothing for the last resort."""
+    """Returns nothing for the last resort."""
 
     def look_again(self) -> Sequence[Batch]:
         return ()
 
 
 class ConvertsPlainlyInItsOwnWay(ToyHarness):
-    """Makes other texts for the last resort than for everything else."""
+    """Converts differently for the last resort than for everything else."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return made_as(WithOtherTexts, super().deliver(call, result, case, offloader))
 
 
 class WithOtherTexts(ToyResult):
-    """Calls every part a text."""
+    """Converts every part to text."""
 
     def look(self) -> Sequence[Batch]:
         (batch,) = super().look()
@@ -226,7 +226,7 @@ class WithOtherTexts(ToyResult):
 
 
 class CutsWithoutStoring(KnowsNoLastResort):
-    """Has a last resort of its own."""
+    """Cuts with a last resort of its own."""
 
     def settle(self, delivery: Delivery[Message]) -> Message:
         return cut(super().settle(delivery), delivery)
@@ -244,7 +244,7 @@ def cut(message: Message, delivery: Delivery[Message]) -> Message:
 
 
 class HasNoGuardForReads(ToyHarness):
-    """Ends the agent where a read-back fails."""
+    """Ends the agent when a read-back fails."""
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         assert case.offloader is not None
@@ -272,7 +272,7 @@ class OffloadsOnTheLoop(ToyHarness):
 
 
 class ResortsOnTheLoop(OffloadsOnTheLoop):
-    """The same, where offloading fails."""
+    """Uses the sync guard in its async path, in the scenario where offloading fails."""
 
 
 class PatchesTools(ToyHarness):
@@ -307,14 +307,14 @@ class TakesAnyName(ToyHarness):
 
 
 class DropsToolArguments(ToyHarness):
-    """Asks policies about a call without its arguments."""
+    """Passes calls to policies without their arguments."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         return super().deliver(replace(call, arguments={}), result, case, offloader)
 
 
 class KeepsNothing(ToyHarness):
-    """Does not know ``"coatcheck": "keep"``."""
+    """Ignores ``"coatcheck": "keep"``."""
 
     def run(self, case: Run) -> Transcript:
         return super().run(with_(case, kept_tools=frozenset()))
@@ -324,7 +324,7 @@ class KeepsNothing(ToyHarness):
 
 
 class OffloadsForCode(ToyHarness):
-    """Does not look at who called."""
+    """Ignores who made the call."""
 
     def run(self, case: Run) -> Transcript:
         return super().run(with_(case, code_tools=frozenset()))
@@ -393,18 +393,18 @@ LEAKING = {
     KeepsNothing: ("a result that the host keeps", "result 0 should stay", "Arrival.policy"),
     OffloadsForCode: ("a result for code", "result 0 should stay", "look: it returns nothing for results that code"),
 }
-"""Each break, sync and async: a scenario that must fail, words of its message, and the place that comes first."""
+"""For each break, sync and async: a scenario that must fail, words in its message, and the first place it names."""
 
 BLOCKING = {
     ReadsOnTheLoop: ("the event loop", "blocked the event loop: ['load'", "the async path"),
     OffloadsOnTheLoop: ("the event loop", "blocked the event loop: ['save'", "the async path"),
     ResortsOnTheLoop: ("the event loop where offloading fails", "blocked the event loop: ['save'", "the async path"),
 }
-"""The same for breaks in the async path alone."""
+"""The same for breaks only in the async path."""
 
 
 def killed(broken: type[ToyHarness], scenario: str, *, delivery: str, folder: Path) -> str:
-    """Play a scenario that must fail; return what it says."""
+    """Play a scenario that must fail; return its message."""
     with pytest.raises(AssertionError) as raised:
         AdapterContract().test_scenario(broken(), scenario=BY_NAME[scenario], delivery=delivery, tmp_path=folder)
     return str(raised.value)
@@ -422,7 +422,7 @@ def test_a_leak_is_found_and_named(broken: type[ToyHarness], delivery: str, tmp_
 
 
 @pytest.mark.parametrize("broken", BLOCKING, ids=lambda broken: broken.__name__)
-def test_what_blocks_the_event_loop_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
+def test_a_block_of_the_event_loop_is_found_and_named(broken: type[ToyHarness], tmp_path: Path) -> None:
     scenario, words, place = BLOCKING[broken]
 
     said = killed(broken, scenario, delivery="async, memory", folder=tmp_path)
@@ -431,7 +431,7 @@ def test_what_blocks_the_event_loop_is_found_and_named(broken: type[ToyHarness],
     assert said.partition("\nLook at ")[2].startswith(place)
 
 
-def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:
+def test_a_harness_that_shows_no_tool_is_reported(tmp_path: Path) -> None:
     class ShowsNoTool(ToyHarness):
         def tools_of(self, case: Run) -> dict[str, ToyTool]:
             return super().tools_of(with_(case, watch=lambda tool: tool))
@@ -441,7 +441,7 @@ def test_a_harness_that_shows_no_tool_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_a_harness_that_shows_no_result_is_named(tmp_path: Path) -> None:
+def test_a_harness_that_shows_no_result_is_reported(tmp_path: Path) -> None:
     class ShowsNoResult(ToyHarness):
         def run(self, case: Run) -> Transcript:
             return super().run(with_(case, watch_result=lambda result: result))
@@ -453,7 +453,7 @@ def test_a_harness_that_shows_no_result_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("made", [0, 2], ids=["by itself", "twice"])
 @pytest.mark.parametrize("delivery", ["sync, memory", "async, memory"])
-def test_a_harness_that_shares_no_adapter_is_named(made: int, delivery: str, tmp_path: Path) -> None:
+def test_a_harness_that_shares_no_adapter_is_reported(made: int, delivery: str, tmp_path: Path) -> None:
     class SharesNone(ToyHarness):
         def run(self, case: Run) -> Transcript:
             return super().run(self.alone(case))
@@ -471,7 +471,7 @@ def test_a_harness_that_shares_no_adapter_is_named(made: int, delivery: str, tmp
     )
 
 
-def test_a_harness_that_shares_no_adapter_passes_all_else(tmp_path: Path) -> None:
+def test_a_harness_that_shares_no_adapter_passes_everything_else(tmp_path: Path) -> None:
     class SharesNone(ToyHarness):
         def run(self, case: Run) -> Transcript:
             return super().run(with_(case, share=lambda make: make()))
@@ -483,7 +483,7 @@ def test_a_harness_that_shares_no_adapter_passes_all_else(tmp_path: Path) -> Non
             )
 
 
-def test_a_change_to_tools_by_the_framework_itself_is_not_blamed_on_the_adapter(tmp_path: Path) -> None:
+def test_a_change_that_the_framework_makes_to_tools_is_not_blamed_on_the_adapter(tmp_path: Path) -> None:
     class Counting(ToyHarness):
         def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
             if call.tool != RETRIEVAL_TOOL:
@@ -497,7 +497,7 @@ def test_a_change_to_tools_by_the_framework_itself_is_not_blamed_on_the_adapter(
 
 
 class NumbersResults(ToyHarness):
-    """A framework that writes into results itself."""
+    """A framework that itself writes into results."""
 
     def answer(self, call: ModelCall, case: Run, tools: Mapping[str, ToyTool]) -> Message:
         message = super().answer(call, case, tools)
@@ -510,7 +510,7 @@ class NumbersResults(ToyHarness):
 
 
 class RefusesWhatIsLarge(NumbersResults):
-    """The same, with a client that sends no large results, so that it fails without an adapter."""
+    """Also has a client that sends no large results, so that it fails without an adapter."""
 
     def run(self, case: Run) -> Transcript:
         transcript = super().run(case)
@@ -520,7 +520,7 @@ class RefusesWhatIsLarge(NumbersResults):
 
 
 @pytest.mark.parametrize("framework", [NumbersResults, RefusesWhatIsLarge])
-def test_a_change_to_a_result_by_the_framework_itself_is_not_blamed_on_the_adapter(
+def test_a_change_that_the_framework_makes_to_a_result_is_not_blamed_on_the_adapter(
     framework: type[ToyHarness], tmp_path: Path
 ) -> None:
     AdapterContract().test_scenario(

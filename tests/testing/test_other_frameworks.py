@@ -1,4 +1,4 @@
-"""The kit fits unusual frameworks: with ids that are unique for one user only, or the wire of another provider."""
+"""The kit fits unusual frameworks: ids that are unique only per user, or another provider's wire format."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ OF_IDENTITIES = [scenario for scenario in SCENARIOS if scenario.scope_from in {"
 
 
 class KnowsTheUserToo(ToyHarness):
-    """An adapter that finds a user and a session where the framework names a session."""
+    """An adapter that derives a user and a session from the framework's session id."""
 
     def run(self, case: Run) -> Transcript:
         return super().run(with_(case, identity=case.identity and ("ada", case.identity)))
 
 
 class SaysSo(KnowsTheUserToo):
-    """Its harness says what the adapter must find."""
+    """Its harness says which scope the adapter must derive."""
 
     def scope_of(self, identity: str) -> Scope:
         return ("ada", identity)
@@ -55,7 +55,7 @@ def test_a_harness_may_say_that_an_id_is_a_part_of_the_scope(scenario: Scenario,
     check(SaysSo(), scenario, tmp_path)
 
 
-def test_unless_the_harness_says_so_the_scope_must_be_the_id(tmp_path: Path) -> None:
+def test_the_scope_must_be_the_id_unless_the_harness_says_otherwise(tmp_path: Path) -> None:
     (scenario,) = (scenario for scenario in SCENARIOS if scenario.name == "identity from the framework")
 
     with pytest.raises(AssertionError):
@@ -63,7 +63,7 @@ def test_unless_the_harness_says_so_the_scope_must_be_the_id(tmp_path: Path) -> 
 
 
 class Shouting(Conversation):
-    """Another provider's wire: one word for each call, and a path of its own."""
+    """Another provider's wire format: one word per call, and a path of its own."""
 
     def takes(self, path: str) -> bool:
         return path == "shout"
@@ -87,7 +87,7 @@ def ask(url: str, body: dict[str, Any]) -> Any:  # noqa: ANN401 - JSON
         return json.load(answer)
 
 
-def test_a_server_may_speak_another_providers_wire() -> None:
+def test_a_server_may_speak_another_providers_wire_format() -> None:
     def model(received: Sequence[Received]) -> Sequence[ModelCall]:
         return () if received else [ModelCall(tool="fetch", arguments={}, call_id=None)]
 

@@ -1,4 +1,4 @@
-"""The scripted model reads what a real one would: the list of references, the literal next call, the page itself."""
+"""The scripted model reads what a real one would: the list of references, the exact next call, the page itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_next_call_is_read_from_the_end(text: str, arguments: dict[str, obje
     assert next_call(text, {"reference": "before", "offset": 5}) == arguments
 
 
-def test_the_next_call_is_what_the_core_means() -> None:
+def test_the_next_call_is_the_one_that_the_core_proposes() -> None:
     offloader = Offloader(InMemoryStorage(), token_counter=ByteCounter(), max_result_tokens=600, preview_tokens=200)
     outcome = offloader.offload((TextBlock(numbered_lines(400)),), tool_name="fetch")
 
@@ -52,14 +52,14 @@ def test_the_next_call_is_what_the_core_means() -> None:
     assert next_call(found.text, {}) == {"reference": str(outcome.references[0]), **found.next_call}
 
 
-def test_a_page_is_what_is_between_its_first_and_its_last_line() -> None:
+def test_a_page_is_everything_between_its_first_and_last_line() -> None:
     assert page_content("[Characters 0-9 of 20]\n[one]\n\n[two]\n[More: tool(offset=10)]") == "[one]\n\n[two]"
     assert page_content("[Characters 10-19 of 20]\nend\n\n[End of content]") == "end\n"
     with pytest.raises(AssertionError, match="not a page"):
         page_content("reference not found")
 
 
-def test_samples_are_the_same_in_every_run_and_recognizable_everywhere() -> None:
+def test_samples_are_the_same_in_every_run_and_every_part_is_recognizable() -> None:
     assert noise(3) == noise(1_000)[:3] == bytes.fromhex("80bd2f")
     assert noise(8) != noise(8, seed=1)
     assert len(long_line(25)) == 25

@@ -1,4 +1,4 @@
-"""What every contract guards: its own tests, its fixtures, and the capabilities that a storage has."""
+"""What every contract checks about a suite: its own tests, its fixtures, and the capabilities of the storage."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class HollowAdapter(AdapterContract):
 
 
 class BelowHollow(Overridden):
-    """The override is in a class in between."""
+    """The override is in an intermediate class."""
 
 
 @pytest.mark.parametrize("suite", [Whole, Excused, StorageContract, AdapterContract])
@@ -76,7 +76,7 @@ def test_a_suite_that_keeps_the_contract_passes_the_guard(suite: type[StorageCon
 @pytest.mark.parametrize(
     "suite", [Overridden, Removed, ExcusedWithoutReason, ExcusedLoosely, Skipped, HollowAdapter, BelowHollow]
 )
-def test_a_suite_that_hollows_out_the_contract_is_named(suite: type[StorageContract]) -> None:
+def test_a_suite_that_hollows_out_the_contract_is_reported(suite: type[StorageContract]) -> None:
     with pytest.raises(AssertionError, match="overridden or removed") as raised:
         suite().test_no_test_of_the_contract_was_changed()
     assert "test_keeps_empty_content" in str(raised.value) or "test_scenario" in str(raised.value)
@@ -90,14 +90,14 @@ def test_a_forgotten_fixture_says_what_to_write(suite: type, fixture: str) -> No
         plain(suite())
 
 
-def test_a_capability_without_its_contract_is_named() -> None:
+def test_a_capability_without_its_contract_is_reported() -> None:
     with pytest.raises(
         AssertionError, match=r"has \['Deletes', 'Lists', 'ListsPages', 'ReadsRanges', 'Sweeps'\], the suite tests \[\]"
     ):
         Whole().test_tests_every_capability_that_the_storage_has(InMemoryStorage())
 
 
-def test_a_contract_without_its_capability_is_named() -> None:
+def test_a_contract_without_its_capability_is_reported() -> None:
     class Ranged(StorageContract, ReadsRangesContract):
         pass
 
@@ -106,12 +106,12 @@ def test_a_contract_without_its_capability_is_named() -> None:
 
 
 @pytest.mark.parametrize("thing", [InMemoryStorage, object()])
-def test_an_object_that_is_not_a_storage_is_named(thing: object) -> None:
+def test_an_object_that_is_not_a_storage_is_reported(thing: object) -> None:
     with pytest.raises(AssertionError, match=r"lacks save or load|not an instance"):
         Whole().test_has_the_methods_of_a_storage(thing)  # type: ignore[arg-type]
 
 
-def test_without_pytest_the_front_door_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pytest_the_testing_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pytest", None)
 
     with pytest.raises(ImportError, match="pip install pytest"):
@@ -132,7 +132,7 @@ def test_wait_for_returns_values_and_awaits_awaitables() -> None:
         (b"ab", b"abc", "2 bytes instead of 3, first difference at byte 2"),
         (b"abX", b"abc", "3 bytes instead of 3, first difference at byte 2"),
         (b"x" * 1_000_000 + b"y", b"x" * 1_000_001, "first difference at byte 1,000,000"),
-        (None, b"", "a value of type NoneType instead of 0 bytes"),  # as SQLite's substr returns for an empty blob
+        (None, b"", "a value of type NoneType instead of 0 bytes"),  # SQLite's substr returns None for an empty blob
         ("x" * 1_000_000, b"x" * 1_000_000, "a value of type str instead of 1,000,000 bytes"),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_difference_is_described_in_one_line(found: Any, expected: bytes, mess
     assert len(str(raised.value)) < 300
 
 
-def test_the_ids_of_keys_are_short_and_all_different() -> None:
+def test_the_ids_of_keys_are_short_and_distinct() -> None:
     ids = {id_of_key(key) for key in MALFORMED_KEYS}
 
     assert len(ids) == len(MALFORMED_KEYS)

@@ -1,4 +1,4 @@
-"""A correct adapter, for a framework that fits on a page, passes the contract: the contract asks for no more."""
+"""A correct adapter for a framework that fits on a page passes the contract: the contract demands no more."""
 
 from __future__ import annotations
 

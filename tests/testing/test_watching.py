@@ -1,4 +1,4 @@
-"""What the contract sees of a result that an adapter changed in place, in whatever form a framework has it."""
+"""The contract notices when an adapter changes a result in place, whatever the framework's type for results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Message:
-    """A message as frameworks have it."""
+    """A message like those of frameworks."""
 
     parts: list[Any] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Raises:
 
 
 class RaisingText(str):
-    """A text that cannot be compared."""
+    """A string that cannot be compared."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ def test_an_equal_copy_in_place_of_a_part_does_not_count() -> None:
     assert not watch.changes()
 
 
-def test_shared_parts_are_looked_at_once() -> None:
+def test_shared_parts_are_inspected_once() -> None:
     looks: list[str] = []
 
     class Counts:
@@ -173,7 +173,7 @@ def test_shared_parts_are_looked_at_once() -> None:
     assert watch.changes() == {"list" + "[0]" * 3 + "[2]"}
 
 
-def test_a_module_is_not_looked_into() -> None:
+def test_a_module_is_not_inspected() -> None:
     watch, result = ResultWatch(), {"module": sys.modules[__name__], "size": 1}
     watch.watch(result)
 
@@ -197,7 +197,7 @@ def test_a_huge_object_is_watched_only_near_its_surface() -> None:
     assert watch.changes() == {"dict['near'][1]"}
 
 
-def test_what_cannot_be_inspected_is_left_out() -> None:
+def test_values_that_cannot_be_inspected_are_left_out() -> None:
     deep: list[Any] = []
     for _ in range(2_000):
         deep = [deep]
@@ -215,7 +215,7 @@ def test_what_cannot_be_inspected_is_left_out() -> None:
     assert watch.changes() == {"dict['size']"}
 
 
-def test_a_change_is_seen_next_to_what_cannot_be_inspected() -> None:
+def test_a_change_is_seen_next_to_a_value_that_cannot_be_inspected() -> None:
     deep: list[Any] = []
     result: list[Any] = [{Raises(): 1, "deep": deep}]
     for _ in range(2_000):

@@ -1,11 +1,11 @@
-"""Run a package's own tests with coatcheck in each of their agents: ``python -m tests.transparent PACKAGE``.
+"""Runs a package's own tests with coatcheck in each of their agents: ``python -m tests.transparent PACKAGE``.
 
-``nox -s transparent`` runs it. No result in these tests is large, so nothing may change: each test must come out as it
-does with a hook in the same place that does nothing. No hook at all would be a wrong baseline: LangGraph's ``ToolNode``
-handles errors differently if it has a hook, and a middleware adds a node to the graph.
+``nox -s transparent`` runs it. No result in these tests is large, so nothing may change: each test must have the same
+outcome as with a hook in the same place that does nothing. No hook at all would be a wrong baseline: LangGraph's
+``ToolNode`` handles errors differently if it has a hook, and a middleware adds a node to the graph.
 
-``different.toml`` lists the tests that do come out differently, with reasons. Each of them runs in a process of its
-own, since a test that waits in vain takes others with it, and must still fail.
+``different.toml`` lists the tests with another outcome, with reasons. Each of them must still fail. It runs in a
+process of its own, because a test that hangs takes others with it.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ SUITES: Mapping[str, tuple[str, ...]] = {
         "tests/strands/vended_plugins/**/test_*.py",
     ),
 }
-"""For each package, the files of its source distribution that run agents with tools."""
+"""The files of each package's source distribution that run agents with tools."""
 
 
 PLUGINS = {"mcp": ("in_front_of_mcp_servers", "no:asyncio")}
-"""Plugins of pytest for one suite. In that of ``mcp`` any warning is a failure, and this plugin warns about itself."""
+"""Pytest plugins for one suite. In ``mcp``'s suite any warning is a failure, and pytest-asyncio warns about itself."""
 
 
 def outcomes(
     package: str, suite: Path, *, hook: str, chosen: Sequence[str], options: Sequence[str] = ()
 ) -> dict[str, bool]:
-    """Run tests with a ``hook`` in each agent, in processes of their own; return for each whether it passed.
+    """Run tests with a ``hook`` in each agent, in a separate process; return whether each passed.
 
     Raises:
         RuntimeError: no test made an agent.
@@ -85,20 +85,20 @@ def outcomes(
 
 
 def differences(ours: Mapping[str, bool], nothing: Mapping[str, bool]) -> Iterator[str]:
-    """Yield one line for each test that passes with a hook that does nothing, but not with ours."""
+    """Yield a line for each test that passes with a hook that does nothing, but not with ours."""
     for test, passed in nothing.items():
         if passed and not ours.get(test):
             yield f"{test}: {'fails' if test in ours else 'was not run'} with coatcheck"
 
 
 def known_differences(package: str) -> list[str]:
-    """Return the tests that come out differently for a reason."""
+    """Return the tests that have another outcome for a known reason."""
     known = tomli.loads((HERE / "different.toml").read_text(encoding="utf-8"))
     return [test for group in known.get(package, ()) for test in group["tests"]]
 
 
 def main(package: str) -> int:
-    """Return 1 where coatcheck makes a difference that is not known, or no longer makes one."""
+    """Return 1 if coatcheck makes an unknown difference, or no longer makes a known one."""
     installed, known = version(package), known_differences(package)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(2) as at_once:
         suite = fetched(package, installed, Path(folder))

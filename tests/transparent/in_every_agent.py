@@ -1,6 +1,6 @@
-"""Puts a hook into each agent of a framework that is installed: coatcheck's, or one that does nothing.
+"""Puts a hook into each agent of an installed framework: coatcheck's, or one that does nothing.
 
-A pytest plugin, for a process of its own: the folder of a framework's tests has a package ``tests`` too.
+This is a pytest plugin for a separate process: the folder of a framework's tests has a package ``tests`` too.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ __all__ = ()
 
 
 def into_tool_nodes(note: Callable[[], None], *, ours: bool) -> None:
-    """Wrap the tool calls of each ``ToolNode`` of LangGraph that has no wrapper."""
-    from langgraph.prebuilt import tool_node  # noqa: PLC0415 - where it is installed
+    """Wrap the tool calls of each LangGraph ``ToolNode`` that has no wrapper."""
+    from langgraph.prebuilt import tool_node  # noqa: PLC0415 - only if it is installed
 
     from coatcheck_langchain import offload_tool_calls  # noqa: PLC0415 - as above
 
@@ -46,8 +46,8 @@ def into_tool_nodes(note: Callable[[], None], *, ours: bool) -> None:
 
 
 def into_create_agent(note: Callable[[], None], *, ours: bool) -> None:
-    """Add a middleware to each agent of ``create_agent`` of LangChain."""
-    from langchain import agents  # noqa: PLC0415 - where it is installed
+    """Add a middleware to each agent that LangChain's ``create_agent`` makes."""
+    from langchain import agents  # noqa: PLC0415 - only if it is installed
     from langchain.agents import factory  # noqa: PLC0415 - as above
     from langchain.agents.middleware import AgentMiddleware  # noqa: PLC0415 - as above
 
@@ -74,7 +74,7 @@ def into_create_agent(note: Callable[[], None], *, ours: bool) -> None:
 
 def into_tools_of_openai(note: Callable[[], None], *, ours: bool) -> None:
     """Wrap the function tools of each ``Agent`` of the OpenAI Agents SDK, or copy them."""
-    from agents import Agent, FunctionTool  # noqa: PLC0415 - where it is installed
+    from agents import Agent, FunctionTool  # noqa: PLC0415 - only if it is installed
 
     from coatcheck_openai import ToolOffloader  # noqa: PLC0415 - as above
 
@@ -93,7 +93,7 @@ def into_tools_of_openai(note: Callable[[], None], *, ours: bool) -> None:
 
 def into_agents_of_strands(note: Callable[[], None], *, ours: bool) -> None:
     """Add a plugin to each ``Agent`` of Strands that has no plugin of this name."""
-    from strands import Agent  # noqa: PLC0415 - where it is installed
+    from strands import Agent  # noqa: PLC0415 - only if it is installed
     from strands.hooks import AfterToolCallEvent, MessageAddedEvent  # noqa: PLC0415 - as above
     from strands.plugins import Plugin  # noqa: PLC0415 - as above
 
@@ -109,7 +109,7 @@ def into_agents_of_strands(note: Callable[[], None], *, ours: bool) -> None:
         async def look_on(self, event: object) -> None:
             pass
 
-    # One test returns 6,000 tokens, for Strands' own context manager to cut.
+    # One test returns 6,000 tokens, which Strands' own context manager must cut.
     large, make = 20_000, Agent.__init__
 
     def make_with_hook(self: Any, *arguments: Any, plugins: Any = None, **options: Any) -> None:  # noqa: ANN401 - Strands'
@@ -132,7 +132,7 @@ HOOKS = {
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add options for the package, the hook and the report. A file next to the report says that a hook was used."""
+    """Add options for the package, the hook and the report. A file next to the report shows that a hook was used."""
     parser.addoption("--package", required=True)
     parser.addoption("--in-every-agent", choices=("coatcheck", "nothing"), required=True)
     parser.addoption("--outcomes", type=Path, required=True)
@@ -142,9 +142,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Put the hook in place before a test is imported."""
     report = config.getoption("--outcomes")
     put_in_place = HOOKS.get(config.getoption("--package"))
-    if put_in_place is not None:  # or another plugin does it
+    if put_in_place is not None:  # otherwise another plugin does it
         put_in_place(report.with_suffix(".used").touch, ours=config.getoption("--in-every-agent") == "coatcheck")
-    if not hasattr(config, "workerinput"):  # the main process gathers what xdist's workers report
+    if not hasattr(config, "workerinput"):  # the main process collects the reports of xdist's workers
         config.pluginmanager.register(_Recorder(report))
 
 

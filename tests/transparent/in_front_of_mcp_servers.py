@@ -1,7 +1,7 @@
-"""Puts a proxy in front of each server that the tests of the ``mcp`` package call: in their process, or over HTTP.
+"""Puts a proxy in front of each server that the tests of the ``mcp`` package call, in their process or over HTTP.
 
-A pytest plugin, next to ``in_every_agent``, which has the options. It is apart because it needs the extra ``mcp``. No
-result may leave here, because a tool whose results may leave is listed without the schema of its output.
+This is a pytest plugin next to ``in_every_agent``, which has the options. It is separate because it needs the extra
+``mcp``. It never offloads, because a tool whose results may be offloaded is listed without the schema of its output.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = ()
 
 @asynccontextmanager
 async def through_proxy(upstream: Upstream) -> AsyncIterator[Any]:
-    """Yield the streams of a client whose proxy is in front of ``upstream``."""
+    """Yield a client's streams to a proxy in front of ``upstream``."""
     configure = partial(Proxy, upstream, InMemoryStorage(), scope="test", offer_tool="when needed")
-    # These tests let nothing block the loop; a proxy asks for the version of its package.
+    # These tests let nothing block the loop, but a proxy reads the version of its package.
     proxy = await anyio.to_thread.run_sync(partial(configure, policy_of=lambda _: Never()))
     async with (
         proxy.running(),
@@ -54,11 +54,11 @@ async def through_proxy(upstream: Upstream) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def over_http(app: Any) -> AsyncIterator[str]:  # noqa: ANN401 - of Starlette
-    """Serve an application on a port; yield the address of its server."""
+    """Serve an application on a port; yield its address."""
     listener = await anyio.to_thread.run_sync(partial(socket.create_server, ("127.0.0.1", 0)))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical"))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(server._serve, [listener]))  # not serve, which listens for signals
+        tasks.start_soon(partial(server._serve, [listener]))  # not serve, which installs signal handlers
         while not server.started:
             await anyio.lowlevel.checkpoint()
         try:
@@ -75,7 +75,7 @@ async def connect_over_http(
     stateless_http: bool = False,
     **options: Any,  # noqa: ANN401 - of Client
 ) -> AsyncIterator[of_client.Client]:
-    """Connect to a server over HTTP and through a proxy; a drop-in for the suite's own ``Connect``."""
+    """Connect to a server over HTTP through a proxy. A drop-in replacement for the suite's own ``Connect``."""
     unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     app = server.streamable_http_app(stateless_http=stateless_http, transport_security=unguarded)
     mode = spec_version if spec_version in MODERN_PROTOCOL_VERSIONS else "legacy"
@@ -111,8 +111,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config) -> None:
-    """Put the proxies in place of the suite's connections over HTTP, which are in its conftest."""
-    suite = sys.modules.get("tests.interaction.conftest")  # None: only other tests run
+    """Replace the suite's connections over HTTP, which are in its conftest, by ones through proxies."""
+    suite = sys.modules.get("tests.interaction.conftest")  # None if only other tests run
     if suite is not None and config.getoption("--in-every-agent") == "coatcheck":
         suite._FACTORIES["streamable-http"] = connect_over_http
         suite._FACTORIES["streamable-http-stateless"] = partial(connect_over_http, stateless_http=True)

@@ -1,4 +1,4 @@
-"""Uses the adapters the way users do. Never run: mypy and pyright, both strict, read it."""
+"""Uses the adapters the way users do. It never runs: mypy and pyright check it, both in strict mode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uses the public names the way users do. Never run: mypy and pyright, both strict, read it."""
+"""Uses the public names the way users do. It never runs: mypy and pyright check it, both in strict mode."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ handle(
 
 
 def with_options(**options: Unpack[OffloaderOptions]) -> Offloader:
-    """Stands for a user's or an adapter's own wrapper."""
+    """Stands in for a user's or an adapter's own wrapper."""
     return Offloader(InMemoryStorage(), **options)
 
 

@@ -1,4 +1,4 @@
-"""Uses the contract of storages the way their authors do. Never run: mypy and pyright, both strict, read it."""
+"""Uses the storage contract the way storage authors do. It never runs: mypy and pyright check it in strict mode."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TestListingStorage(StorageContract, DeletesContract, ListsContract, ListsP
 
 
 class Tool:
-    """A user's framework's own."""
+    """A tool of a user's framework."""
 
 
 def watched(case: Run) -> Tool:

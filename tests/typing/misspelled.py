@@ -1,4 +1,4 @@
-"""Misspells public names. Never run: mypy and pyright, both strict, read it, and must find every mistake."""
+"""Misspells public names. It never runs: mypy and pyright check it in strict mode, and must find every mistake."""
 
 from __future__ import annotations
 

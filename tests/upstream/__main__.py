@@ -1,8 +1,8 @@
-"""Run the tests of Strands' own offloader against ours: ``python -m tests.upstream``; nox -s upstream runs it.
+"""Runs the tests of Strands' own offloader against ours: ``python -m tests.upstream``, which ``nox -s upstream`` calls.
 
 The tests come from Strands' source distribution of the installed version. At the version that ``strands.toml`` names,
-the outcomes must be exactly those that it lists; at any other, the differences are printed. Only
-running and comparing belong here.
+the outcomes must be exactly those that it lists. At any other, the differences are printed. Only running and comparing
+belong here.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 WHERE = ("vended_plugins/context_offloader", "agent/test_agent_storage.py", "agent/test_agent_delegation.py")
-"""Where the tests that use the offloader are."""
+"""The paths of the tests that use the offloader."""
 
 
 def outcomes(suite: Path) -> dict[str, bool]:
-    """Run the tests in a process of their own; return for each whether it passed."""
+    """Run the tests in a separate process; return whether each passed."""
     report, settings = suite / "outcomes.json", suite / "ours.ini"
     settings.write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n", encoding="utf-8")
     options = ["-q", "--no-summary", "-p", "strands_in_place", "-p", "no:randomly", "-p", "no:cacheprovider"]
@@ -42,7 +42,7 @@ def outcomes(suite: Path) -> dict[str, bool]:
 
 
 def differences(found: Mapping[str, bool], listed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield one line for each test that did not come out as listed."""
+    """Yield a line for each test whose outcome is not as listed."""
     reasons = {test: group["reason"] for group in listed["differs"] for test in group["tests"]}
     passing = set(listed["passes"])
     for test in sorted({*found, *passing, *reasons}):
@@ -55,7 +55,7 @@ def differences(found: Mapping[str, bool], listed: Mapping[str, Any]) -> Iterato
 
 
 def main() -> int:
-    """Return 1 where the pinned version differs from what is listed."""
+    """Return 1 if the outcomes at the pinned version differ from the list."""
     listed = tomli.loads((HERE / "strands.toml").read_text(encoding="utf-8"))
     installed = version("strands-agents")
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ __all__ = ("fetched",)
 
 
 def fetched(package: str, version: str, folder: Path) -> Path:
-    """Fetch the source distribution of a version of a package; return the folder that it holds."""
+    """Fetch and unpack the source distribution of a package's version; return its folder."""
     fetch = ["pip", "download", "--quiet", "--no-deps", f"--no-binary={package}", f"--dest={folder}"]
     subprocess.run([sys.executable, "-m", *fetch, f"{package}=={version}"], check=True)
     (archive,) = folder.glob("*.tar.gz")

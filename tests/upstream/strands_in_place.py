@@ -1,8 +1,8 @@
-"""Puts our offloader in the place of Strands' own, for the tests of Strands that use it.
+"""Replaces Strands' own offloader by ours, for those of Strands' tests that use it.
 
-A pytest plugin, for a process of its own: the folder of those tests has a package ``tests`` too. Only what replaces
-theirs belongs here. If a test uses a private name for something public, a subclass here has that name and does it in
-the public way. Nothing else of theirs is imitated, so a test of their internals fails, and is listed.
+This is a pytest plugin for a separate process: the folder of those tests has a package ``tests`` too. Only the
+replacements belong here. If a test uses a private name for something public, a subclass here has that name and does the
+same in the public way. Nothing else of theirs is imitated, so a test of their internals fails, and is listed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ USES_IT = ("ContextOffloader", "OffloaderInMemoryStorage")
 
 
 class ContextOffloader(coatcheck_strands.ContextOffloader):
-    """Ours, with the names of their hooks."""
+    """Our plugin, with the names of their hooks."""
 
     async def _handle_tool_result(self, event: AfterToolCallEvent) -> None:
         self.init_agent(event.agent)
-        event.invocation_state.setdefault("event_loop_cycle_id", "1")  # as the event loop of a real agent does
+        event.invocation_state.setdefault("event_loop_cycle_id", "1")  # as a real agent's event loop does
         await self.offload_result(event)
 
     async def _on_before_model_call(self, event: BeforeModelCallEvent) -> None:
@@ -47,7 +47,7 @@ class ContextOffloader(coatcheck_strands.ContextOffloader):
 
 
 class InMemoryStorage(coatcheck_strands.InMemoryStorage):
-    """Ours, with the references that it gave, and with an agent whose cycles their tests count."""
+    """Our storage, with the references that it gave, and with an agent whose cycles their tests count."""
 
     def __init__(self, evict_after_turns: int | None = 20) -> None:
         super().__init__(evict_after_turns)
@@ -82,8 +82,8 @@ def search(
     line_range: tuple[int, int] | None = None,
     context_lines: int = 5,
     max_chars: int = 10_000,
-) -> Any:  # noqa: ANN401 - a text, or whatever else a host gets
-    """Search as the tool does; in theirs, the search is a function of its own."""
+) -> Any:  # noqa: ANN401 - a string, or whatever else a host gets
+    """Search with the tool. In theirs, the search is a function of its own."""
     chosen: dict[str, Any] = {"context_lines": context_lines}
     if pattern is not None:
         chosen["pattern"] = pattern
@@ -125,7 +125,7 @@ def in_another_thread(coroutine: Any) -> Any:  # noqa: ANN401
 
 
 def put_in_place() -> None:
-    """Make the names of their package lead here."""
+    """Make the names of their package refer to ours."""
     package = importlib.import_module(PACKAGE)
     ours = ModuleType(PACKAGE)
     ours.__path__ = package.__path__
@@ -150,7 +150,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take their place before a test is imported."""
+    """Put ours in place before a test is imported."""
     put_in_place()
     config.pluginmanager.register(_Recorder(config.getoption("--outcomes")))
 
@@ -165,7 +165,7 @@ class _Recorder:
         items[:] = [item for item in items if "context_offloader" in item.nodeid or _uses_it(item)]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note one phase of a test. A test with parameters passes if all its cases do."""
+        """Note one phase of a test. A parametrized test passes if all its cases do."""
         name = report.nodeid.partition("[")[0].removeprefix("tests/strands/")
         self._passed[name] = self._passed.get(name, True) and not report.failed
 
