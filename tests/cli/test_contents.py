@@ -255,7 +255,7 @@ def test_a_failed_save_is_reported_on_one_line(times: int, tmp_path: Path) -> No
 def test_a_storage_that_fails_ends_every_command_on_one_line(command: tuple[str, ...], folder: Path) -> None:
     reference = stored(LINES)
     (folder / "v1").rename(folder / "elsewhere")
-    (folder / "v1").touch()  # where a folder should be
+    (folder / "v1").touch()  # a file where a folder belongs
 
     ran = run(*(reference if word == "REFERENCE" else word for word in command))
 

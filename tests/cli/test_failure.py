@@ -99,7 +99,7 @@ def test_a_user_without_a_home_is_told_so(
 ) -> None:
     monkeypatch.delenv("HOME")
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, which clusters assign
     monkeypatch.chdir(tmp_path)
 
     ran = run(*made)

@@ -1,4 +1,4 @@
-"""What earlier versions stored in a folder is listed, verified, read, swept and deleted from the command line."""
+"""The command line lists, verifies, reads, sweeps and deletes content that earlier versions stored in a folder."""
 
 from __future__ import annotations
 

@@ -377,7 +377,7 @@ def test_install_for_a_project_asks_for_a_folder_if_there_is_no_home(
 ) -> None:
     monkeypatch.chdir(home)
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, which clusters assign
 
     refused = call("install", "--project")
 

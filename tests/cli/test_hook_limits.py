@@ -492,7 +492,7 @@ def test_without_a_home_no_folder_is_created_where_the_client_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], storage: str
 ) -> None:
     monkeypatch.delenv("HOME")
-    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, as clusters assign them
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as for a user id without an account, which clusters assign
     monkeypatch.chdir(tmp_path)
 
     found = answered(said({"text": LARGE}), Options(storage=storage))

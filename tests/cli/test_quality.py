@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from benchmarks.quality.methods import Way
     from benchmarks.quality.transcripts import Result
 
-pytestmark = pytest.mark.no_cover  # of `benchmarks`, whose coverage is not measured
+pytestmark = pytest.mark.no_cover  # tests `benchmarks`, whose coverage is not measured
 
 RESULTS = 32
 """Results of one kind, one in each conversation: enough for the interval to decide."""

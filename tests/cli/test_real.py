@@ -16,7 +16,7 @@ from coatcheck.core.preview import Previewed, preview
 if TYPE_CHECKING:
     from coatcheck import Retrieved, TokenCounter
 
-pytestmark = pytest.mark.no_cover  # of `benchmarks`, whose coverage is not measured
+pytestmark = pytest.mark.no_cover  # tests `benchmarks`, whose coverage is not measured
 
 SAMPLES = Path(__file__).parent / "real"
 """Two conversations, JSON with empty lists, a table."""

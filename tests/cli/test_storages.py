@@ -298,9 +298,7 @@ def test_a_storage_that_the_user_may_not_read_is_not_reported_as_missing(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return real(path, **options)
 
-    monkeypatch.setattr(
-        os, "lstat", refusing
-    )  # changing modes would not do: root may run the tests, and reads everything
+    monkeypatch.setattr(os, "lstat", refusing)  # not a mode: the tests may run as root, which reads everything
 
     ran = run(*command)
 

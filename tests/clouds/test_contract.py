@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Sending a large body directly:ResourceWarning"
-)  # on fsspec's event loop
+pytestmark = pytest.mark.filterwarnings("ignore:Sending a large body directly:ResourceWarning")  # on fsspec's loop
 
 NUMBERS = count()
 

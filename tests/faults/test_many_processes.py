@@ -30,7 +30,7 @@ HOUR = 3_600.0
 
 @dataclass
 class Counts:
-    """What one process did and found."""
+    """The actions and findings of one process."""
 
     saves: int = 0
     loads: int = 0

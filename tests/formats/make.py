@@ -262,12 +262,12 @@ def langchain(folder: Path) -> list[dict[str, Any]]:
 
     @tool
     def text() -> str:
-        """Return a long text."""
+        """Return long text."""
         return TEXT
 
     @tool
     def picture() -> list[Any]:
-        """Return a long text with an image."""
+        """Return long text with an image."""
         image = {"type": "image", "base64": b64encode(IMAGE).decode(), "mime_type": "image/png"}
         return [{"type": "text", "text": TEXT + "."}, image]
 

@@ -78,11 +78,7 @@ FRAMEWORKS = {
     # FastMCP brings the protocol's own packages and those of its transports; tomli reads TOML on Python 3.10.
     "coatcheck_mcp": {"anyio", "fastmcp", "httpx2", "mcp", "mcp_types", "pydantic", "starlette", "tomli", "uvicorn"},
     "coatcheck_openai": {"agents", "mcp"},  # the SDK brings mcp, whose results its servers return
-    "coatcheck_pydantic_ai": {
-        "pydantic",
-        "pydantic_ai",
-        "pydantic_core",
-    },  # pydantic makes errors, and JSON from results
+    "coatcheck_pydantic_ai": {"pydantic", "pydantic_ai", "pydantic_core"},  # pydantic makes errors, and JSON of results
     "coatcheck_strands": {"boto3", "botocore", "strands"},  # Strands brings boto3, whose objects its storage accepts
 }
 """The packages that each adapter may import besides the standard library and coatcheck's public names."""

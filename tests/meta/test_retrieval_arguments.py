@@ -178,7 +178,7 @@ def test_only_options_that_select_by_themselves_are_proposed() -> None:
 @pytest.mark.parametrize(
     "refusal", [wording.NOT_JSON, wording.NUMBER_TOO_LONG, wording.TOO_DEEP, wording.too_large_to_query(2, 1)]
 )
-def test_the_refusal_of_a_query_names_every_other_proposed_option(refusal: str) -> None:
+def test_a_refused_query_is_answered_with_every_other_proposed_option(refusal: str) -> None:
     named = re.findall(r"\w+", refusal.rpartition("use ")[2])
 
     assert [name for name in named if name != "or"] == [name for name in PROPOSED if name != "query"]

@@ -125,9 +125,7 @@ def failing_among(project: Path, tests: list[str], mark: str) -> str | None:
         return HANGS
     if ended.returncode in {PASSED, NONE_CHOSEN}:
         return None
-    summary = ended.stdout.rpartition("short test summary info")[
-        2
-    ]  # a line that a test logged may begin like a failure
+    summary = ended.stdout.rpartition("short test summary info")[2]  # a logged line may begin like a failure
     failures = [line for line in summary.splitlines() if line.startswith(("FAILED ", "ERROR "))]
     if ended.returncode == FAILED and TIMEOUT.search(ended.stderr):
         return HANGS
@@ -141,9 +139,7 @@ def run_pytest(project: Path, arguments: list[str]) -> subprocess.CompletedProce
     """Run pytest in ``project``, against the sources there."""
     # These paths come before whatever is installed, such as the sources that this project was copied from.
     environment = {**os.environ, "PYTHONPATH": f"{project / 'src'}{os.pathsep}{project / 'adapters'}"}
-    environment.pop(
-        "PYTHONDONTWRITEBYTECODE", None
-    )  # with it, Python would recompile all modules and tests for every edit
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every edit would recompile all modules and tests
     with tempfile.TemporaryDirectory() as scratch:
         return subprocess.run(
             [sys.executable, "-m", "pytest", *PYTEST_OPTIONS, f"--basetemp={scratch}/pytest", *arguments],

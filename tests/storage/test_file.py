@@ -718,7 +718,7 @@ def test_saving_and_reading_list_no_folder(monkeypatch: pytest.MonkeyPatch, stor
     def refuse(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr(os, "scandir", refuse)  # its cost would grow with what is stored
+    monkeypatch.setattr(os, "scandir", refuse)  # its cost would grow with the number of entries
     monkeypatch.setattr(os, "listdir", refuse)
 
     save(storage, entry)

@@ -101,7 +101,7 @@ class ForgetsUnknownBlocks(ToyHarness):
 
 
 class JoinsBlocks(ToyHarness):
-    """Joins all blocks into one text."""
+    """Joins all blocks into one text block."""
 
     def deliver(self, call: ModelCall, result: Returned, case: Run, offloader: Offloader) -> Delivery[Message]:
         texts = [block.text for block in result.blocks if isinstance(block, TextBlock)]
