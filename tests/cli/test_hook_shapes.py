@@ -1,4 +1,4 @@
-"""What ``coatcheck hook`` puts in place of offloaded content: no field, number or media of the response is lost."""
+"""What ``coatcheck hook`` puts in place of offloaded content: no field, number or media item of a response is lost."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ __all__ = ("CreateAgentHarness", "LangChainHarness", "ToolNodeHarness", "Wrapped
 
 QUESTION = {"messages": [("user", "Find out.")]}
 INTERRUPTS = "__interrupt__"
-"""The key of a state under which the interrupts are that stopped the agent."""
+"""The key in an agent's state that holds the interrupts that stopped it."""
 
 RESUME: Command[Any] = Command(resume="go on")
 

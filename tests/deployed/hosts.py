@@ -35,7 +35,7 @@ __all__ = (
 AGENTS = Path(__file__).with_name("agents")
 ANSWER = "the last word of the model"
 SECONDS = 60.0
-"""Seconds. The longest that a test waits for an answer."""
+"""Seconds. The longest wait for an answer."""
 
 
 class Model:

@@ -1,4 +1,4 @@
-"""Agents in the servers of production: the same promises hold there, whichever way a request arrives."""
+"""Agents in production servers: the same promises hold there, however a request arrives."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_the_result_counts_all_parts_and_names_those_that_failed() -> None:
 def test_the_result_of_a_session_without_tests_is_its_last_line() -> None:
     of_nox = "nox > python -m tests.mutations\n", "nox > Session mutations was successful in 9 minutes.\n"
     assert result_of("67 of 67 edits noticed\n".join(of_nox)) == "67 of 67 edits noticed"
-    assert result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"  # as of two streams
+    assert result_of("67 of 67 edits noticed\n" + "".join(of_nox)) == "67 of 67 edits noticed"  # from two streams
 
 
 def test_a_row_replaces_the_older_one() -> None:

@@ -1,4 +1,4 @@
-"""The agent that durable engines run, in processes of their own."""
+"""The agent that engines for durable execution run, in processes of their own."""
 
 from __future__ import annotations
 

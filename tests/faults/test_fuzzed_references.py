@@ -51,7 +51,7 @@ EVERYTHING = string.printable + "\0\u2028\ud800漢\U0001f469"
 
 
 def fuzzed(real: str, chance: random.Random) -> Iterator[str]:
-    """Yield made-up references: noise, other scopes' references, near misses of a real one, paths, too long ones."""
+    """Yield made-up references: noise, other scopes' references, near misses of a real one, paths, overlong ones."""
     parts = PARTS.fullmatch(real)
     assert parts is not None, real
     before, digest, between, check, after = parts.groups()
@@ -126,7 +126,7 @@ def test_no_made_up_reference_reads_anything(
 
 
 def ask(offloader: Offloader, reference: str, scope: str) -> str:
-    """Read a reference; return how that ended."""
+    """Load a reference; return the outcome in words."""
     try:
         offloader.load(reference, scope=scope)
     except ReferenceExpired:

@@ -193,7 +193,7 @@ class OffloadsWhatItReadsBack(ToyHarness):
 
 
 class DropsArguments(ToyHarness):
-    """Passes only ``pattern`` on."""
+    """Passes on only the reference and ``pattern``."""
 
     def retrieve(self, call: ModelCall, case: Run) -> Message:
         known = {name: value for name, value in call.arguments.items() if name in {"reference", "pattern"}}
