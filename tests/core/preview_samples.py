@@ -1,4 +1,4 @@
-"""A content of every kind that previews tell apart, and of some that they must not: made from a number of records."""
+"""Sample content of every kind that previews tell apart, and of some they must not, built from a number of records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ("SAMPLES", "TEXT")
 
 TEXT = "text"
-"""The kind of what is shown by head and tail."""
+"""The kind of content that is shown by its head and tail."""
 
 
 def _orders(count: int) -> list[dict[str, object]]:
@@ -190,4 +190,4 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "hashes": (TEXT, _hashes),
     "words": (TEXT, _words),
 }
-"""By name: the kind that must show it, and how to make one of as many records."""
+"""Sample name to the kind that must show it, and a function that builds the sample from a number of records."""

@@ -1,4 +1,4 @@
-"""Makes a preview as the engine does, and checks what holds for each."""
+"""Make a preview as the engine does, and check what holds for every preview."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TIKTOKEN = TiktokenCounter()
 
 
 def checked_preview(content: Previewed, budget: int) -> str:
-    """Return the preview of ``content``, after checks that no kind raised and that it fits ``budget`` tokens."""
+    """Return the preview of ``content``, after checking that no kind raised and that it fits ``budget`` tokens."""
     shown = preview(content, TIKTOKEN, budget=budget)
 
     assert not content.failures

@@ -1,6 +1,6 @@
-"""Drives a reading from bytes in memory, the way the engine does from a storage, and notes what was asked for.
+"""Drive a read from bytes in memory, the way the engine does from a storage, and record what was requested.
 
-Only this belongs here; random texts come from ``strategies``.
+Only this belongs here; random text comes from ``strategies``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TOOL = "retrieve_offloaded_content"
 
 @dataclass(kw_only=True)
 class Stored:
-    """Content in a storage, and every part of it that was read."""
+    """Stored content, and every part of it that was read."""
 
     data: bytes
     content_type: str = "text/plain"
@@ -85,7 +85,7 @@ class Stored:
 
 
 def stored(text: str, content_type: str = "text/plain", *, spacing: int | None = None) -> Stored:
-    """Return ``text`` as the engine stores it; with ``spacing``, there is a checkpoint at every so many characters."""
+    """Return ``text`` as the engine stores it. ``spacing`` puts a checkpoint at every so many characters."""
     encoded = encode_text(text)
     index = encoded.index
     if spacing is not None and text:
@@ -100,7 +100,7 @@ def stored(text: str, content_type: str = "text/plain", *, spacing: int | None =
 
 
 def foreign(data: bytes, content_type: str = "text/plain") -> Stored:
-    """Return bytes of which nothing is known, as a storage of another library holds them."""
+    """Return bytes without totals or an index, as another library's storage holds them."""
     return Stored(data=data, content_type=content_type)
 
 
@@ -123,7 +123,7 @@ def _finish(work: Generator[None, None, Encoded]) -> Encoded:
 
 
 def dense_index(text: str, spacing: int) -> LineIndex:
-    """Return an index with a checkpoint at every ``spacing`` characters, by the naive way to make one."""
+    """Build, the naive way, an index with a checkpoint every ``spacing`` characters."""
     places = [
         Place(len(text[:at].encode("utf-8", "surrogatepass")), text[:at].count("\n"), at)
         for at in range(0, len(text), spacing)
@@ -135,24 +135,24 @@ def dense_index(text: str, spacing: int) -> LineIndex:
 
 
 def body(answer: Answer) -> str:
-    """Return what is between the first and the last line end of an answer."""
+    """Return the part of an answer between its first and last line ends."""
     return answer.text.partition("\n")[2].rpartition("\n")[0]
 
 
 def shown(text: str) -> str:
-    """Return ``text`` as the model gets it: lone surrogates replaced."""
+    """Return ``text`` as the model gets it, with lone surrogates replaced."""
     return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
 
 
 def split_lines(text: str) -> list[str]:
-    r"""Return the lines of ``text``: each ends at ``\n``, and a ``\r`` before that belongs to the line end."""
+    r"""Return the lines of ``text``. Each ends at ``\n``; a ``\r`` before that belongs to the line end."""
     pieces = text.split("\n")
     last = pieces.pop()
     return [piece.removesuffix("\r") for piece in pieces] + ([last] if last else [])
 
 
 def attempt(call: Callable[[], _Result]) -> _Result | InvalidRequest:
-    """Return what ``call`` returns, or the refusal that it raises; any other error is a bug."""
+    """Return what ``call`` returns, or the refusal it raises. Any other error is a bug."""
     try:
         return call()
     except InvalidRequest as error:

@@ -1,4 +1,4 @@
-"""Random tool results of every kind that previews know, with empty and deep containers, and mixtures of them."""
+"""Random tool results of every kind that previews know, with empty and deep containers, and mixtures of kinds."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _contained(inner: st.SearchStrategy[JsonValue]) -> st.SearchStrategy[JsonVal
 
 
 def json_results() -> st.SearchStrategy[JsonValue]:
-    """Return JSON values that have empty, deep and many equal containers within each other."""
+    """Return nested JSON values whose containers may be empty, deep, or repeated many times."""
     return st.recursive(_SCALARS | _EMPTY, _contained, max_leaves=12)
 
 
 def wide_objects() -> st.SearchStrategy[JsonValue]:
-    """Return objects of many members, long ones and empty ones, so that some budgets have no room left for one."""
+    """Return objects with many members, some long and some empty, so that some budgets have no room for a member."""
     members = st.one_of(_EMPTY, st.sampled_from(["word " * 60, "x" * 500, 7]), json_results())
     return st.builds(_wide, st.lists(members, min_size=2, max_size=4), st.integers(20, 80))
 
@@ -111,9 +111,9 @@ def as_diff(old: list[str], new: list[str], files: int) -> str:
 
 
 def results_of_every_kind() -> st.SearchStrategy[str]:
-    """Return results of every kind, from JSON to matches, also as the output of a command, and two in a row.
+    """Return JSON, JSON Lines, Python literals, XML, HTML, CSV, diffs, logs and matches.
 
-    A test fails where it never draws a kind of preview.
+    Each may be wrapped as the output of a command, or joined to another. A test fails if it never draws some kind.
     """
     values = json_results()
     kinds = st.one_of(

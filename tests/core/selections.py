@@ -1,7 +1,7 @@
-"""What a model may give the retrieval tool: a value for each argument, and every set of them that goes together.
+"""Arguments a model may give the retrieval tool: a value for each, and every set of them that goes together.
 
-All of it follows from the table of arguments and ``GIVEN``, so a new argument needs a value there and nothing else.
-What a model should not give is here too: values that are refused, and any set of arguments.
+Everything follows from the table of arguments and ``GIVEN``, so a new argument only needs a value in ``GIVEN``.
+Arguments a model should not give are here too: refused values, and arbitrary sets of arguments.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _DRAWN: Mapping[str, st.SearchStrategy[object]] = {
     "context_lines": st.integers(0, 9),
     "query": st.sampled_from(["@", "[0]", "a", "length(@)", "[*]", "['" + "汉" * 400 + "',@]"]),
 }
-"""What a property draws for an option; for any other, numbers or the value in ``GIVEN``."""
+"""What a property test draws for an option. For other options it draws numbers, or the value in ``GIVEN``."""
 
 _WRONG: Sequence[object] = (None, "", True, [1], {"a": 1}, "ten", "2.5", 2.5, "0-5", "9-5", "x" * 1_001, 10**20)
-"""What the parser of some option refuses, and two ways to give nothing."""
+"""Values that the parser of some option refuses, and two ways to give nothing."""
 
 _UNFIT: Mapping[str, Sequence[object]] = {
     "pattern": ("(?=a)", "(a)\\1", "a{9999}", "a.{0,900}b.{0,900}c"),
@@ -47,10 +47,10 @@ _UNFIT: Mapping[str, Sequence[object]] = {
     "query": ("[", "nope(@)", "length(`1`)", "$.a", "&a", "!" * 900 + "@"),
     "offset": (2, 10**9),
 }
-"""What the parser takes, but reading refuses on at least some contents."""
+"""Values that the parser accepts, but reading refuses for at least some content."""
 
 ODD: Mapping[str, Sequence[object]] = {name: (*_UNFIT.get(name, ()), *_WRONG) for name in OPTIONS}
-"""For every option, values that a request may be refused for."""
+"""For every option, values for which a request may be refused."""
 
 _NUMBERS = st.one_of(st.integers(-50, 50), st.integers(-50, 3_000))
 
@@ -81,7 +81,7 @@ def selections() -> st.SearchStrategy[dict[str, object]]:
 
 
 def odd_selections() -> st.SearchStrategy[dict[str, object]]:
-    """Draw options for one request that may well be refused: any set of them, up to two with a value of ``ODD``."""
+    """Draw options for one request that may well be refused: any set, up to two of them with a value from ``ODD``."""
     right = st.fixed_dictionaries({}, optional={name: _values(name) for name in OPTIONS})
     odd = st.lists(st.sampled_from([(name, value) for name, values in ODD.items() for value in values]), max_size=2)
     return st.builds(lambda most, rest: {**most, **dict(rest)}, right, odd)

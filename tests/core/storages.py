@@ -1,4 +1,4 @@
-"""Small storages that the tests of the core share: a dict, an async one, one that fails, one that names references."""
+"""Small storages that the core tests share: a dict, an async one, one that fails, one that names its references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class DictStorage:
-    """The smallest storage there is: two methods, no capability."""
+    """The smallest possible storage: two methods, no capabilities."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Stored] = {}
@@ -28,7 +28,7 @@ class DictStorage:
 
 
 class RangeStorage(DictStorage):
-    """A dict that reads parts, and says how many bytes it gave out."""
+    """A dict that reads parts of entries, and counts the bytes it returned."""
 
     def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
         found = self.kept.get(key)
@@ -40,7 +40,7 @@ class RangeStorage(DictStorage):
 
 
 class AsyncDictStorage:
-    """The same with coroutines: for storages whose client is async."""
+    """The same with coroutines, as for storages whose client is async."""
 
     def __init__(self) -> None:
         self.inner = RangeStorage()
@@ -56,7 +56,7 @@ class AsyncDictStorage:
 
 
 class FailingStorage(DictStorage):
-    """Saves ``after`` entries, then has a full disk; loads fail where ``loads`` is true."""
+    """Saves ``after`` entries, then has a full disk. Loads fail if ``loads`` is true."""
 
     def __init__(self, *, after: int = 1_000_000, loads: bool = False) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class FailingStorage(DictStorage):
 
 
 class Shelves:
-    """A storage that puts its own words around the name that it is asked to use."""
+    """A storage that puts its own prefix and suffix around the name it is asked to use."""
 
     def __init__(self, shape: str = "shelf://7/{}.bin") -> None:
         self.shape = shape

@@ -1,4 +1,4 @@
-"""Random inputs that the property tests share: texts, JSON values, content blocks, budgets."""
+"""Random inputs that the property tests share: strings, JSON values, content blocks, budgets."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _WORDS = st.sampled_from(
 
 
 def texts(*, pieces: int = 40) -> st.SearchStrategy[str]:
-    """Return texts of up to ``pieces`` pieces: plain, nasty and wordy ones mixed."""
+    """Return strings of up to ``pieces`` pieces, a mix of plain, nasty and wordy ones."""
     return st.lists(st.one_of(_PLAIN, _NASTY, _WORDS), max_size=pieces).map("".join)
 
 
 def long_texts() -> st.SearchStrategy[str]:
-    """Return texts of some thousand tokens, made long by repeating a short one."""
+    """Return strings of some thousand tokens, made by repeating a short one."""
     return st.builds(lambda text, times: text * times, texts(pieces=12), st.integers(1, 400))
 
 
 def json_values() -> st.SearchStrategy[JsonValue]:
-    """Return JSON values of every kind, big integers, NaN, infinity and lone surrogates among them."""
+    """Return JSON values of every kind, including big integers, NaN, infinity and lone surrogates."""
     leaves = st.one_of(
         st.none(),
         st.booleans(),
@@ -62,7 +62,7 @@ def json_values() -> st.SearchStrategy[JsonValue]:
 
 
 def blocks() -> st.SearchStrategy[Block]:
-    """Return one content block of any kind, empty ones among them."""
+    """Return one content block of any kind, possibly empty."""
     media_types = st.sampled_from(["image/png", "audio/mpeg", "video/mp4", "application/pdf", "x"])
     return st.one_of(
         st.builds(TextBlock, long_texts()),

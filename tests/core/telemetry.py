@@ -1,6 +1,6 @@
 """OpenTelemetry's SDK with exporters in memory, and a run that causes every kind of event.
 
-Only collecting and running belong here; the tests say what the outcome must be.
+Only collecting and running belong here; the tests check the outcome.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Telemetry:
 
     @property
     def all_spans(self) -> tuple[ReadableSpan, ...]:
-        """Every span, including those of others, in the order in which they ended."""
+        """Every span, including those of other instrumentation, in the order they ended."""
         return self._exporter.get_finished_spans()
 
     @property
@@ -66,7 +66,7 @@ class Telemetry:
         return [span for span in self.all_spans if (scope := span.instrumentation_scope) and scope.name == "coatcheck"]
 
     def parent_of(self, span: ReadableSpan) -> ReadableSpan | None:
-        """Return the span that a span is a child of."""
+        """Return the parent of a span."""
         found = [each for each in self.all_spans if span.parent and each.context.span_id == span.parent.span_id]
         return found[0] if found else None
 
@@ -89,7 +89,7 @@ class Telemetry:
         return resource.scope_metrics
 
     def total(self, name: str, **attributes: str) -> float:
-        """Return the sum of a counter over all points with these attributes; their dots are written as ``__``."""
+        """Return the sum of a counter over all points with these attributes. Write dots in their names as ``__``."""
         wanted = {key.replace("__", "."): value for key, value in attributes.items()}
         points = [point for point in self.metrics[name].data.data_points if isinstance(point, NumberDataPoint)]
         return sum(point.value for point in points if wanted.items() <= dict(point.attributes or {}).items())
@@ -98,8 +98,8 @@ class Telemetry:
 def run_through_everything(*listeners: Listener) -> list[Offloader]:
     """Cause every kind of event, and return the offloaders that were used.
 
-    3 results are offloaded, 2 kept and 1 truncated; 1 read is answered, 1 misses, 1 is too late and 1 fails, as do a
-    policy and a save. The save waits for a thread, if only for a moment.
+    3 results are offloaded, 2 kept and 1 truncated. 1 read is answered, 1 misses, 1 finds its reference expired and 1
+    fails. A policy and a save fail too. The save waits for a thread, if only for a moment.
     """
     storage = InMemoryStorage()
     offloader = Offloader(storage, policies={"odd": _refuse}, on_event=listeners)

@@ -1,4 +1,4 @@
-"""What a storage says of itself decides where its calls run, and whether its entries are looked for again."""
+"""What a storage declares about itself decides where its calls run, and whether entries are looked for again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SmallStorage(DictStorage):
-    """Keeps the last two entries, and says so where ``evicts`` is set."""
+    """Keeps the last two entries, and declares it if ``evicts`` is set."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         super().save(key, content, content_type=content_type, metadata=metadata)
@@ -40,7 +40,7 @@ class SmallRangeStorage(SmallStorage, RangeStorage):
 
 
 @pytest.mark.parametrize("kind", [SmallStorage, SmallRangeStorage])
-def test_a_storage_that_says_that_it_evicts_loses_no_result_to_itself(kind: type[SmallStorage]) -> None:
+def test_a_storage_that_declares_eviction_loses_no_result_to_it(kind: type[SmallStorage]) -> None:
     blocks: list[Block] = [
         TextBlock("text\n" * 50),
         MediaBlock(b"1" * 100, "image/png"),
@@ -54,7 +54,7 @@ def test_a_storage_that_says_that_it_evicts_loses_no_result_to_itself(kind: type
     assert isinstance(Offloader(storage, policies={"*": Always()}).offload(blocks, tool_name="t", scope="s"), Kept)
 
 
-def test_what_a_storage_says_of_itself_is_believed(tmp_path: Path) -> None:
+def test_what_a_storage_declares_about_itself_is_believed(tmp_path: Path) -> None:
     said: Any = DictStorage()
     said.is_local = True
     far: Any = FileStorage(tmp_path)
@@ -68,14 +68,14 @@ def test_what_a_storage_says_of_itself_is_believed(tmp_path: Path) -> None:
     assert list(local.values()) == [False, True, True, False, True]
 
 
-def test_a_storage_that_says_nothing_sensible_gets_the_defaults() -> None:
+def test_a_storage_with_meaningless_attributes_gets_the_defaults() -> None:
     access = StorageAccess(Mock(spec_set=["save", "load", "evicts", "is_local"]))
 
     assert not access.evicts
     assert not access.call("load", "key").local
 
 
-def test_a_storage_may_pass_on_the_methods_of_another(tmp_path: Path) -> None:
+def test_a_storage_may_delegate_to_another(tmp_path: Path) -> None:
     class Passing:
         def __init__(self, inner: object) -> None:
             self._inner = inner
@@ -87,7 +87,7 @@ def test_a_storage_may_pass_on_the_methods_of_another(tmp_path: Path) -> None:
 
     for what in ("names_references", "reads_ranges", "sweeps", "lists_pages", "lists", "evicts"):
         assert getattr(passed, what) == getattr(own, what)
-    assert passed.call("load", "key").local  # as a storage with a local path
+    assert passed.call("load", "key").local  # because it has local paths
 
 
 @pytest.mark.parametrize("takes", [True, False])
@@ -107,7 +107,7 @@ def test_only_a_storage_that_takes_file_names_gets_them(*, takes: bool) -> None:
     assert seen == ([{"file_name": "report.pdf"}] if takes else [{}])
 
 
-def test_a_storage_that_takes_file_names_must_take_the_argument_and_may_require_it() -> None:
+def test_a_storage_that_takes_file_names_must_accept_the_argument_and_may_require_it() -> None:
     class Requiring:
         takes_file_name = True
         load = Shelves.load

@@ -1,4 +1,4 @@
-"""What users pass to an adapter: checked in one place for all adapters."""
+"""Arguments that users pass to an adapter, checked in one place for all adapters."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_ready_offloader_keeps_its_step_budget_and_a_warning_says_that_it_does
 
 
 @pytest.mark.parametrize("given", [{"confirm": lambda _: True}, {"measured_tokens": lambda: 9}])
-def test_questions_about_one_result_are_refused_where_a_whole_step_is_decided(given: dict[str, Any]) -> None:
+def test_callables_about_one_result_are_refused_where_a_whole_step_is_decided(given: dict[str, Any]) -> None:
     arrival = Arrival(content="text", convert=plain_blocks, tool_name="t", **given)
     calls = Batch(arrivals=[arrival], offloader=Offloader()).convert()
 
@@ -46,7 +46,7 @@ def test_questions_about_one_result_are_refused_where_a_whole_step_is_decided(gi
 
 
 class Adapter:
-    """Takes arguments of its own, next to the options of an ``Offloader``."""
+    """Takes its own arguments as well as the options of an ``Offloader``."""
 
     def __init__(
         self, storage: object = None, *, exempt: object = (), native_media: bool = False, **options: object

@@ -25,7 +25,7 @@ def test_a_missing_framework_is_named_with_the_command_that_installs_it() -> Non
 def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when a user's own script has the framework's name."""
+    """A user's own script may have the framework's name."""
     (tmp_path / "framework_of_mine.py").write_text(f"{broken}\n")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "framework_of_mine", raising=False)
@@ -38,7 +38,7 @@ def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
 def test_a_framework_that_lacks_what_an_adapter_uses_is_reported_with_the_command_too(
     lacking: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As when another version of it is installed."""
+    """Another version of the framework may be installed."""
     package = tmp_path / "coatcheck_of_mine"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -51,10 +51,8 @@ def test_a_framework_that_lacks_what_an_adapter_uses_is_reported_with_the_comman
         load("Name")
 
 
-def test_a_file_with_the_name_of_a_package_gets_the_message_of_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No command would help who calls a script ``mcp.py`` or ``agents.py``."""
+def test_a_file_named_like_a_package_gets_pythons_own_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No install command would help users who name a script ``mcp.py`` or ``agents.py``."""
     package = tmp_path / "coatcheck_of_yours"
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -67,7 +65,7 @@ def test_a_file_with_the_name_of_a_package_gets_the_message_of_python(
         load("Name")
 
 
-def test_what_is_lacking_behind_another_adapter_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_part_behind_another_part_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "coatcheck_of_theirs"
     package.mkdir()
     (package / "__init__.py").write_text(

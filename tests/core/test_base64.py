@@ -1,4 +1,4 @@
-"""Base64 as adapters read it: whatever wraps it, the bytes are those that were encoded."""
+"""Base64 as adapters read it: however it is wrapped, decoding returns the bytes that were encoded."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("encode", FORMS.values(), ids=FORMS.keys())
 @given(data=st.binary(min_size=1))
-def test_every_form_gives_the_bytes(encode: Callable[[bytes], bytes], data: bytes) -> None:
+def test_every_form_decodes_to_the_original_bytes(encode: Callable[[bytes], bytes], data: bytes) -> None:
     assert decode_base64(encode(data).decode()) == data
 
 
@@ -44,6 +44,6 @@ def test_malformed_base64_gives_no_bytes(text: str) -> None:
 @pytest.mark.parametrize(
     "url", ["data:image/png;base64,no base64!", "data:image/png;base64,", "data:image/png,abc", "a"]
 )
-def test_a_url_that_holds_no_bytes_has_no_type_either(url: str) -> None:
+def test_a_data_url_without_bytes_has_no_type_either(url: str) -> None:
     assert decode_data_url(url) == (b"", "")
     assert decode_data_url("data:text/plain;charset=utf-8;base64,QUJD") == (b"ABC", "text/plain")

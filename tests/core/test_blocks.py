@@ -33,12 +33,12 @@ def _named(values: list[JsonValue]) -> Iterator[tuple[str, JsonValue]]:
 
 
 def _same(left: JsonValue, right: JsonValue) -> bool:
-    """Compare JSON values with NaN equal to itself and -0.0 unlike 0.0; a tuple is a list."""
+    """Compare JSON values. NaN equals itself, -0.0 differs from 0.0, and a tuple equals a list."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
 @given(value=json_values())
-def test_json_text_reads_back_as_the_very_same_value(value: JsonValue) -> None:
+def test_json_text_parses_back_to_the_same_value(value: JsonValue) -> None:
     assert _same(json.loads(json_text(value)), value)
 
 
@@ -52,7 +52,7 @@ def test_a_value_that_orjson_would_change_is_kept(value: JsonValue) -> None:
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("wrap", [list, tuple, lambda found: dict(_named(found))])
-def test_a_number_that_json_lacks_is_found_wherever_it_is(odd: float, wrap: Callable[[list[JsonValue]], Any]) -> None:
+def test_a_number_that_json_lacks_is_found_at_any_depth(odd: float, wrap: Callable[[list[JsonValue]], Any]) -> None:
     for place in range(3):
         found: list[JsonValue] = [None, 1.5, "null"]
         found[place] = odd
@@ -66,7 +66,7 @@ def test_a_value_with_null_in_it_is_not_parsed_again(monkeypatch: pytest.MonkeyP
     assert json_text([None, "null", 1.5, [{}]]) == '[null,"null",1.5,[{}]]'
 
 
-def test_a_long_value_that_orjson_would_change_is_not_written_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_value_that_orjson_would_change_is_not_serialized_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     rows: JsonValue = [*({"n": n} for n in range(150_000)), {"n": math.nan}]
     whole = json.dumps(rows, separators=(",", ":"))
     monkeypatch.setattr(json.JSONEncoder, "encode", None)  # holds the interpreter's lock until it is done
@@ -115,7 +115,7 @@ def test_a_medium_may_hold_any_view_of_bytes(view: Callable[[bytes], Any], media
     assert offloader.load(outcome.references[0], scope="s").data == bytes(data)
 
 
-def test_the_text_of_an_outcome_is_that_of_its_text_blocks() -> None:
+def test_the_text_of_an_outcome_joins_its_text_blocks() -> None:
     kept = Kept(blocks=(TextBlock("one"), JsonBlock({"n": 2}), TextBlock("three\n")), reason="policy")
     assert kept.text == "one\nthree\n"
     assert Kept(blocks=(), reason="policy").text == ""

@@ -1,4 +1,4 @@
-"""A counter that remembers: it adds up to what the tokenizer counts, and looks at each part of a preview once."""
+"""A counter that remembers: its sums equal the tokenizer's counts, and it looks at each part of a preview once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LINES = st.lists(st.sampled_from(PIECES), max_size=120).map("".join)
 
 @pytest.fixture
 def given_to_tokenizer(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Everything that the tokenizer is given from now on."""
+    """Collect everything the tokenizer is given from now on."""
     given: list[str] = []
     encode = TiktokenCounter._encode
 
@@ -62,7 +62,7 @@ def test_parts_of_long_lines_add_up_to_what_the_tokenizer_counts(text: str) -> N
 
 
 @given(parts=st.lists(LINES, max_size=4))
-def test_parts_are_counted_as_they_are_together(parts: list[str]) -> None:
+def test_parts_are_counted_as_one_string(parts: list[str]) -> None:
     assert CountedOnce(TIKTOKEN).count_parts(*parts) == TIKTOKEN.count("".join(parts))
 
 
@@ -79,9 +79,9 @@ def test_a_cut_at_a_line_or_a_word_never_exceeds_its_limit(text: str, limit: int
 
 @pytest.mark.parametrize("joined", ["a\u0301", "\r\n", "\U0001f469\u200d\U0001f467"])
 @pytest.mark.parametrize("shift", range(4))
-def test_a_cut_splits_no_joined_characters_where_most_of_the_text_fits(joined: str, shift: int) -> None:
+def test_a_cut_splits_no_joined_characters_when_most_of_the_text_fits(joined: str, shift: int) -> None:
     text = "a" * (396 + shift) + joined * 100
-    head = CountedOnce(ByteCounter()).head(text, 100)  # which takes 400 characters at most
+    head = CountedOnce(ByteCounter()).head(text, 100)  # takes at most 400 characters
 
     assert head == ByteCounter().head(text, 100)
     assert len(head) >= 396
@@ -112,11 +112,11 @@ KINDS = {
 
 
 @pytest.mark.parametrize("text", KINDS.values(), ids=KINDS.keys())
-def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str, given_to_tokenizer: list[str]) -> None:
+def test_a_preview_gives_the_tokenizer_little_more_than_it_shows(text: str, given_to_tokenizer: list[str]) -> None:
     content = Previewed(text=text, content_type="text/plain", lines=text.count("\n") + 1, more_than=2_500)
     counted = CountedOnce(TIKTOKEN)
     assert counted.exceeds(text, 2_500)
-    given_to_tokenizer.clear()  # the decision is counted before
+    given_to_tokenizer.clear()  # the decision has already been counted
     shown = preview(content, counted, budget=1_000)
 
     assert sum(map(len, given_to_tokenizer)) < 2.1 * len(shown)
@@ -125,7 +125,7 @@ def test_a_preview_gives_the_tokenizer_little_more_than_what_it_shows(text: str,
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("text", ["!AAA" * 5_000_000, "\u6c49\u5b57" * 5_000_000], ids=["base64", "Chinese"])
-def test_the_head_of_a_line_without_blanks_costs_less_than_ten_passes_over_it(text: str) -> None:
+def test_the_head_of_a_line_without_spaces_costs_less_than_ten_passes_over_it(text: str) -> None:
     def seconds(work: Callable[[], object]) -> float:
         started = time.process_time()
         work()
@@ -186,7 +186,7 @@ def test_an_offload_counts_the_result_once(size: int, given_to_tokenizer: list[s
     assert outcome.tokens.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.02)
 
 
-def test_rows_of_other_lengths_are_not_taken_for_rows_of_the_table() -> None:
+def test_a_table_with_rows_of_other_lengths_is_not_searched_for_odd_ones() -> None:
     rows = ["id,state,note", *(f"{number},open,plain" for number in range(400))]
     even = "\n".join([*rows[:200], "200,open", "201,open,plain,more", *rows[202:]])
     shown = preview_delimited(Previewed(text=even, content_type="text/csv", lines=401), 200, TIKTOKEN)

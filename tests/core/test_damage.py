@@ -1,4 +1,4 @@
-"""Checking a storage: what is intact, what is damaged, what cannot be read, and what was deleted meanwhile."""
+"""Checking a storage: what is intact, damaged, unreadable, or deleted in the meantime."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from coatcheck.testing.samples import Entry
 
 CONTENT = bytes(range(250)) * 8
-"""Two whole parts."""
+"""Exactly two parts long."""
 
 
 @pytest.fixture(params=[DictStorage, RangeStorage])
 def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> DictStorage:
-    """Give a storage that is read whole, and one that is read in parts of 1,000 bytes."""
+    """Return a storage that is read whole, or one that is read in parts of 1,000 bytes."""
     monkeypatch.setattr(entries_module, "PART_BYTES", 1_000)
     made: DictStorage = request.param()
     return made
@@ -38,7 +38,7 @@ def save(storage: Any, entry: Entry) -> Listed:  # noqa: ANN401 - sync, async, w
 
 
 def damage_of(storage: object, listed: Listed) -> CoatcheckError | None:
-    """Look at an entry that was listed with whatever else there is."""
+    """Check a listed entry. If it is a line index, its content was listed too."""
     return run(damage(StorageAccess(storage), listed, keys={listed.key, listed.key.removesuffix("-lines")}))
 
 
@@ -65,7 +65,7 @@ def test_saved_content_of_every_size_is_intact(size: int, storage: DictStorage) 
 def test_every_change_of_the_bytes_is_found(changed: bytes, storage: DictStorage) -> None:
     entry = make_entry(CONTENT)
     listed = save(storage, entry)
-    # As a folder has it: what describes the content still says the old size, the listing says the new one.
+    # As in a folder: the metadata still has the old size, the listing has the new one.
     storage.kept[entry.key] = replace(storage.kept[entry.key], content=changed)
 
     found = damage_of(storage, replace(listed, size=len(changed)))
@@ -91,7 +91,7 @@ def test_content_saved_under_another_key_is_found(storage: DictStorage) -> None:
     assert isinstance(damage_of(storage, listed), CorruptContent)
 
 
-def test_an_index_of_lines_is_checked_by_its_own_digest(storage: DictStorage) -> None:
+def test_a_line_index_is_checked_by_its_own_digest(storage: DictStorage) -> None:
     index = make_entry(b"index")
     listed = save(storage, replace(index, key=f"{make_entry(b'content').key}-lines"))
 
@@ -106,7 +106,7 @@ def test_content_that_is_still_being_written_is_not_damaged(storage: DictStorage
     assert damage_of(storage, listed) is None
 
 
-def test_an_async_storage_is_looked_through_too() -> None:
+def test_an_async_storage_is_checked_too() -> None:
     storage = AsyncDictStorage()
     listed = save(storage, make_entry(CONTENT))
 
@@ -114,7 +114,7 @@ def test_an_async_storage_is_looked_through_too() -> None:
 
 
 class _Listing(DictStorage):
-    """Lists what it was told to, or fails to."""
+    """Lists what it was told to, or fails."""
 
     def __init__(self, *listed: Listed, fails: bool = False) -> None:
         super().__init__()
@@ -153,7 +153,7 @@ def test_an_entry_saved_while_it_is_checked_is_intact() -> None:
         assert effect is not None
         return effect.call()
 
-    listing = looking.send(answer_of(next(looking)))  # nothing yet
+    listing = looking.send(answer_of(next(looking)))  # the entry is not there yet
     save(storage, entry)
 
     with pytest.raises(StopIteration) as ended:
@@ -162,7 +162,7 @@ def test_an_entry_saved_while_it_is_checked_is_intact() -> None:
     assert ended.value.value is None
 
 
-def test_an_index_of_lines_without_its_content_is_found() -> None:
+def test_a_line_index_without_its_content_is_found() -> None:
     content = make_entry(CONTENT).key
     storage = _Listing(Listed(key=f"{content}-lines", size=1, modified=0))
 
@@ -181,13 +181,13 @@ def test_an_index_is_not_damage_if_its_content_was_saved_or_both_were_deleted_me
     assert run(damage(StorageAccess(storage), listed, keys={listed.key})) is None
 
 
-def test_a_listing_that_fails_during_the_check_of_an_index_is_reported_and_not_raised() -> None:
+def test_a_listing_failure_while_checking_an_index_is_reported_and_not_raised() -> None:
     listed = Listed(key=f"{make_entry(CONTENT).key}-lines", size=1, modified=0)
 
     assert isinstance(run(damage(StorageAccess(_Listing(fails=True)), listed, keys={listed.key})), StorageError)
 
 
-def test_a_storage_that_fails_on_one_entry_is_reported_and_not_raised() -> None:
+def test_a_storage_failure_on_one_entry_is_reported_and_not_raised() -> None:
     storage = _Listing(fails=True)
     listed = save(storage, make_entry(CONTENT))
 
@@ -197,7 +197,7 @@ def test_a_storage_that_fails_on_one_entry_is_reported_and_not_raised() -> None:
         assert not isinstance(found, CorruptContent)
 
 
-def test_entries_are_those_under_a_prefix() -> None:
+def test_entries_lists_only_keys_with_the_prefix() -> None:
     storage = InMemoryStorage()
     mine, yours = make_entry(CONTENT, scope="mine"), make_entry(CONTENT, scope="yours")
     for entry in (mine, yours):
@@ -207,7 +207,7 @@ def test_entries_are_those_under_a_prefix() -> None:
     assert len(run(entries(StorageAccess(storage), ""))) == 2
 
 
-def test_a_storage_that_cannot_list_or_fails_says_so() -> None:
+def test_a_storage_that_cannot_list_or_fails_to_is_reported() -> None:
     with pytest.raises(InvalidRequest, match=r"lacks coatcheck\.Lists"):
         run(entries(StorageAccess(DictStorage()), ""))
     with pytest.raises(StorageError, match="listing"):

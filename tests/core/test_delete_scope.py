@@ -1,4 +1,4 @@
-"""Deleting a scope: it is listed again until nothing older is found, and leftovers are reported."""
+"""Deleting a scope: it is listed again until only newer entries are found, and leftovers are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PagedStorage(DictStorage):
-    """Lists only so many entries at a time, like a backend that misses the rest."""
+    """Lists at most ``most`` entries at a time, like a backend that misses the rest."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class PagedStorage(DictStorage):
 
 
 class SavingStorage(PagedStorage):
-    """Holds something new at each listing, as when a conversation goes on."""
+    """Saves a new entry during each listing, as when the conversation goes on."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         listed = list(super().entries(prefix))
@@ -45,7 +45,7 @@ class SavingStorage(PagedStorage):
 
 
 class WholeSecondsStorage(SavingStorage):
-    """The same, with times as S3 has them: what is new has the second in which the deletion began."""
+    """The same with whole-second times, as S3 has them: new entries carry the second in which the deletion began."""
 
     def __init__(self, *, most: int) -> None:
         super().__init__(most=most)
@@ -58,7 +58,7 @@ class WholeSecondsStorage(SavingStorage):
 
 
 class KeepingStorage(PagedStorage):
-    """Deletes nothing, and raises nothing."""
+    """Deletes nothing, without raising an error."""
 
     def delete(self, key: str) -> None:
         pass
@@ -72,7 +72,7 @@ def filled(storage: PagedStorage, *, results: int) -> Offloader:
     return offloader
 
 
-async def test_what_one_listing_misses_the_next_finds() -> None:
+async def test_entries_that_one_listing_misses_are_found_by_the_next() -> None:
     storage = PagedStorage(most=30)
     offloader = filled(storage, results=100)
 
@@ -84,7 +84,7 @@ async def test_what_one_listing_misses_the_next_finds() -> None:
     assert storage.listings == 6, "where nothing is, one look is enough"
 
 
-def test_what_the_last_pass_deletes_is_not_a_failure() -> None:
+def test_entries_deleted_in_the_last_pass_are_not_a_failure() -> None:
     assert filled(PagedStorage(most=20), results=100).delete_scope("mine") == 100
 
 
@@ -103,7 +103,7 @@ def test_a_storage_that_deletes_nothing_is_reported() -> None:
         filled(KeepingStorage(most=100), results=7).delete_scope("mine")
 
 
-def test_what_is_saved_meanwhile_holds_nothing_up() -> None:
+def test_saves_during_a_deletion_do_not_prolong_it() -> None:
     storage = SavingStorage(most=100)
 
     assert filled(storage, results=7).delete_scope("mine") == 7 + storage.listings

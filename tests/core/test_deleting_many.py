@@ -1,4 +1,4 @@
-"""Deleting many entries at once, where the storage can: in how many calls, what it leaves, and what is spared."""
+"""Deleting many entries at once, where the storage can: how many calls it takes, what is left, and what is spared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DAY = 86_400.0
 
 
 class ManyStorage(DictStorage):
-    """Lists, deletes, and deletes many at once; notes each call."""
+    """Lists, deletes, and deletes many at once. Records each call."""
 
     def __init__(self, leaves: Callable[[Sequence[str]], Any] = lambda _: []) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class ManyStorage(DictStorage):
 
 
 class AsyncManyStorage(ManyStorage):
-    """The same with a coroutine."""
+    """The same, with ``delete_many`` as a coroutine."""
 
     async def delete_many(self, keys: Sequence[str]) -> Collection[str]:  # type: ignore[override]
         await asyncio.sleep(0)
@@ -107,7 +107,7 @@ def test_a_scope_is_deleted_in_as_few_calls_as_its_size_allows(kind: type[ManySt
     assert list(storage.kept) == keys_of("yours", 1)
 
 
-async def test_the_async_method_asks_the_same() -> None:
+async def test_the_async_method_makes_the_same_calls() -> None:
     storage = AsyncManyStorage()
     fill(storage, keys_of("mine", 600))
 
@@ -117,7 +117,7 @@ async def test_the_async_method_asks_the_same() -> None:
     assert not storage.kept
 
 
-def test_a_single_entry_is_deleted_by_itself() -> None:
+def test_a_single_entry_is_deleted_with_delete() -> None:
     storage = ManyStorage()
     fill(storage, keys_of("mine", 1))
 
@@ -127,7 +127,7 @@ def test_a_single_entry_is_deleted_by_itself() -> None:
 
 
 @pytest.mark.parametrize("left", [3, 300])
-def test_what_is_left_is_deleted_one_by_one(left: int) -> None:
+def test_entries_that_delete_many_leaves_are_deleted_one_by_one(left: int) -> None:
     storage = ManyStorage(lambda keys: keys[-left:])
     fill(storage, keys_of("mine", 300))
 
@@ -137,7 +137,7 @@ def test_what_is_left_is_deleted_one_by_one(left: int) -> None:
     assert storage.count("delete") == min(left, 250) + min(left, 50)
 
 
-def test_an_entry_that_cannot_be_deleted_is_the_error_of_delete_and_what_was_named_with_it_is_gone() -> None:
+def test_an_undeletable_entry_raises_the_error_of_delete_and_the_rest_of_its_batch_is_gone() -> None:
     storage = RefusesOne()
     fill(storage, keys_of("mine", 200))
     storage.refused = set(keys_of("mine", 200)[:1])
@@ -148,7 +148,7 @@ def test_an_entry_that_cannot_be_deleted_is_the_error_of_delete_and_what_was_nam
     assert set(storage.kept) == storage.refused
 
 
-def test_a_server_that_fails_is_not_asked_for_the_rest() -> None:
+def test_a_server_that_fails_is_not_asked_to_delete_the_rest() -> None:
     storage = RefusesOne()
     fill(storage, keys_of("mine", 2_000))
     storage.refused = set(storage.kept)
@@ -159,7 +159,7 @@ def test_a_server_that_fails_is_not_asked_for_the_rest() -> None:
     assert storage.count("delete_many") == 1
 
 
-def test_what_delete_many_raises_is_a_storage_error() -> None:
+def test_an_error_from_delete_many_becomes_a_storage_error() -> None:
     def fail(keys: Sequence[str]) -> None:
         raise ConnectionResetError(keys)
 
@@ -171,7 +171,7 @@ def test_what_delete_many_raises_is_a_storage_error() -> None:
 
 
 @pytest.mark.parametrize("answer", [None, "all", b"keys", 3])
-def test_an_answer_that_names_no_keys_is_refused(answer: Any) -> None:  # noqa: ANN401 - what no storage may return
+def test_an_answer_that_is_not_a_collection_of_keys_is_refused(answer: Any) -> None:  # noqa: ANN401 - what no storage may return
     class Answering(ManyStorage):
         def delete_many(self, _: Sequence[str]) -> Any:  # noqa: ANN401 - as above
             return answer
@@ -193,12 +193,12 @@ def test_a_sweep_checks_and_deletes_the_entries_of_a_scope_together() -> None:
     assert swept(storage) == 2_521
 
     assert not storage.kept
-    assert storage.count("entries") == 1 + 3 + 1 + 1  # everything, then each 1,000 entries of a scope
+    assert storage.count("entries") == 1 + 3 + 1 + 1  # everything, then once per 1,000 entries of a scope
     assert storage.count("delete_many") == 10 + 1
     assert storage.count("delete") == 1
 
 
-def test_a_sweep_spares_what_was_used_since_it_listed_everything() -> None:
+def test_a_sweep_spares_entries_used_since_it_listed_everything() -> None:
     storage = ManyStorage()
     keys = keys_of("mine", 30)
     index = f"{keys[0]}-lines"
@@ -211,7 +211,7 @@ def test_a_sweep_spares_what_was_used_since_it_listed_everything() -> None:
     assert set(storage.kept) == {*saved_again, index}, "an index stays with its content"
 
 
-def test_an_entry_that_a_storage_leaves_is_checked_again_before_it_is_deleted_alone() -> None:
+def test_an_entry_that_delete_many_leaves_is_checked_again_before_it_is_deleted_alone() -> None:
     used, unused, *others = keys_of("mine", 30)
 
     def leave(_: Sequence[str]) -> Collection[str]:
@@ -226,7 +226,7 @@ def test_an_entry_that_a_storage_leaves_is_checked_again_before_it_is_deleted_al
     assert storage.count("delete") == 1
 
 
-def test_a_sweep_counts_only_what_it_found_again() -> None:
+def test_a_sweep_counts_only_entries_it_found_again() -> None:
     storage = ManyStorage()
     keys = keys_of("mine", 30)
     fill(storage, keys)
@@ -235,7 +235,7 @@ def test_a_sweep_counts_only_what_it_found_again() -> None:
     assert swept(storage) == 29
 
 
-def test_an_error_of_a_sweep_is_that_of_delete() -> None:
+def test_a_sweep_raises_the_error_of_delete() -> None:
     storage = RefusesOne()
     fill(storage, keys_of("mine", 30))
     storage.refused = set(keys_of("mine", 30)[:1])

@@ -1,6 +1,6 @@
-"""The order of effects: what the engine asks for, in which order, and what becomes of a result when a step fails.
+"""The order of effects: what the engine requests, in which order, and what happens to a result if an effect fails.
 
-The generators are driven by hand. No storage is there: the driver notes each effect and makes up its answer.
+The generators are driven by hand, without a storage: the driver records each effect and makes up its answer.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ Result = TypeVar("Result")
 SMALL = TextBlock("a line\n" * 10)
 LARGE = TextBlock("a line of a log\n" * 1_000)
 INDEXED = TextBlock("a line of a log\n" * 70_000)
-"""Of more than 1 MiB, from which on an index of the lines is stored."""
+"""More than 1 MiB, so that a line index is stored too."""
 
 IMAGE = MediaBlock(b"an image", "image/png")
 
 
 class NeverCalled:
-    """A storage with all methods that are asked for here. The driver calls none of them."""
+    """A storage with every method that the engine checks for. The driver calls none of them."""
 
     def __init__(self, *, evicts: bool) -> None:
         self.evicts = evicts
@@ -64,24 +64,24 @@ class NeverCalled:
 
 @dataclass
 class Driver:
-    """Runs an operation of the engine without running its effects."""
+    """Drives an operation of the engine without running its effects."""
 
     failing: int | None = None
-    """Which effect fails, counted from 0; None: none does."""
+    """Index of the effect that fails, from 0. None if none fails."""
 
     missing: bool = False
     """Whether the storage has lost what was saved."""
 
     happened: list[str] = field(default_factory=list)
-    """The effects, and what else was noted, in their order."""
+    """The effects, and whatever else a test records, in order."""
 
     @property
     def effects(self) -> list[str]:
-        """What was asked for, by the first words."""
+        """The effects alone, by their names in ``WORDS``."""
         return [what for what in self.happened if what in WORDS.values()]
 
     def drive(self, operation: Effects[Result]) -> Result:
-        """Run an operation to its end."""
+        """Run an operation to its end and return its result."""
         answer: object = None
         try:
             while True:
@@ -106,7 +106,7 @@ WORDS = {
     "saving": "save",
     "loading a part": "look",
 }
-"""How each effect begins, and its name in the tables below."""
+"""The first words of each effect, and its name in the tables below."""
 
 ANSWERS: dict[str, object] = {
     "measured": 50_000,
@@ -161,7 +161,7 @@ def _offload(driver: Driver, blocks: Sequence[Block], *, asks: str = "", evicts:
         pytest.param([LARGE], "", True, "save", id="a small entry cannot push itself out"),
     ],
 )
-def test_effects_come_in_this_order(blocks: list[Block], asks: str, *, evicts: bool, effects: str) -> None:
+def test_effects_are_requested_in_this_order(blocks: list[Block], asks: str, *, evicts: bool, effects: str) -> None:
     driver = Driver()
 
     assert isinstance(_offload(driver, blocks, asks=asks, evicts=evicts), Offloaded)
@@ -217,7 +217,7 @@ def test_the_placeholder_is_made_after_all_saves_and_recorded_last(
         ([IMAGE] * 9, 9),
     ],
 )
-def test_a_save_that_fails_keeps_the_result_and_ends_the_operation(blocks: list[Block], failing: int) -> None:
+def test_a_failed_save_keeps_the_result_and_ends_the_operation(blocks: list[Block], failing: int) -> None:
     events: list[Event] = []
     driver = Driver(failing=failing)
     outcome = driver.drive(_engine(on_event=events.append)._engine.offload(_request(blocks)))
@@ -253,7 +253,7 @@ def test_an_entry_evicted_while_the_rest_is_saved_keeps_the_result(blocks: list[
 
 
 @pytest.mark.parametrize(("asks", "outcome"), [("policy", Offloaded), ("measured", Offloaded), ("confirm", Offloaded)])
-def test_a_callable_of_the_host_that_fails_does_not_stop_the_operation(asks: str, outcome: type) -> None:
+def test_a_failing_host_callable_does_not_stop_the_operation(asks: str, outcome: type) -> None:
     events: list[Event] = []
     driver = Driver(failing=0)
     operation = _engine(on_event=events.append)._engine.offload(_request([LARGE], asks=asks))
@@ -265,7 +265,7 @@ def test_a_callable_of_the_host_that_fails_does_not_stop_the_operation(asks: str
 
 @pytest.mark.parametrize("broken", ["index_text", "preview"])
 @pytest.mark.parametrize("block", [LARGE, INDEXED])
-def test_an_index_or_a_preview_that_fails_costs_neither_the_save_nor_the_placeholder(
+def test_a_failing_index_or_preview_prevents_neither_the_save_nor_the_placeholder(
     broken: str, block: TextBlock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def failing(*_: object, **__: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What else is reported to the host: to several listeners, to failing or blocking ones, and as log records."""
+"""Reports to the host: several listeners, failing or blocking ones, log records, and what none of these may contain."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PATIENCE = 60.0
-"""Seconds, for what happens at once; a test that waits so long has failed."""
+"""Seconds. What a test waits for happens at once, so a test that waits this long has failed."""
 
 
 # Listeners.
 
 
-def test_every_listener_is_told_in_turn_even_after_one_that_raises(caplog: pytest.LogCaptureFixture) -> None:
+def test_every_listener_is_called_in_turn_even_after_one_raises(caplog: pytest.LogCaptureFixture) -> None:
     told: list[str] = []
 
     def broken(_: Event) -> None:
@@ -59,7 +59,7 @@ def test_every_listener_is_told_in_turn_even_after_one_that_raises(caplog: pytes
     assert "metrics are down" in caplog.text
 
 
-def test_what_a_model_made_up_is_not_logged_where_a_listener_raises(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_made_up_reference_is_not_logged_when_a_listener_raises(caplog: pytest.LogCaptureFixture) -> None:
     def broken(_: Event) -> None:
         msg = "metrics are down"
         raise RuntimeError(msg)
@@ -73,10 +73,10 @@ def test_what_a_model_made_up_is_not_logged_where_a_listener_raises(caplog: pyte
 
 
 OF_EVERY_KIND = {"milliseconds", "queued_milliseconds"}
-"""The fields that are filled where an event is made, so that no kind can lack them."""
+"""The fields that every event gets when it is made, whatever its kind."""
 
 
-def test_everything_that_the_engine_may_report_is_a_field_of_the_event() -> None:
+def test_every_detail_the_engine_may_report_is_a_field_of_the_event() -> None:
     names = {field.name for field in fields(Event)} - {"kind", *OF_EVERY_KIND}
 
     common = {field.name for field in fields(About)}
@@ -94,8 +94,8 @@ TOLD: dict[EventKind, list[set[str]]] = {
     "expired": [{"references", "reason"}],
     "failed": [{"tool_name", "reason", "error_type"}, {"references", "reason", "error_type"}],
 }
-"""The fields that are set in events of each kind; ``tokens`` of a result that stays only if somebody counted them. An
-offload of a result may fail, or a read."""
+"""The fields that are set in events of each kind. ``failed`` has two sets: one for an offload, one for a read. A result
+that stays has ``tokens`` only if somebody counted them."""
 
 
 def test_events_of_each_kind_set_the_fields_of_the_table() -> None:
@@ -127,7 +127,7 @@ class _Broken(logging.Handler):
 
 
 @pytest.mark.parametrize("way", ["offload", "kept", "failed", "last resort", "listener", "no scope"])
-def test_a_log_handler_that_raises_takes_nothing_down(
+def test_a_log_handler_that_raises_stops_nothing(
     way: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def listener(_: object) -> NoReturn:
@@ -135,7 +135,7 @@ def test_a_log_handler_that_raises_takes_nothing_down(
 
     handler, log = _Broken(), logging.getLogger("coatcheck")
     monkeypatch.setattr(log, "handlers", [handler])
-    caplog.set_level(logging.DEBUG, logger="coatcheck")  # a logger remembers what its level lets through
+    caplog.set_level(logging.DEBUG, logger="coatcheck")  # a logger caches which levels are enabled
     monkeypatch.setattr(scopes, "_unwarned", [True])
     storage = FailingStorage(after=0) if way == "failed" else InMemoryStorage()
     offloader = Offloader(storage, on_event=listener if way == "listener" else None)
@@ -154,7 +154,7 @@ def test_a_listener_that_cannot_be_called_is_refused() -> None:
         Offloader(on_event=[print, "print"])  # type: ignore[list-item]
 
 
-def test_an_async_listener_is_refused_as_nobody_would_await_it() -> None:
+def test_an_async_listener_is_refused_because_nothing_would_await_it() -> None:
     class Queue:
         async def __call__(self, event: Event) -> None:
             raise AssertionError(event)
@@ -218,7 +218,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, object]:
     return {name: value for name, value in vars(record).items() if "." in name}
 
 
-def test_every_event_is_a_record_with_fields_failures_and_losses_as_warnings(
+def test_every_event_is_a_log_record_with_fields_and_a_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     events: list[Event] = []
@@ -243,7 +243,7 @@ def test_every_event_is_a_record_with_fields_failures_and_losses_as_warnings(
     }
 
 
-def test_without_debugging_only_what_failed_or_was_lost_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_above_debug_only_failures_and_losses_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="coatcheck"):
         run_through_everything()
 
@@ -251,7 +251,7 @@ def test_without_debugging_only_what_failed_or_was_lost_is_logged(caplog: pytest
     assert outcomes == ["failed", "failed", "truncated", "failed"]
 
 
-def test_a_failure_is_logged_in_one_line_and_the_place_where_it_was_raised_at_debug(
+def test_a_failure_is_logged_in_one_line_and_its_origin_at_debug(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG, logger="coatcheck"):
@@ -264,7 +264,7 @@ def test_a_failure_is_logged_in_one_line_and_the_place_where_it_was_raised_at_de
     assert "in _refuse\n    raise KeyError" in places[0]
 
 
-def test_an_adapter_logs_an_error_of_a_storage_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_adapter_logs_a_storage_error_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     try:
         _fill_the_disk()
     except StorageError as error:
@@ -276,10 +276,10 @@ def test_an_adapter_logs_an_error_of_a_storage_in_one_line(caplog: pytest.LogCap
     assert "in _fill_the_disk\n" in caplog.messages[1]
 
 
-# What must not be in any of it.
+# What no report may contain.
 
 
-def test_neither_content_nor_scope_nor_what_a_model_made_up_is_in_telemetry_or_logs(
+def test_neither_content_nor_scope_nor_a_made_up_reference_is_in_telemetry_or_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     telemetry = Telemetry()
@@ -296,7 +296,7 @@ def test_neither_content_nor_scope_nor_what_a_model_made_up_is_in_telemetry_or_l
 
 @pytest.mark.parametrize("words", ["my password is hunter2", "hunter2", "see {name} for my password"])
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_a_model_writes_for_a_reference_that_a_storage_chose_is_in_no_telemetry_either(
+def test_text_a_model_writes_instead_of_a_storages_own_reference_is_in_no_telemetry_either(
     words: str, *, fails: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     events, shelves = list[Event](), Shelves()
@@ -319,7 +319,7 @@ def test_what_a_model_writes_for_a_reference_that_a_storage_chose_is_in_no_telem
     assert not any("password" in repr(vars(record)) or "hunter2" in repr(vars(record)) for record in caplog.records)
 
 
-def test_what_a_storage_says_of_the_content_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_storage_error_that_quotes_the_content_is_not_repeated(caplog: pytest.LogCaptureFixture) -> None:
     class Quoting(DictStorage):
         def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
             msg = f"cannot encode {content[:100]!r}"
@@ -346,7 +346,9 @@ def test_an_adapter_logs_the_class_of_a_foreign_error_and_where_it_was_raised(ca
     assert WORDS not in caplog.text
 
 
-def test_an_adapter_logs_what_our_own_errors_say_since_they_tell_what_to_do(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_adapter_logs_the_message_of_our_own_errors_because_it_says_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     try:
         _misuse()
     except InvalidRequest as error:
@@ -381,7 +383,7 @@ def _quote() -> None:
     raise ValueError(quoted)
 
 
-def test_an_event_made_outside_the_library_reports_no_wait_for_its_threads() -> None:
+def test_an_event_made_outside_the_library_reports_no_queue_time() -> None:
     queued = execution._Queued()
     queued.seconds = 7.0
     token = execution._queued.set(queued)
@@ -391,7 +393,7 @@ def test_an_event_made_outside_the_library_reports_no_wait_for_its_threads() -> 
         execution._queued.reset(token)
 
 
-def test_a_signal_handler_may_ask_for_the_counts_while_its_thread_counts() -> None:
+def test_a_signal_handler_may_read_the_stats_while_its_thread_updates_them() -> None:
     offloader = Offloader()
     offloader.offload([SMALL], tool_name="t")
     asked: list[Stats] = []

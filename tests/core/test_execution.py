@@ -1,4 +1,4 @@
-"""Where work runs: on which threads, for how long at most, and what a forked child makes of it."""
+"""Where work runs: on which threads, under which time limits, and in a forked child."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LARGE = TextBlock("words of a large result\n" * 100_000)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up. Nothing waits that long if the code is right."""
+"""Seconds until a test that would wait forever fails. Nothing waits that long if the code is right."""
 
 
 class SilentAsyncStorage(AsyncDictStorage):
@@ -61,7 +61,7 @@ class SilentAsyncStorage(AsyncDictStorage):
 
 
 class SilentStorage(DictStorage):
-    """Does not answer before the test ends."""
+    """Blocks until the test ends."""
 
     def __init__(self, released: threading.Event) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class SilentStorage(DictStorage):
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """At the end of the test, releases every thread that waits for it."""
+    """Return an event that is set at the end of the test, to release every thread that waits for it."""
     event = threading.Event()
     yield event
     event.set()
@@ -116,7 +116,7 @@ def test_the_time_limit_holds_in_the_sync_driver_too(
     assert "no answer in time" in caplog.text
 
 
-async def test_a_storage_that_hangs_takes_no_thread_from_another(released: threading.Event) -> None:
+async def test_a_hanging_storage_takes_no_thread_from_another(released: threading.Event) -> None:
     hanging = asyncio.ensure_future(_in_patience(_offloader(SilentStorage(released)), times=2 * NETWORK_THREADS))
     healthy = await _in_patience(_offloader(DictStorage()))
     still_hanging = not hanging.done()
@@ -127,7 +127,7 @@ async def test_a_storage_that_hangs_takes_no_thread_from_another(released: threa
     assert len(await hanging) == 2 * NETWORK_THREADS
 
 
-async def test_threads_end_with_the_offloader_that_they_work_for() -> None:
+async def test_threads_end_with_the_offloader_they_work_for() -> None:
     def ours() -> set[threading.Thread]:
         return {thread for thread in threading.enumerate() if thread.name.startswith("coatcheck-network")}
 
@@ -154,7 +154,7 @@ class _RefusingExecutor(ThreadPoolExecutor):
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("storage", [InMemoryStorage, DictStorage, AsyncDictStorage])
-async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> None:
+async def test_the_hosts_own_thread_pool_is_not_used(storage: type) -> None:
     asyncio.get_running_loop().set_default_executor(_RefusingExecutor())
     offloader = _offloader(storage(), policies={"*": lambda _: True})
     [outcome] = await _in_patience(offloader, LARGE)
@@ -166,12 +166,12 @@ async def test_the_hosts_own_pool_of_threads_is_left_alone(storage: type) -> Non
 async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # ends a policy that would wait for another
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", PATIENCE / 4)  # stops a policy that waits for another one
     times = NETWORK_THREADS
     together = threading.Barrier(times)
 
     def asking(_: ToolResult) -> bool:
-        together.wait(PATIENCE)  # until all of them are asked
+        together.wait(PATIENCE)  # until every policy runs
         return isinstance(asyncio.run(inner.aoffload([BIG], tool_name="t", policy=lambda _: True)), Offloaded)
 
     inner = _offloader(DictStorage())
@@ -181,11 +181,11 @@ async def test_policies_that_call_an_offloader_themselves_do_not_wait_for_each_o
     assert all(isinstance(outcome, Offloaded) for outcome in outcomes)
 
 
-async def test_no_more_than_two_threads_compete_with_the_loop(
+async def test_at_most_two_threads_compete_with_the_loop(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(execution, "_executors", execution._Executors())
-    before = set(threading.enumerate())  # including threads of other tests, which may be about to end
+    before = set(threading.enumerate())  # includes threads of other tests that may be about to end
     entered = threading.Semaphore(0)
 
     class Waiting(ByteCounter):
@@ -204,7 +204,7 @@ async def test_no_more_than_two_threads_compete_with_the_loop(
     assert len(ours) == 2
 
 
-async def test_large_content_is_hashed_on_threads_that_wait_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_content_is_hashed_on_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: dict[int, str] = {}
 
     def noting(content_type: str, data: bytes) -> str:
@@ -226,7 +226,7 @@ EVERY_STORAGE = pytest.mark.parametrize(
 
 
 @EVERY_STORAGE
-def test_a_counter_that_raises_in_a_preview_costs_neither_the_save_nor_the_result(
+def test_a_counter_that_raises_in_a_preview_prevents_neither_the_save_nor_the_placeholder(
     make: Callable[[Path], object], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Tired(ByteCounter):
@@ -272,7 +272,7 @@ def test_a_large_result_is_previewed_while_it_is_hashed(
     assert isinstance(outcome, Offloaded)
 
 
-def test_a_large_result_is_stored_where_the_system_has_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_result_is_stored_when_the_system_has_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         msg = "can't start new thread"
         raise RuntimeError(msg)
@@ -290,7 +290,7 @@ def test_a_loop_other_than_asyncios_gets_an_error_that_says_what_to_use_instead(
     call = Offloader(storage).aoffload([BIG], tool_name="fetch", scope="a")
 
     with pytest.raises(InvalidRequest, match="need a running asyncio event loop"):
-        call.send(None)  # as any event loop begins a coroutine
+        call.send(None)  # starts the coroutine, as any event loop does
 
     assert not storage.kept
 
@@ -301,7 +301,7 @@ def test_two_results_are_prepared_at_once() -> None:
 
     class Meeting(ByteCounter):
         def head(self, text: str, limit: int) -> str:
-            if not hasattr(cutting, "met"):  # the first cut of each thread, for its preview
+            if not hasattr(cutting, "met"):  # the first cut on each thread, for its preview
                 cutting.met = together.wait(PATIENCE)
             return super().head(text, limit)
 
@@ -314,11 +314,11 @@ def test_two_results_are_prepared_at_once() -> None:
 def _run(script: str) -> subprocess.CompletedProcess[str]:
     # The tests may run from a wheel, so the script must find whatever this process imports.
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
-    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns of a fork where there are threads
+    command = [sys.executable, "-W", "ignore", "-c", dedent(script)]  # Python warns about a fork while threads run
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=2 * PATIENCE)
 
 
-def test_a_finalizer_that_runs_while_the_interpreter_ends_can_offload() -> None:
+def test_a_finalizer_can_offload_while_the_interpreter_shuts_down() -> None:
     done = _run(
         """
         from coatcheck import ByteCounter, Offloader, TextBlock
@@ -395,7 +395,7 @@ def test_an_acknowledged_save_is_kept_even_if_the_process_ends_amid_other_saves(
     assert all(entry is None or entry.content.decode() in whole for entry in stored)
 
 
-def test_a_large_result_is_offloaded_even_while_the_interpreter_ends() -> None:
+def test_a_large_result_is_offloaded_even_while_the_interpreter_shuts_down() -> None:
     done = _run(
         """
         import atexit
@@ -497,14 +497,14 @@ def test_a_forked_child_does_not_wait_for_a_lock_that_a_thread_of_its_parent_hel
 
 
 class CancelledStorage(AsyncDictStorage):
-    """Ends like a client whose own task was cancelled."""
+    """Raises ``CancelledError``, like a client whose own task was cancelled."""
 
     async def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise asyncio.CancelledError
 
 
 class StoppingStorage(DictStorage):
-    """Raises ``StopIteration``, which no future can carry."""
+    """Raises ``StopIteration``, which a future cannot hold."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise StopIteration
@@ -535,20 +535,20 @@ class BlockingStorage(AsyncDictStorage):
 
 
 class CancelledSyncStorage(DictStorage):
-    """Runs an async client on a loop of its own, and ends as the client's task did."""
+    """Raises ``CancelledError``, like a sync wrapper around an async client whose task was cancelled."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise asyncio.CancelledError
 
 
 class CancelledLocalStorage(CancelledSyncStorage):
-    """The same, called on the threads for local work."""
+    """The same, but called on the threads for local work."""
 
     is_local = True
 
 
 class DelegatingStorage:
-    """A local one with plain methods that return what those of an async one do."""
+    """A local storage whose plain methods return the awaitables of an async storage."""
 
     is_local = True
 
@@ -562,7 +562,7 @@ class DelegatingStorage:
         return self.inner.load(key)
 
 
-async def test_what_a_plain_method_of_a_local_storage_returns_is_awaited() -> None:
+async def test_an_awaitable_from_a_plain_method_of_a_local_storage_is_awaited() -> None:
     offloader = _offloader(DelegatingStorage())
     [outcome] = await _in_patience(offloader)
 
@@ -575,7 +575,7 @@ async def test_what_a_plain_method_of_a_local_storage_returns_is_awaited() -> No
     [CancelledStorage(), CancelledSyncStorage(), CancelledLocalStorage(), StoppingStorage()],
     ids=["cancelled", "cancelled, sync", "cancelled, local", "StopIteration"],
 )
-async def test_an_exception_that_no_future_can_carry_is_a_storage_failure_too(storage: Any) -> None:  # noqa: ANN401
+async def test_an_exception_that_a_future_cannot_hold_is_a_storage_failure_too(storage: Any) -> None:  # noqa: ANN401
     offloader = _offloader(storage)
     [outcome] = await _in_patience(offloader)
 
@@ -595,7 +595,7 @@ async def test_a_call_that_resists_cancellation_is_left_alone(
     assert isinstance(outcome, Kept)
 
 
-def test_a_storage_that_is_interrupted_ends_the_agent() -> None:
+def test_a_keyboard_interrupt_in_a_storage_ends_the_agent() -> None:
     class Interrupted(DictStorage):
         def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
             raise KeyboardInterrupt
@@ -604,14 +604,14 @@ def test_a_storage_that_is_interrupted_ends_the_agent() -> None:
         _offloader(Interrupted()).offload([BIG], tool_name="t")
 
 
-async def test_a_call_that_its_loop_left_behind_ends_without_an_error(released: threading.Event) -> None:
+async def test_a_call_abandoned_by_its_loop_ends_without_an_error(released: threading.Event) -> None:
     call = _offloader(SilentStorage(released)).aoffload([BIG], tool_name="t")
     contextvars.copy_context().run(call.send, None)
 
-    call.close()  # as the interpreter does with the task of a loop that was stopped, in another context
+    call.close()  # in another context, as the interpreter closes the task of a stopped loop
 
 
-async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> None:
+async def test_cancelling_an_agent_cancels_the_call_it_waits_for() -> None:
     ended = asyncio.Event()
     begun = asyncio.Event()
 
@@ -632,7 +632,7 @@ async def test_an_agent_that_is_cancelled_cancels_the_call_it_waits_for() -> Non
     assert ended.is_set()
 
 
-async def test_an_answer_counts_that_came_while_the_host_blocked_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_came_while_the_host_blocked_its_loop_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.02)
     monkeypatch.setattr(loops, "LAST_LOOK_SECONDS", PATIENCE)
 
@@ -646,14 +646,14 @@ async def test_an_answer_counts_that_came_while_the_host_blocked_its_loop(monkey
     assert isinstance(await _offloader(Answering()).aoffload([BIG], tool_name="t"), Offloaded)
 
 
-def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a_new_one(
+def test_a_storage_that_blocks_its_loop_times_out_and_the_next_call_gets_a_new_loop(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
     monkeypatch.setattr(loops, "CLEAN_UP_SECONDS", 0.01)
     background, threads = BackgroundLoop(), set(threading.enumerate())
     monkeypatch.setattr(execution, "_background_loop", background)
-    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # so that even a late call begins
+    monkeypatch.setattr(loops, "time", SimpleNamespace(monotonic=lambda: 0.0))  # lets even a late call begin
     background._running()
     [abandoned] = set(threading.enumerate()) - threads
     blocked = _offloader(BlockingStorage(released)).offload([BIG], tool_name="t")
@@ -670,7 +670,7 @@ def test_a_storage_that_blocks_its_loop_fails_in_time_and_leaves_the_next_call_a
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_a_call_that_has_not_begun_when_its_loop_is_abandoned_is_closed(
+def test_a_call_that_has_not_started_when_its_loop_is_abandoned_is_closed(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.01)
@@ -698,7 +698,7 @@ def test_a_call_that_has_not_begun_when_its_loop_is_abandoned_is_closed(
     assert not begun.is_set()
 
 
-def test_a_loop_whose_thread_could_not_start_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_whose_thread_could_not_start_is_created_again(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = BackgroundLoop()
     with monkeypatch.context() as full:
 

@@ -1,4 +1,4 @@
-"""A host's token counter that raises, wherever it is called: the agent goes on, and the host is told."""
+"""A host's token counter that raises at any call: the agent goes on, and the host is told."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 MAX_CALLS = 2_000
-"""More calls than any of these results takes."""
+"""More counter calls than any of these results needs."""
 
 
 class Raising(ByteCounter):
-    """Counts bytes; raises at one of its calls, counted from 1, whichever method is called."""
+    """Counts bytes. Raises at call number ``at``, from 1, whichever method is called."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -159,7 +159,7 @@ def test_the_host_is_told_which_counter_failed() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-def test_the_callables_of_the_host_are_asked_once_where_the_counter_fails_at_any_call(*, is_async: bool) -> None:
+def test_host_callables_are_asked_once_even_if_the_counter_fails_at_any_call(*, is_async: bool) -> None:
     for at in range(1, MAX_CALLS):
         counter, asked = Raising(at), list[str]()
         offloader = Offloader(token_counter=counter, max_result_tokens=200)
@@ -185,7 +185,7 @@ def test_the_callables_of_the_host_are_asked_once_where_the_counter_fails_at_any
 
 
 class RaisingOn(ByteCounter):
-    """Raises at a text that holds a word, from so many calls on."""
+    """Raises when the text holds ``word``, after it has let ``after`` such calls pass."""
 
     def __init__(self, word: str, *, after: int = 0) -> None:
         self.word, self.left = word, after
@@ -204,7 +204,7 @@ class RaisingOn(ByteCounter):
 
 
 @pytest.mark.parametrize(("after", "blamed"), [(0, "second"), (2, "")], ids=["one result", "the step"])
-def test_a_counter_that_fails_in_a_step_is_blamed_on_the_result_that_it_counted(after: int, blamed: str) -> None:
+def test_a_counter_failure_in_a_step_is_reported_for_the_result_being_counted(after: int, blamed: str) -> None:
     events: list[Event] = []
     counter = RaisingOn("second", after=after)
     offloader = Offloader(token_counter=counter, max_result_tokens=5_000, max_step_tokens=700, on_event=events.append)
@@ -258,7 +258,7 @@ def _read(offloader: Offloader, asked: dict[str, Any], *, is_async: bool) -> str
 @pytest.mark.no_cover
 @both_drivers
 @pytest.mark.parametrize("asked", READS.values(), ids=READS)
-def test_a_read_counts_bytes_where_the_counter_raises_at_any_call(
+def test_a_read_counts_bytes_if_the_counter_raises_at_any_call(
     asked: dict[str, Any], *, is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     storage = InMemoryStorage()
@@ -288,7 +288,7 @@ def test_a_read_counts_bytes_where_the_counter_raises_at_any_call(
 
 
 class PlainTiktoken(TokenCounter):
-    """Counts as most hosts do at first: tiktoken's ``encode`` raises at the names of special tokens."""
+    """Counts as most hosts do at first. tiktoken's ``encode`` raises at the names of special tokens."""
 
     def count(self, text: str) -> int:
         return len(load_vocabulary(BUNDLED).encoding.encode(text))

@@ -1,4 +1,4 @@
-"""A fork while another thread uses this package for the first time leaves a child that works."""
+"""A child works even if it is forked while another thread uses this package for the first time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coatcheck.core import forks
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a child that hangs is ended. None waits that long if the code is right."""
+"""Seconds until a hanging child is ended. None waits that long if the code is right."""
 
 FIRST_NEEDED = (
     "coatcheck.engine.offloading",
@@ -30,7 +30,7 @@ FIRST_NEEDED = (
     "re2",
     "jmespath",
 )
-"""What the first offload and the first reads of a process load; some of these modules load the others."""
+"""Modules loaded by the first offload and the first reads of a process. Some of them load others in this list."""
 
 SERVER = """
 import os, signal, sys, threading
@@ -114,11 +114,11 @@ def test_threads_load_concurrently_and_only_a_fork_waits_for_the_loads_of_other_
 
     def load() -> None:
         with loading:
-            together.wait(PATIENCE)  # until both are inside
+            together.wait(PATIENCE)  # until both threads are loading
             leave.wait(PATIENCE)
 
     def hold() -> None:
-        with loading:  # a fork need not wait for what its own thread loads
+        with loading:  # a fork need not wait for loads on its own thread
             loading.hold()
         held.set()
         loading.let_go()

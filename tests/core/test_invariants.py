@@ -1,6 +1,6 @@
-"""The ten invariants, one section each, over random blocks, texts, budgets and policies.
+"""The ten invariants, one section each, over random blocks, text, budgets and policies.
 
-Each test is named for what a user loses if it goes red. What a single part promises is tested next to that part.
+Each test is named for what users lose if it fails. The promises of a single module have their own test file.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _stored_bytes(block: Block) -> bytes:
 
 
 def _stored(content: Sequence[Block]) -> list[bytes]:
-    """Return what is stored for a result, in order: more than eight texts become one, in the place of the first."""
+    """Return what is stored for a result, in order. More than eight strings become one, in the place of the first."""
     texts = [_stored_bytes(block) for block in content if isinstance(block, TextBlock | JsonBlock)]
     if sum(map(bool, texts)) <= 8:
         return [stored for stored in map(_stored_bytes, content) if stored]
@@ -107,7 +107,7 @@ def _stored(content: Sequence[Block]) -> list[bytes]:
 
 @given(content=RESULTS, policy=policies())
 @example(content=[MediaBlock(b"x", "image/png"), *map(TextBlock, "abcdefghij")], policy=Always())
-def test_whatever_leaves_the_conversation_is_stored_whole(content: list[Block], policy: Policy) -> None:
+def test_everything_that_leaves_the_conversation_is_stored_whole(content: list[Block], policy: Policy) -> None:
     offloader = Offloader(token_counter=COUNTER)
     outcome = offloader.offload(content, tool_name="search", scope="s", policy=policy)
 
@@ -177,9 +177,7 @@ def test_a_placeholder_costs_less_than_the_result_and_at_most_the_threshold(
 
 
 @given(text=long_texts(), characters=st.integers(2_048, 9_000))
-def test_a_placeholder_never_costs_more_than_a_result_over_a_threshold_in_characters(
-    text: str, characters: int
-) -> None:
+def test_a_placeholder_costs_less_than_a_result_over_a_character_threshold(text: str, characters: int) -> None:
     outcome = _offload([TextBlock(text)], policy=OverChars(characters), token_counter=TiktokenCounter())
 
     if isinstance(outcome, Offloaded):
@@ -193,7 +191,7 @@ def test_a_placeholder_never_costs_more_than_a_result_over_a_threshold_in_charac
 
 @given(content=RESULTS)
 @example(content=[TextBlock("a"), JsonBlock([1]), *map(TextBlock, "bcdefghi")])
-def test_load_gives_what_the_tool_returned_from_every_kind_of_storage(content: list[Block]) -> None:
+def test_load_returns_what_the_tool_returned_from_every_kind_of_storage(content: list[Block]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for storage in (InMemoryStorage(), DictStorage(), AsyncDictStorage(), FileStorage(folder)):
             offloader = Offloader(storage, token_counter=COUNTER)
@@ -369,14 +367,14 @@ def test_unknown_and_expired_references_differ_and_say_what_to_do() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("pattern", ["(a|a)*$b", "(a+)+$", "(.*)*x", "(x+x+)+y", "a{0,1000}a{0,1000}$"])
-def test_no_pattern_takes_more_than_linear_time(pattern: str) -> None:
+def test_every_pattern_takes_linear_time(pattern: str) -> None:
     offloader = Offloader(token_counter=COUNTER)
     reference = _only_reference(offloader.offload([TextBlock("a" * 20_000 + "!")], tool_name="t"))
     started = time.process_time()
 
     offloader.retrieve(str(reference), pattern=pattern)
 
-    assert time.process_time() - started < 10  # backtracking engines need years
+    assert time.process_time() - started < 10  # a backtracking engine would take years
 
 
 def test_reading_ten_lines_loads_no_more_of_a_large_object_than_of_a_small_one() -> None:
@@ -456,7 +454,7 @@ def test_no_failure_of_a_storage_a_policy_or_a_callback_reaches_the_agent(conten
     assert isinstance(outcome, Kept | Truncated)
 
 
-def test_a_scope_that_is_required_and_missing_is_the_callers_error() -> None:
+def test_a_missing_required_scope_is_the_callers_error() -> None:
     with pytest.raises(InvalidRequest, match="require_scope"):
         Offloader(require_scope=True).offload([TextBlock("x")], tool_name="t")
 

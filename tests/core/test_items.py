@@ -1,4 +1,4 @@
-"""Many texts of one result: one content, in which each is found, and from which each comes back exactly."""
+"""A result of many text blocks is stored as one content. Each block is found in it, and is read back exactly."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ODD = st.text(st.characters() | st.sampled_from("\n\r\0\ud800\udfff\u2028é漢")
 @given(filled=st.lists(ODD.filter(bool), min_size=9, max_size=30), empty=st.lists(st.integers(0, 29), max_size=5))
 @example(filled=["\n"] * 9, empty=[0, 0, 9])
 @example(filled=["a\r", "\n", "\r\n", "\0", "\ud83d", "\ude00", "\udfff", "x\n\n", "\ufeff"], empty=[])
-def test_every_text_comes_back_exactly(filled: list[str], empty: list[int]) -> None:
+def test_every_text_block_comes_back_exactly(filled: list[str], empty: list[int]) -> None:
     texts = list(filled)
     for place in empty:
         texts.insert(place, "")
@@ -70,7 +70,7 @@ def test_every_text_comes_back_exactly(filled: list[str], empty: list[int]) -> N
 
 
 @pytest.mark.parametrize("storage", [DictStorage, RangeStorage, InMemoryStorage])
-def test_every_text_of_a_result_above_a_megabyte_comes_back_exactly(storage: type) -> None:
+def test_every_text_block_of_a_result_over_a_megabyte_comes_back_exactly(storage: type) -> None:
     texts = [f"{number} é\n{'x' * 300}" for number in range(5_000)]
 
     offloader, outcome = offloaded(storage(), texts)
@@ -80,7 +80,7 @@ def test_every_text_of_a_result_above_a_megabyte_comes_back_exactly(storage: typ
     assert "> 8643 [item 4322]| 4321 é" in found.text
 
 
-def test_eight_texts_stay_apart_and_empty_ones_do_not_count() -> None:
+def test_eight_text_blocks_stay_apart_and_empty_ones_do_not_count() -> None:
     offloader, outcome = offloaded(InMemoryStorage(), ["a", "", "b", "c", "d", "e", "f", "g", "h", ""])
 
     assert len(outcome.references) == 8
@@ -105,7 +105,7 @@ def test_different_items_with_the_same_joined_bytes_are_different_content() -> N
     assert offloader.load(third.references[0], scope="s").items is None
 
 
-def test_json_values_are_items_too_and_media_and_unknown_blocks_stay_what_they_are() -> None:
+def test_json_values_become_items_while_media_and_unknown_blocks_do_not() -> None:
     image, native = MediaBlock(b"image", "image/png"), OpaqueBlock(object())
     blocks: list[Block | str] = [native, *"abcd", image, JsonBlock({"page": 1}), *"efghi"]
 
@@ -119,7 +119,7 @@ def test_json_values_are_items_too_and_media_and_unknown_blocks_stay_what_they_a
     assert "(text/plain, 10 items, " in outcome.text
 
 
-def test_one_search_finds_what_any_item_holds_and_names_it() -> None:
+def test_one_search_covers_all_items_and_names_the_matching_ones() -> None:
     offloader, outcome = offloaded(InMemoryStorage(), ROWS)
 
     found = offloader.retrieve(outcome.references[0], scope="s", pattern="customer 4[78]", context_lines=1)
@@ -147,7 +147,7 @@ def test_a_match_that_does_not_fit_names_its_item() -> None:
     assert " [item 4, characters " in offloader.retrieve(outcome.references[0], scope="s", pattern="^3 漢+").text
 
 
-def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
+def test_a_query_sees_each_item_even_if_it_spans_many_lines() -> None:
     offloader, outcome = offloaded(InMemoryStorage(), ROWS)
 
     one = offloader.retrieve(outcome.references[0], scope="s", query="[?id==`47`].name")
@@ -158,7 +158,7 @@ def test_a_query_sees_each_item_though_it_takes_many_lines() -> None:
     assert '60| "customer 59"' in each.text
 
 
-def test_the_preview_of_items_that_are_objects_is_a_table_and_its_gaps_are_lines_to_read() -> None:
+def test_the_preview_of_object_items_is_a_table_whose_gaps_name_readable_lines() -> None:
     offloader, outcome = offloaded(
         InMemoryStorage(), [json.dumps({"id": n, "b": "x" * 40}, indent=2) for n in range(900)]
     )
@@ -178,7 +178,7 @@ def test_items_that_are_not_json_are_queried_by_line() -> None:
     assert "each line queried by itself, 18 of 18" in found.text
 
 
-def test_twenty_thousand_texts_take_two_saves() -> None:
+def test_twenty_thousand_text_blocks_take_two_saves() -> None:
     storage = DictStorage()
 
     offloader, outcome = offloaded(storage, [f'{{"i": {number}, "v": {number * 7}}}' for number in range(20_000)])
@@ -190,7 +190,7 @@ def test_twenty_thousand_texts_take_two_saves() -> None:
     assert "[Offloaded: 20000 blocks, ~" in outcome.text
 
 
-def test_the_file_of_joined_texts_opens_as_text(tmp_path: Path) -> None:
+def test_the_file_of_joined_text_blocks_opens_as_text(tmp_path: Path) -> None:
     offloader, outcome = offloaded(FileStorage(tmp_path), ROWS)
 
     (path,) = tmp_path.rglob("*.txt")
@@ -198,7 +198,7 @@ def test_the_file_of_joined_texts_opens_as_text(tmp_path: Path) -> None:
     assert offloader.load(outcome.references[0], scope="s").items == encoded(ROWS)
 
 
-def test_the_index_of_items_is_verified_and_deleted_with_them(tmp_path: Path) -> None:
+def test_the_item_index_is_verified_and_deleted_with_its_content(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     offloader, _ = offloaded(storage, ROWS)
     keys = {entry.key for entry in storage.entries("")}
@@ -211,7 +211,7 @@ def test_the_index_of_items_is_verified_and_deleted_with_them(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("change", ["gone", "no index", "of others"])
-def test_where_the_index_of_items_is_lost_the_whole_is_still_there_and_found(change: str) -> None:
+def test_without_the_item_index_the_joined_content_is_still_found(change: str) -> None:
     storage = DictStorage()
     offloader, outcome = offloaded(storage, ROWS)
     (key,) = [key for key in storage.kept if key.endswith("-lines")]
@@ -232,7 +232,7 @@ def test_where_the_index_of_items_is_lost_the_whole_is_still_there_and_found(cha
 
 
 @pytest.mark.parametrize("items", ["0", "[]", "[1]", "[0, 2, 2]", "[0, 99999]", "[0, true]", '["0"]', "[0, -1]"])
-def test_an_index_with_impossible_items_is_read_as_none(items: str) -> None:
+def test_an_index_with_impossible_items_is_ignored(items: str) -> None:
     storage = DictStorage()
     offloader, outcome = offloaded(storage, ROWS)
     (key,) = [key for key in storage.kept if key.endswith("-lines")]
@@ -245,7 +245,7 @@ def test_an_index_with_impossible_items_is_read_as_none(items: str) -> None:
     assert "[item" not in offloader.retrieve(outcome.references[0], scope="s", pattern="customer 47").text
 
 
-def test_a_storage_that_names_its_references_keeps_the_joined_texts_and_not_where_each_begins() -> None:
+def test_a_storage_that_names_its_references_keeps_the_joined_text_but_no_item_starts() -> None:
     offloader, outcome = offloaded(Shelves(), ROWS)
 
     (reference,) = outcome.references
@@ -256,7 +256,7 @@ def test_a_storage_that_names_its_references_keeps_the_joined_texts_and_not_wher
     assert offloader.retrieve(reference, scope="s", pattern="customer 47").matches == 1
 
 
-def test_texts_that_cannot_be_stored_are_cut_together() -> None:
+def test_text_blocks_that_cannot_be_stored_are_cut_together() -> None:
     offloader = Offloader(
         FailingStorage(after=1), token_counter=ByteCounter(), max_result_tokens=600, max_inline_tokens=1_000
     )
@@ -270,17 +270,17 @@ def test_texts_that_cannot_be_stored_are_cut_together() -> None:
     assert "19 19 19" in block.text
 
 
-# What a message keeps.
+# The mark that a message keeps.
 
 
 @pytest.mark.parametrize("count", [9, 20_000])
-def test_the_mark_of_a_message_is_short_for_any_number_of_texts(count: int) -> None:
+def test_the_mark_of_a_message_is_short_for_any_number_of_text_blocks(count: int) -> None:
     _, outcome = offloaded(InMemoryStorage(), [f"text {number}" for number in range(count)])
 
     assert outcome.mark == {"references": [str(outcome.references[0])]}
 
 
-def test_the_mark_of_a_message_with_many_media_names_the_index_and_what_it_stands_for() -> None:
+def test_the_mark_of_a_message_with_many_media_names_the_index_and_the_totals() -> None:
     media = [MediaBlock(b"%d" % number, "image/png") for number in range(1_000, 1_300)]
 
     offloader, outcome = offloaded(InMemoryStorage(), media)

@@ -1,4 +1,4 @@
-"""The line that a summary keeps: bounded, the newest references, and the same through any number of summaries."""
+"""The line of references that a summary keeps: bounded, with the newest ones, unchanged by further summaries."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def fake(numbers: Iterable[int], heading: str = "[Stored references:]\n") -> str
 
 
 def numbers_in(line: str, *, below: int = 200) -> list[int]:
-    """Return the numbers of the references that a line names, in its order."""
+    """Return the numbers of the references that a line names, in the line's order."""
     found = [number for number in range(below) if reference(number) in line]
     return sorted(found, key=lambda number: line.index(reference(number)))
 
@@ -93,7 +93,7 @@ def test_references_are_found_where_coatcheck_wrote_them() -> None:
     assert "\n" not in line
 
 
-def test_what_a_tool_returned_adds_no_reference() -> None:
+def test_references_in_tool_output_are_not_added() -> None:
     messages = [
         {"role": "tool", "content": f"small {reference(1)}"},
         {"role": "function", "content": f"small {reference(1)}"},
@@ -111,7 +111,7 @@ def test_what_a_tool_returned_adds_no_reference() -> None:
     assert keep_references(messages) == keep_references([reference(2)])
 
 
-def test_only_results_are_read_where_only_what_was_stored_counts() -> None:
+def test_references_of_results_reads_only_tool_results() -> None:
     quoted = f"It says: {placeholder(1)}"
     results = [
         {"role": "tool", "content": placeholder(2)},
@@ -134,12 +134,12 @@ def test_only_results_are_read_where_only_what_was_stored_counts() -> None:
 
 
 WRITTEN = (placeholder, placeholder_of_0_1)
-"""A placeholder with the opening of today, and one of each version with other words. Keep each as it is."""
+"""Functions that write a placeholder with today's wording, and with each earlier one. Never change one of them."""
 
 
 @pytest.mark.parametrize("kept", WRITTEN)
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_placeholder_of_every_version_adds_its_references_and_none_of_its_preview(
+def test_a_placeholder_of_every_version_adds_its_references_and_none_from_its_preview(
     kept: Callable[[int], str], line_end: str
 ) -> None:
     content = f"{kept(1)}\n\nthe preview names {reference(2)}".replace("\n", line_end)
@@ -149,7 +149,7 @@ def test_a_placeholder_of_every_version_adds_its_references_and_none_of_its_prev
     assert found == keep_references([reference(1)]), "keep the older opening in OPENINGS"
 
 
-def test_every_opening_is_tried_with_a_placeholder_that_has_it() -> None:
+def test_every_opening_is_tried_with_a_placeholder_that_begins_with_it() -> None:
     untried = [opening for opening in notice.OPENINGS if not any(kept(1).startswith(opening) for kept in WRITTEN)]
 
     assert not untried, "add a function to WRITTEN, as it is written from now on, and change none of the others"
@@ -171,12 +171,12 @@ def test_each_reference_is_named_once_at_its_first_place() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["text", b"bytes", {"role": "user"}, 5])
-def test_one_message_in_place_of_a_list_is_refused_by_name(wrong: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_a_single_message_instead_of_a_list_is_refused_by_name(wrong: Any) -> None:  # noqa: ANN401 - wrong on purpose
     with pytest.raises(InvalidRequest, match="messages must be a list of messages"):
         keep_references(wrong)
 
 
-def test_a_value_that_is_not_a_message_is_passed_over() -> None:
+def test_a_value_that_is_not_a_message_is_skipped() -> None:
     endless: dict[str, object] = {}
     endless["content"] = endless
 
@@ -188,13 +188,13 @@ FIELDS = (
     "additional_kwargs", "response_metadata", "context_editing", "cleared", "meta", "tool_result_offloaded",
     "tool_call_results", "texts", "parts", "part_kind", "function_response", "response",
 )  # fmt: skip
-"""The names of all fields that are looked at in a message."""
+"""All field names that the search reads in a message."""
 
 WORDS = ("user", "tool", "tool_result", "function_call_output", "function_result", "tool-return", placeholder(1))
 
 
 def odd_messages() -> st.SearchStrategy[object]:
-    """Return values whose fields have the names of a message's and hold anything: JSON values, or objects with them."""
+    """Return values with the field names of a message, whose fields hold anything: JSON values, or objects of them."""
     leaves = json_values() | texts(pieces=3) | st.sampled_from(WORDS)
     return st.recursive(
         leaves,
@@ -231,11 +231,11 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD)
-def test_a_message_of_an_odd_shape_is_passed_over(odd: object) -> None:
+def test_a_message_of_an_odd_shape_is_skipped(odd: object) -> None:
     assert list(find_references_in([odd, reference(1)])) == [reference(1)]
 
 
-def test_a_message_that_cannot_be_read_is_passed_over_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_message_that_cannot_be_read_is_skipped_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         @property
         def contents(self) -> object:
@@ -250,7 +250,7 @@ def test_a_message_that_cannot_be_read_is_passed_over_with_a_warning(caplog: pyt
 
 
 @pytest.mark.parametrize("heading", ["[Stored references:]\n", ""], ids=["as written", "lines joined"])
-def test_one_result_adds_no_more_references_than_a_placeholder_names(heading: str) -> None:
+def test_one_result_adds_no_more_references_than_a_placeholder_can_name(heading: str) -> None:
     results = [{"role": "tool", "content": [{"text": fake([each], heading)} for each in range(50)]}]
 
     assert numbers_in(keep_references([{"role": "tool", "content": fake(range(25), heading)}])) == [*range(8)]
@@ -258,32 +258,32 @@ def test_one_result_adds_no_more_references_than_a_placeholder_names(heading: st
 
 
 def fakes() -> Iterator[dict[str, object]]:
-    """Yield results in the form of placeholders, which name 40 references from 100 on."""
+    """Return results that look like placeholders and name 40 references, numbered from 100."""
     return ({"role": "tool", "content": fake(range(first, first + 8))} for first in range(100, 140, 8))
 
 
-def test_no_result_without_a_mark_displaces_a_reference_of_a_marked_one_or_of_an_earlier_summary() -> None:
+def test_an_unmarked_result_displaces_no_reference_of_a_marked_one_or_an_earlier_summary() -> None:
     earlier = keep_references(map(reference, range(4)))
     messages = [{"role": "user", "content": earlier}, *map(marked, range(4, 10)), *fakes()]
 
     assert numbers_in(keep_references(messages)) == [*range(10), *range(130, 140)]
 
 
-def test_no_text_displaces_a_reference_of_a_marked_result() -> None:
+def test_text_displaces_no_reference_of_a_marked_result() -> None:
     repeated = " ".join(map(reference, range(100, 140)))
     messages = [*map(marked, range(4)), {"role": "assistant", "content": repeated}]
 
     assert numbers_in(keep_references(messages)) == [*range(4), *range(124, 140)]
 
 
-def test_where_nothing_has_a_mark_the_newest_references_are_kept() -> None:
+def test_without_marks_the_newest_references_are_kept() -> None:
     earlier = keep_references(map(reference, range(20)))
     later = [{"role": "tool", "content": placeholder(number)} for number in range(20, 30)]
 
     assert numbers_in(keep_references([earlier, *later])) == [*range(10, 30)], "not for ever those of the first summary"
 
 
-def test_a_result_that_the_framework_cleared_adds_the_references_of_the_line_that_replaced_it() -> None:
+def test_a_result_cleared_by_the_framework_adds_the_references_of_its_replacement() -> None:
     cleared = SimpleNamespace(
         type="tool",
         content=f"[cleared]\n{keep_references([reference(1)])}",
@@ -305,7 +305,7 @@ def test_the_line_is_bounded_and_says_how_to_find_older_ones(number: int) -> Non
     assert (f"older ones, which {RETRIEVAL_TOOL}() lists" in line) is (number > 20)
 
 
-def test_long_references_that_a_storage_chose_are_kept_as_far_as_they_fit_on_the_line() -> None:
+def test_a_storages_own_long_references_are_kept_as_long_as_they_fit_on_the_line() -> None:
     chosen = [f"/a/folder/{'x' * 400}/{number}.txt" for number in range(10)]
     results = [{"role": "tool", "content": "words", "coatcheck": {"references": [each]}} for each in chosen]
     line = keep_references(results)
@@ -315,7 +315,7 @@ def test_long_references_that_a_storage_chose_are_kept_as_far_as_they_fit_on_the
     assert keep_references([{**results[0], "coatcheck": {"references": ["y" * 1_000]}}]).count("y" * 1_000) == 1
 
 
-def test_a_summary_of_a_summary_says_the_same() -> None:
+def test_a_summary_of_a_summary_keeps_the_same_line() -> None:
     line = keep_references(map(reference, range(5)))
 
     assert keep_references([line]) == line
@@ -330,13 +330,13 @@ def test_a_summary_of_a_summary_says_the_same() -> None:
     ),
     st.booleans(),
 )
-def test_what_a_line_names_is_read_back_whatever_form_a_storage_gave_it(kept: list[str], more: bool) -> None:
+def test_every_reference_a_line_names_is_parsed_back_whatever_its_form(kept: list[str], more: bool) -> None:
     line = notice.kept_references(kept, more=more, reader=RETRIEVAL_TOOL, lister=f"{RETRIEVAL_TOOL}()")
 
     assert notice.kept_in(f"The user asked.\n{line}\nNothing else. {line}") == [*kept, *kept]
 
 
-def test_a_summary_of_a_summary_keeps_references_that_a_storage_chose() -> None:
+def test_a_summary_of_a_summary_keeps_a_storages_own_references() -> None:
     chosen = ["/srv/tool_results/search_1.txt", "s3://bucket/a-b", "x.1"]
     result = {"role": "tool", "content": "words", "coatcheck": {"references": chosen}}
     line = keep_references([result])
@@ -358,7 +358,7 @@ def test_no_sentence_becomes_a_reference(words: str) -> None:
     assert keep_references([{"role": "user", "content": words}]) == ""
 
 
-def test_a_tool_that_returns_such_a_line_adds_no_reference() -> None:
+def test_a_tool_result_with_such_a_line_adds_no_reference() -> None:
     line = notice.kept_references(["/etc/passwd"], more=False, reader=RETRIEVAL_TOOL, lister="")
 
     assert keep_references([{"role": "tool", "content": line}]) == ""

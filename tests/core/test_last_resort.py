@@ -1,6 +1,6 @@
-"""The hard limit where everything else failed: stored as it is, or cut; never raised, never whole."""
+"""The hard limit after everything else failed: a result is stored as it is, or cut. Nothing raises or stays whole."""
 
-# ruff: noqa: ANN401 - what frameworks and users pass is of any type
+# ruff: noqa: ANN401 - frameworks and users pass values of any type
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def text_of(outcome: Offloaded | Truncated | None) -> str:
 
 
 class Raising:
-    """A storage that raises what it is told to, from every method."""
+    """A storage whose every method raises the given error."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -114,7 +114,7 @@ def test_a_result_within_the_limit_stays(way: str, text: str) -> None:
     ids=lambda value: type(value).__name__,
 )
 @pytest.mark.parametrize("character", ["x", "é", "漢", "👍", "\ud800"])
-def test_where_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what_is_lost(
+def test_when_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what_is_lost(
     way: str, error: Exception, said: str, character: str
 ) -> None:
     text = f"BEGIN {character * 30_000} END"
@@ -128,16 +128,16 @@ def test_where_the_storage_fails_head_and_tail_are_kept_and_the_notice_says_what
     assert "secret" not in shown
     assert "\n\nBEGIN " in shown
     assert shown.endswith(" END")
-    assert LIMIT - 20 < len(shown.encode()) <= LIMIT  # raises where a character was cut
+    assert LIMIT - 20 < len(shown.encode()) <= LIMIT  # encode() raises if a character was cut in half
 
 
 DENSE = "".join(f"job {number}: ok\n" for number in range(14_000))
-"""More tokens than a quarter of its bytes: 97,001 of 184,889 bytes."""
+"""More than one token per four bytes: 97,001 tokens in 184,889 bytes."""
 
 
 @WAYS
 @pytest.mark.parametrize("texts", [[DENSE], DENSE.splitlines(), [DENSE * 8]], ids=["one", "many", "huge"])
-def test_the_limit_is_in_tokens_where_few_bytes_are_many_of_them(way: str, texts: list[str]) -> None:
+def test_the_limit_counts_tokens_where_few_bytes_are_many_tokens(way: str, texts: list[str]) -> None:
     offloader = Offloader(require_scope=True)
 
     outcome = settle(offloader, list(map(TextBlock, texts)), way, scope=None)
@@ -150,12 +150,12 @@ def test_the_limit_is_in_tokens_where_few_bytes_are_many_of_them(way: str, texts
 
 
 @WAYS
-def test_few_tokens_of_many_bytes_stay(way: str) -> None:
+def test_many_bytes_of_few_tokens_stay(way: str) -> None:
     assert settle(offloader_on(), [TextBlock("x" * LIMIT)], way) is None
 
 
 class FailingCounter(TokenCounter):
-    """Counts nothing, and notes on which threads it was asked."""
+    """Always raises, and records the threads that call it."""
 
     def __init__(self) -> None:
         self.threads: set[threading.Thread] = set()
@@ -166,7 +166,7 @@ class FailingCounter(TokenCounter):
 
 
 @WAYS
-def test_bytes_decide_and_cut_where_the_token_counter_fails(way: str) -> None:
+def test_bytes_decide_and_limit_the_cut_when_the_token_counter_fails(way: str) -> None:
     offloader = offloader_on(Raising(OSError(5, "no")), token_counter=FailingCounter())
 
     assert settle(offloader, [TextBlock("x" * LIMIT)], way) is None
@@ -183,7 +183,7 @@ def test_no_token_is_counted_on_the_event_loop(text: str) -> None:
     assert threading.current_thread() not in counter.threads
 
 
-def test_nothing_is_stored_where_a_required_scope_is_missing() -> None:
+def test_nothing_is_stored_when_a_required_scope_is_missing() -> None:
     storage, events = InMemoryStorage(), list[coatcheck.Event]()
     offloader = offloader_on(storage, require_scope=True, on_event=events.append)
 
@@ -198,9 +198,7 @@ def test_nothing_is_stored_where_a_required_scope_is_missing() -> None:
 
 @WAYS
 @pytest.mark.parametrize("error", [ZeroDivisionError("secret"), FileNotFoundError(errno.ENOENT, "secret")])
-def test_a_scope_that_cannot_be_chosen_is_named_as_what_failed(
-    way: str, error: Exception, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failure_to_choose_a_scope_is_named(way: str, error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> str:
         raise error
 
@@ -213,7 +211,7 @@ def test_a_scope_that_cannot_be_chosen_is_named_as_what_failed(
 
 @WAYS
 @pytest.mark.parametrize("which", ["scope", "identity"])
-def test_a_scope_that_cannot_be_found_stores_nothing(way: str, which: str) -> None:
+def test_a_failing_scope_or_identity_callable_stores_nothing(way: str, which: str) -> None:
     def broken() -> str:
         msg = "no such tenant"
         raise LookupError(msg)
@@ -226,7 +224,7 @@ def test_a_scope_that_cannot_be_found_stores_nothing(way: str, which: str) -> No
     assert list(storage.entries("")) == []
 
 
-def test_scope_and_identity_may_be_found_by_callables() -> None:
+def test_scope_and_identity_may_be_callables() -> None:
     offloader = offloader_on()
 
     given = settle(offloader, [TextBlock(HUGE)], "sync", scope=lambda: "given", identity=lambda: "thread")
@@ -239,7 +237,7 @@ def test_scope_and_identity_may_be_found_by_callables() -> None:
 
 
 @WAYS
-def test_texts_count_together_and_are_stored_joined_by_line_ends(way: str) -> None:
+def test_text_blocks_count_together_and_are_stored_joined_by_line_ends(way: str) -> None:
     offloader = offloader_on()
     texts = [f"part {number} {'x' * 100}" for number in range(300)]
 
@@ -257,7 +255,7 @@ class Picture:
 
 
 class Open:
-    """Keeps fields that its class does not have where pydantic's models keep them."""
+    """Keeps unknown fields where pydantic's models keep them."""
 
     __slots__ = ("__dict__", "__pydantic_extra__")
 
@@ -275,12 +273,12 @@ class Open:
         OpaqueBlock("q" * LIMIT),
         OpaqueBlock(Open(data="q" * LIMIT)),
         MediaBlock(b"q" * LIMIT, "image/png"),
-        MediaBlock(memoryview(b"q" * LIMIT), "image/png"),  # type: ignore[arg-type]  # accepted all the same
+        MediaBlock(memoryview(b"q" * LIMIT), "image/png"),  # type: ignore[arg-type]  # accepted nonetheless
         JsonBlock({"rows": ["q" * 10] * (LIMIT // 10)}),
     ],
     ids=["mapping of text", "mapping of bytes", "dataclass", "text", "unknown field", "medium", "view", "JSON"],
 )
-def test_of_blocks_other_than_text_only_those_too_large_alone_leave(way: str, heavy: Block) -> None:
+def test_a_block_other_than_text_leaves_only_if_it_is_too_large_by_itself(way: str, heavy: Block) -> None:
     offloader = offloader_on()
     small = OpaqueBlock({"type": "image", "source": {"data": "q" * (LIMIT // 2)}})
 
@@ -303,9 +301,9 @@ def test_a_block_that_holds_any_object_or_contains_itself_passes_unchanged() -> 
 
 
 @WAYS
-def test_an_object_that_cannot_be_looked_at_does_not_keep_the_rest_whole(way: str) -> None:
+def test_an_object_that_cannot_be_inspected_does_not_keep_the_rest_whole(way: str) -> None:
     class Unbound:
-        """Stands for something that is not there now, as the proxies of web frameworks do."""
+        """Proxies an object that is not available now, as web frameworks do."""
 
         def __getattr__(self, name: str) -> object:
             message = "working outside of a request"
@@ -337,7 +335,7 @@ def _circle() -> list[object]:
     [_circle(), {date(2026, 1, 1): "q" * LIMIT}, {"by": Shy(), "q": "q" * LIMIT}],
     ids=["itself", "keys that are no text", "an object without a text"],
 )
-def test_a_large_block_that_is_no_json_is_stored_and_so_is_the_text_next_to_it(way: str, held: object) -> None:
+def test_a_large_block_that_is_not_json_is_stored_with_the_text_next_to_it(way: str, held: object) -> None:
     offloader = offloader_on()
     outcome = settle(offloader, [TextBlock(HUGE), OpaqueBlock(held)], way)
 
@@ -348,7 +346,7 @@ def test_a_large_block_that_is_no_json_is_stored_and_so_is_the_text_next_to_it(w
     assert "q" * LIMIT in stored
 
 
-def test_a_large_block_that_cannot_be_written_is_cut() -> None:
+def test_a_large_block_that_cannot_be_serialized_is_cut() -> None:
     outcome = settle(offloader_on(), [OpaqueBlock({(1, 2): [Shy(), "q" * LIMIT]})], "sync")
 
     assert isinstance(outcome, Truncated)
@@ -365,9 +363,7 @@ def test_the_retrieval_tools_own_results_stay(way: str) -> None:
 
 @WAYS
 @pytest.mark.parametrize("error", [RuntimeError("anything"), MemoryError(), RecursionError()])
-def test_nothing_stays_whole_even_where_cutting_fails(
-    monkeypatch: pytest.MonkeyPatch, way: str, error: Exception
-) -> None:
+def test_nothing_stays_whole_even_if_cutting_fails(monkeypatch: pytest.MonkeyPatch, way: str, error: Exception) -> None:
     def broken(*_: object, **__: object) -> object:
         raise error
 
@@ -397,7 +393,7 @@ def test_a_result_that_no_thread_can_store_is_cut(monkeypatch: pytest.MonkeyPatc
     assert "line 0 is" in text_of(outcome)
 
 
-def test_it_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_resort_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> object:
         raise AssertionError
 
@@ -410,7 +406,7 @@ def test_it_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(("storage", "kind"), [(None, "offloaded"), (Raising(OSError(5, "no")), "truncated")])
-def test_what_the_last_resort_does_is_counted_and_reported(
+def test_an_outcome_of_the_last_resort_is_counted_and_reported(
     storage: Any, kind: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     events: list[coatcheck.Event] = []
@@ -441,7 +437,7 @@ class Part:
 
 
 class Model:
-    """A type that a framework may make its parts of."""
+    """A type that a framework may use for its parts."""
 
     def __init__(self, **held: object) -> None:
         self.__dict__.update(held)
@@ -457,7 +453,7 @@ class Model:
     ],
     ids=["dict", "list", "dataclass", "object"],
 )
-def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: object, held: object) -> None:
+def test_an_unknown_block_with_too_much_text_becomes_its_json(native: object, held: object) -> None:
     (block,) = module.with_opaque_as_json([OpaqueBlock(native)], max_inline_tokens=5_000)
 
     assert isinstance(block, TextBlock)
@@ -465,7 +461,7 @@ def test_an_unknown_block_with_more_text_than_may_stay_becomes_its_json(native: 
 
 
 def test_text_in_an_unknown_block_counts_by_its_bytes() -> None:
-    """A character of Chinese has three, and may take a token of its own."""
+    """A Chinese character has three bytes, and may take a token of its own."""
     text = {"text": "\u6f22\u5b57 " * (LIMIT // 6)}
     assert len(text["text"]) < LIMIT < len(text["text"].encode())
 
@@ -480,13 +476,13 @@ def test_text_in_an_unknown_block_counts_by_its_bytes() -> None:
     ["Short. " * 2_000, "iVBORw0K" * 5_000, "data:image/png;base64," + "iVBORw0K\r\n" * 5_000, b"Long. " * 5_000],
     ids=["little text", "base64", "data URL", "bytes"],
 )
-def test_little_text_and_media_of_any_size_pass_in_an_unknown_block(held: object) -> None:
+def test_an_unknown_block_with_little_text_or_media_of_any_size_passes(held: object) -> None:
     block = OpaqueBlock({"kind": "a", "held": held})
 
     assert module.with_opaque_as_json([block], max_inline_tokens=5_000) == (block,)
 
 
-def test_unknown_blocks_with_more_text_together_than_may_stay_become_json_but_for_media_among_them() -> None:
+def test_unknown_blocks_with_too_much_text_in_total_become_json_except_media() -> None:
     links = [
         OpaqueBlock({"type": "link", "uri": f"https://example.com/{n}", "about": "Short. " * 9}) for n in range(300)
     ]

@@ -1,4 +1,4 @@
-"""What an event loop may walk by itself, and what needs a thread."""
+"""Which values may be walked on the event loop, and which need a thread."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_a_small_value_is_light(value: object) -> None:
     ],
     ids=["list", "tuple", "tuple in a dict", "lists", "dict", "text", "key", "keys"],
 )
-def test_a_value_with_many_parts_or_long_texts_or_keys_is_not(value: object) -> None:
+def test_a_value_with_many_parts_or_long_strings_or_keys_is_not_light(value: object) -> None:
     assert not is_light(value)

@@ -48,14 +48,14 @@ def store(offloader: Offloader, text: str, *, tool: str = "fetch", scope: str = 
 
 
 class DescribingStorage(ListingStorage):
-    """Lists everything that is known of each entry."""
+    """Lists each entry with everything known about it."""
 
     def entries(self, prefix: str) -> list[Listed]:
         return [replace(entry, content_type=self.kept[entry.key].content_type) for entry in super().entries(prefix)]
 
 
 class DistantStorage(RangeStorage):
-    """Lists keys and sizes only, as S3 does, and counts what it is asked."""
+    """Lists keys and sizes only, as S3 does, and records each call."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -123,7 +123,7 @@ def test_the_list_is_searched_and_paged_like_any_content() -> None:
 
 
 @pytest.mark.parametrize("budget", [256, 400, 2_500])
-def test_the_list_keeps_to_the_budget(budget: int) -> None:
+def test_the_list_stays_within_the_budget(budget: int) -> None:
     offloader = storing(max_retrieval_tokens=budget)
     for number in range(200):
         store(offloader, f"text {number}")
@@ -173,7 +173,7 @@ def test_a_storage_that_cannot_list_says_so(storage: type) -> None:
         offloader.list(scope="s")
 
 
-def test_listing_is_an_event_without_words_of_the_model() -> None:
+def test_listing_is_an_event_that_holds_nothing_the_model_wrote() -> None:
     events: list[Event] = []
     offloader = storing(on_event=events.append)
     store(offloader, "text")
@@ -190,7 +190,7 @@ def test_a_tool_with_a_hostile_name_takes_one_line_of_the_list() -> None:
     assert "[Lines 1-1 of 1]" in offloader.retrieve(scope="s").text
 
 
-def test_a_selector_that_a_list_does_not_take_gets_a_refusal_for_want_of_a_reference() -> None:
+def test_a_selector_that_a_list_does_not_accept_is_refused_for_the_missing_reference() -> None:
     offloader = storing()
     store(offloader, "text")
 
@@ -200,7 +200,7 @@ def test_a_selector_that_a_list_does_not_take_gets_a_refusal_for_want_of_a_refer
         assert len(refused.value.for_model) < 500
 
 
-def test_a_hostile_type_takes_one_short_line() -> None:
+def test_a_hostile_content_type_takes_one_short_line() -> None:
     storage = DescribingStorage()
     offloader = storing(storage)
     store(offloader, "text")
@@ -229,7 +229,7 @@ def test_pages_follow_each_other() -> None:
     assert third.after is None
 
 
-def test_a_listed_content_says_what_is_known(tmp_path: Path) -> None:
+def test_a_listed_content_has_all_known_details(tmp_path: Path) -> None:
     for storage in (InMemoryStorage(), FileStorage(tmp_path)):
         reference = store(storing(storage), '{"a": 1}', tool="get_issue")
 
@@ -241,7 +241,7 @@ def test_a_listed_content_says_what_is_known(tmp_path: Path) -> None:
         assert found.modified > 0
 
 
-def test_many_texts_are_one_content_of_their_type() -> None:
+def test_many_text_blocks_are_listed_as_one_content_of_their_type() -> None:
     offloader = storing()
     offloader.offload([TextBlock(f"text {number}") for number in range(20)], tool_name="fetch", scope="s")
 
@@ -257,7 +257,7 @@ def test_line_indexes_are_not_listed() -> None:
     assert len(offloader.list(scope="s").contents) == 1
 
 
-def test_results_of_one_tool_are_listed() -> None:
+def test_a_list_may_be_limited_to_one_tool() -> None:
     offloader = storing()
     store(offloader, "one", tool="a")
     wanted = store(offloader, "two", tool="b")
@@ -265,7 +265,7 @@ def test_results_of_one_tool_are_listed() -> None:
     assert [each.reference for each in offloader.list(scope="s", tool_name="b").contents] == [wanted]
 
 
-def test_arguments_are_stored_and_listed_only_where_the_host_asks_for_it() -> None:
+def test_arguments_are_stored_and_listed_only_if_the_host_asks_for_it() -> None:
     plain, listing = storing(), storing(list_arguments=True)
     for offloader in (plain, listing):
         store(offloader, "text", query="π" * 500, number=3)
@@ -305,7 +305,7 @@ def test_the_host_must_name_the_scope_to_list() -> None:
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1_001, True, "10", 1.5])
-def test_a_wrong_limit_is_named(limit: Any) -> None:  # noqa: ANN401 - wrong on purpose
+def test_a_wrong_limit_is_refused_by_name(limit: Any) -> None:  # noqa: ANN401 - wrong on purpose
     with pytest.raises(InvalidRequest, match="limit must be a whole number from 1 to 1,000"):
         storing().list(scope="s", limit=limit)
 
@@ -319,7 +319,7 @@ def test_a_wrong_value_of_after_is_refused_by_name(after: Any) -> None:  # noqa:
         offloader.list(scope="s", after=after)
 
 
-def test_the_async_form_lists_the_same() -> None:
+def test_the_async_methods_list_the_same() -> None:
     offloader = storing()
     store(offloader, "text")
 
@@ -330,14 +330,14 @@ def test_the_async_form_lists_the_same() -> None:
     asyncio.run(both())
 
 
-def test_the_name_of_a_tool_may_be_longer_than_what_is_kept_of_it() -> None:
+def test_a_tool_name_may_be_longer_than_its_stored_part() -> None:
     offloader = storing()
     wanted = store(offloader, "text", tool="a" * 80)
 
     assert [each.reference for each in offloader.list(scope="s", tool_name="a" * 80).contents] == [wanted]
 
 
-def test_a_filter_by_tool_is_refused_where_the_storage_lists_no_tools() -> None:
+def test_a_filter_by_tool_is_refused_if_the_storage_lists_no_tools() -> None:
     class Silent(ListingStorage):
         def entries(self, prefix: str) -> list[Listed]:
             return [replace(entry, metadata=None) for entry in super().entries(prefix)]
@@ -378,7 +378,7 @@ def test_a_malformed_entry_is_a_storage_error(odd: dict[str, Any]) -> None:
 # What it costs.
 
 
-def test_the_list_of_a_model_asks_a_distant_storage_for_one_list_and_twenty_descriptions() -> None:
+def test_a_models_list_costs_a_distant_storage_one_listing_and_twenty_descriptions() -> None:
     storage = DistantStorage()
     offloader = storing(storage)
     for number in range(50):
@@ -393,7 +393,7 @@ def test_the_list_of_a_model_asks_a_distant_storage_for_one_list_and_twenty_desc
     assert "the list knows only reference and size" in answer
 
 
-def test_a_page_of_the_host_costs_one_list_and_one_request_a_content() -> None:
+def test_a_hosts_page_costs_one_listing_and_one_request_per_content() -> None:
     storage = DistantStorage()
     offloader = storing(storage)
     for number in range(9):
@@ -406,7 +406,7 @@ def test_a_page_of_the_host_costs_one_list_and_one_request_a_content() -> None:
     assert {each.tool_name for each in page.contents} == {"fetch"}
 
 
-def test_a_storage_that_fails_to_describe_is_asked_once() -> None:
+def test_a_storage_that_fails_to_describe_content_is_asked_once() -> None:
     storage = DistantStorage()
     offloader = storing(storage)
     for number in range(9):
@@ -437,7 +437,7 @@ def test_content_deleted_meanwhile_is_not_listed() -> None:
     assert gone
 
 
-def test_a_storage_that_lists_metadata_is_asked_once_more_only_for_the_type() -> None:
+def test_a_storage_that_lists_metadata_but_reads_no_parts_is_not_asked_for_the_type() -> None:
     offloader = storing(ListingStorage())
     store(offloader, "text")
 

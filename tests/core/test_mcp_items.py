@@ -1,4 +1,4 @@
-"""What becomes of each item of an MCP result, and which of its fields are kept next to its content."""
+"""How each item of an MCP result becomes blocks, and which of its fields are kept next to its content."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def resource(**held: Any) -> dict[str, Any]:  # noqa: ANN401 - any field
     ],
     ids=repr,
 )
-def test_an_item_becomes_its_content_and_what_is_said_about_it(item: object, blocks: list[Block]) -> None:
+def test_an_item_becomes_its_content_and_a_block_of_its_other_fields(item: object, blocks: list[Block]) -> None:
     assert blocks_of_items([item]) == blocks
 
 
-def test_one_value_holds_in_order_what_every_understood_item_says() -> None:
+def test_one_block_holds_the_other_fields_of_all_understood_items_in_order() -> None:
     items = [{"type": "text", "text": "a"}, LINK, resource(uri="file:///b", text="c")]
 
     *_, said = blocks_of_items(items)

@@ -1,4 +1,4 @@
-"""What a framework says about a result before it leaves: ``measured_tokens``, its own count, and ``confirm``."""
+"""What a framework may say before a result is offloaded: ``measured_tokens``, its own count, and ``confirm``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def offloader(**knobs: Any) -> Offloader:  # noqa: ANN401 - those of Offloader
 
 
 class Asked:
-    """A callable that answers the same each time, sync or async, and keeps the arguments of each call."""
+    """A callable, sync or async, that always gives the same answer and records the arguments of each call."""
 
     def __init__(self, answer: object, *, is_async: bool) -> None:
         self.answer = answer
@@ -67,7 +67,7 @@ def test_the_frameworks_own_count_decides(*, is_async: bool, count: int, outcome
     assert measure.calls == [(), ()]
 
 
-def test_a_result_that_certainly_fits_is_not_counted_by_anybody() -> None:
+def test_a_result_that_certainly_fits_is_not_counted() -> None:
     measure = Asked(1_000_000, is_async=False)
 
     outcome = offloader().offload([SMALL], tool_name="t", measured_tokens=measure)
@@ -76,7 +76,7 @@ def test_a_result_that_certainly_fits_is_not_counted_by_anybody() -> None:
     assert measure.calls == []
 
 
-def test_the_framework_is_asked_where_the_outcome_is_not_certain() -> None:
+def test_the_framework_is_asked_when_the_outcome_is_not_certain() -> None:
     measure = Asked(1, is_async=False)
 
     outcome = offloader().offload([MediaBlock(b"x" * 10, "image/png")], tool_name="t", measured_tokens=measure)
@@ -86,13 +86,13 @@ def test_the_framework_is_asked_where_the_outcome_is_not_certain() -> None:
 
 
 @pytest.mark.parametrize("answer", [RuntimeError("no network"), "many", None, -1, True, 1.5])
-def test_a_count_that_fails_leaves_the_decision_to_the_counter(answer: object) -> None:
+def test_a_failing_count_leaves_the_decision_to_the_counter(answer: object) -> None:
     measure = Asked(answer, is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", measured_tokens=measure), Offloaded)
 
 
-def test_a_count_that_fails_is_reported() -> None:
+def test_a_failing_count_is_reported() -> None:
     events: list[Any] = []
     measure = Asked(RuntimeError("no network"), is_async=False)
 
@@ -123,7 +123,7 @@ def test_confirm_is_asked_with_the_tokens_of_the_result() -> None:
 
 
 @pytest.mark.parametrize("policy", [None, Never()])
-def test_confirm_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
+def test_confirm_is_not_asked_about_a_result_that_stays(policy: Any) -> None:  # noqa: ANN401 - a policy or None
     confirm = Asked(answer=True, is_async=False)
     block = BIG if policy is not None else TextBlock("é" * LIMIT)
 
@@ -131,13 +131,13 @@ def test_confirm_is_not_asked_about_what_stays(policy: Any) -> None:  # noqa: AN
     assert confirm.calls == []
 
 
-def test_confirm_is_asked_whatever_the_policy_that_fired() -> None:
+def test_confirm_is_asked_whichever_policy_fired() -> None:
     outcome = offloader().offload([SMALL], tool_name="t", policy=Always(), confirm=Asked(answer=False, is_async=False))
 
     assert isinstance(outcome, Kept)
 
 
-# What is certain at next to no cost.
+# Decisions that are certain at almost no cost.
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_confirm_is_asked_whatever_the_policy_that_fired() -> None:
 )
 @pytest.mark.parametrize("is_error", [False, True])
 @pytest.mark.parametrize("character", ["x", "é", "漢", "\ud800"], ids=ascii)
-def test_whatever_keep_if_small_keeps_offload_keeps_too(*, policy: Any, is_error: bool, character: str) -> None:  # noqa: ANN401
+def test_offload_keeps_everything_that_keep_if_small_keeps(*, policy: Any, is_error: bool, character: str) -> None:  # noqa: ANN401
     for length in (0, 1, 299, 300, 301, 600, 601, 50_000, 50_001, 300_000):
         subject = offloader(policies={} if policy is None else {"t": policy})
         texts = [character * (length // 2), character * (length - length // 2)]
@@ -167,26 +167,26 @@ def test_a_small_result_is_kept_at_once_and_counted() -> None:
     assert subject.stats().results == 2
 
 
-def test_nothing_is_certain_where_somebody_listens_or_policies_are_asked() -> None:
+def test_nothing_is_certain_if_a_listener_or_a_policy_must_be_called() -> None:
     assert not offloader(on_event=print).keep_if_small(["x"], tool_name="t")
     assert not offloader(policies={"*": lambda _: False}).keep_if_small(["x"], tool_name="t")
     assert not offloader(policies={"*": Always()}).keep_if_small(["x"], tool_name="t")
 
 
-def test_a_confirm_that_fails_is_ignored() -> None:
+def test_a_failing_confirm_is_ignored() -> None:
     confirm = Asked(RuntimeError("broken"), is_async=False)
 
     assert isinstance(offloader().offload([BIG], tool_name="t", confirm=confirm), Offloaded)
 
 
 @pytest.mark.parametrize("odd", [-1, 1.5, math.nan, True, "9", [9]])
-def test_an_invalid_count_of_the_framework_is_refused(odd: Any) -> None:  # noqa: ANN401 - whatever a host may pass
+def test_an_invalid_count_from_the_framework_is_refused(odd: Any) -> None:  # noqa: ANN401 - whatever a host may pass
     with pytest.raises(InvalidRequest, match="measured_tokens must be a whole number of at least 0"):
         offloader().offload([BIG], tool_name="t", measured_tokens=odd)
 
 
 @pytest.mark.parametrize("odd", [-1, math.nan, math.inf, None, "9", True])
-def test_a_counter_that_gives_no_number_is_named(odd: Any) -> None:  # noqa: ANN401 - whatever a counter may return
+def test_a_counter_that_returns_no_valid_count_is_named(odd: Any) -> None:  # noqa: ANN401 - whatever a counter may return
     class Odd(TokenCounter):
         def count(self, text: str) -> int:
             del text
@@ -197,7 +197,7 @@ def test_a_counter_that_gives_no_number_is_named(odd: Any) -> None:  # noqa: ANN
 
 
 class CharactersCounted(TiktokenCounter):
-    """Counts as its class does, and what it was given to count."""
+    """Counts as its base class does, and adds up the characters it was given."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -211,14 +211,14 @@ class CharactersCounted(TiktokenCounter):
 @pytest.mark.parametrize(
     ("lines", "most"),
     [
-        # 2,500 tokens decide, six windows of 256 characters are the estimate, and 1,000 tokens are chosen, joined
-        # and priced: 18,316. Asking again whether the result exceeds its preview, or its placeholder: 28,637.
+        # Takes 18,316: 2,500 tokens to decide, six windows of 256 characters to estimate, and 1,000 tokens to choose,
+        # join and price. Asking again whether the result exceeds its preview, or its placeholder, takes 28,637.
         pytest.param(2_200, 20_000, id="100 KB"),
-        # No token is so long that this could be within the threshold: 12,253.
+        # Takes 12,253: no token is long enough for this much text to fit the threshold.
         pytest.param(100_000, 14_000, id="5 MB"),
     ],
 )
-def test_a_result_that_leaves_is_counted_once_and_no_further_than_needed(lines: int, most: int) -> None:
+def test_an_offloaded_result_is_counted_once_and_no_further_than_needed(lines: int, most: int) -> None:
     counter = CharactersCounted()
     text = "".join(f"2026-03-01 12:00:{number % 60:02} INFO request {number} served\n" for number in range(lines))
     outcome = Offloader(token_counter=counter).offload([TextBlock(text)], tool_name="read_log", scope="s")

@@ -1,4 +1,4 @@
-"""Storages that choose their references themselves: what they are asked for, what is shown, and who may read it."""
+"""Storages that choose their own references: what they are asked for, what is shown, and who may read it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALICE, BOB = "alice", "bob"
 
 
 class AsyncShelves:
-    """``Shelves``, async."""
+    """``Shelves`` with async methods."""
 
     def __init__(self) -> None:
         self.shelves = Shelves()
@@ -52,7 +52,7 @@ def offloaded(storage: Shelves, *blocks: TextBlock | MediaBlock, scope: str = AL
     return outcome
 
 
-def test_the_storage_is_asked_for_a_name_without_anything_raw_in_it() -> None:
+def test_the_name_suggested_to_a_storage_is_a_slug_and_two_digests() -> None:
     storage = Shelves()
 
     offloaded(storage, BIG, tool="../../Search the web!", scope="tenant/7")
@@ -61,7 +61,7 @@ def test_the_storage_is_asked_for_a_name_without_anything_raw_in_it() -> None:
     assert re.fullmatch(r"search_the_web_[0-9a-f]{16}_scope_[0-9a-f]{16}", name)
 
 
-def test_the_reference_of_the_storage_is_shown_and_accepted_as_it_is() -> None:
+def test_the_storages_own_reference_is_shown_and_accepted_unchanged() -> None:
     storage = Shelves()
     outcome = offloaded(storage, BIG)
     reference = f"shelf://7/{storage.names[0]}.bin"
@@ -74,7 +74,7 @@ def test_the_reference_of_the_storage_is_shown_and_accepted_as_it_is() -> None:
     assert f'"{reference}"' in offloader(storage).retrieve(reference, scope=ALICE).text, "the literal next call"
 
 
-async def test_an_async_storage_does_the_same() -> None:
+async def test_an_async_storage_may_choose_its_references_too() -> None:
     storage = AsyncShelves()
     outcome = await offloader(storage).aoffload((BIG,), tool_name="search", scope=ALICE)
 
@@ -95,7 +95,7 @@ def test_the_same_result_has_the_same_placeholder_again() -> None:
     assert offloaded(Shelves(), BIG).blocks == offloaded(Shelves(), BIG).blocks
 
 
-def test_a_reference_that_shows_another_scope_is_unknown() -> None:
+def test_a_reference_that_names_another_scope_is_unknown() -> None:
     storage = Shelves()
     reference = str(offloaded(storage, BIG).references[0])
 
@@ -106,7 +106,7 @@ def test_a_reference_that_shows_another_scope_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("around", ["{hers}/{his}/..", "{his}/../{hers}", "{his} {hers}", "{hers}0"])
-def test_the_name_of_a_scope_next_to_that_of_another_opens_neither(around: str) -> None:
+def test_a_reference_crafted_around_that_of_another_scope_is_unknown(around: str) -> None:
     storage = Shelves("{}")
     hers, his = (str(offloaded(storage, BIG, scope=scope).references[0]) for scope in (ALICE, BOB))
     crafted = around.format(hers=hers, his=his)
@@ -117,7 +117,7 @@ def test_the_name_of_a_scope_next_to_that_of_another_opens_neither(around: str) 
 
 
 class Folding(Shelves):
-    """Finds names as servers do, and as file systems do that ignore case, and characters that nobody sees."""
+    """Finds names like servers and file systems that decode percent-escapes and ignore case or invisible characters."""
 
     def load(self, key: str) -> Stored | None:
         return super().load(unicodedata.normalize("NFD", unquote(unquote(key))).casefold().replace("\u200d", ""))
@@ -126,7 +126,7 @@ class Folding(Shelves):
 @pytest.mark.parametrize(
     "respelled", ["_SCOPE_", "_\u017fcope_", "_sco\u200dpe_", "_%73cope_", "%255Fscope_", "_%C5%BFcope_"]
 )
-def test_no_other_spelling_of_a_name_opens_another_scope(respelled: str) -> None:
+def test_respelling_a_name_opens_no_other_scope(respelled: str) -> None:
     storage = Folding()
     reference = str(offloaded(storage, BIG).references[0]).replace("_scope_", respelled)
 
@@ -154,7 +154,7 @@ def test_a_tool_named_like_a_scope_opens_no_other_scope() -> None:
         offloader(storage).load(reference, scope=BOB)
 
 
-def test_a_reference_that_was_made_here_and_is_gone_is_expired() -> None:
+def test_a_reference_of_this_scope_whose_content_is_gone_is_expired() -> None:
     storage = Shelves()
     reference = str(offloaded(storage, BIG).references[0])
     storage.kept.clear()
@@ -163,7 +163,7 @@ def test_a_reference_that_was_made_here_and_is_gone_is_expired() -> None:
         offloader(storage).retrieve(reference, scope=ALICE)
 
 
-def test_any_other_reference_is_unknown() -> None:
+def test_a_reference_that_was_never_made_is_unknown() -> None:
     with pytest.raises(ReferenceNotFound) as error:
         offloader(Shelves()).retrieve("shelf://7/never-made.bin", scope=ALICE)
 
@@ -171,12 +171,12 @@ def test_any_other_reference_is_unknown() -> None:
 
 
 @pytest.mark.parametrize("reference", ["", "  ", "x" * 4_097])
-def test_what_cannot_be_a_reference_is_refused(reference: str) -> None:
+def test_a_string_that_cannot_be_a_reference_is_refused(reference: str) -> None:
     with pytest.raises(InvalidRequest, match="reference"):
         offloader(Shelves()).retrieve(reference, scope=ALICE)
 
 
-def test_a_storage_that_drops_the_name_is_read_by_whoever_has_the_reference() -> None:
+def test_anyone_with_the_reference_reads_a_storage_that_drops_the_name() -> None:
     storage = Shelves("slot-1")
     reference = str(offloaded(storage, BIG).references[0])
 
@@ -193,7 +193,7 @@ def test_an_answer_that_is_not_a_reference_leaves_the_result_in_the_conversation
     assert outcome == Kept(blocks=(BIG,), reason="storage failed")
 
 
-def test_a_failing_storage_leaves_the_result_and_a_huge_one_is_cut() -> None:
+def test_if_the_storage_fails_a_result_stays_and_a_huge_one_is_cut() -> None:
     storage = Shelves()
     storage.shape = "{missing}"
 
@@ -226,7 +226,7 @@ def test_expand_replaces_the_references_of_its_scope_only() -> None:
     assert expanded == f"See [{BIG.text}], not {yours}."
 
 
-def test_expand_leaves_a_word_alone_that_is_too_long_for_a_reference() -> None:
+def test_expand_leaves_a_word_too_long_for_a_reference_alone() -> None:
     storage = Shelves()
     reference = str(offloaded(storage, BIG).references[0])
     row = "cell," * 1_000 + reference
@@ -244,7 +244,7 @@ def test_a_long_word_is_searched_for_references_in_linear_time() -> None:
     assert long < 8 * short + 0.05
 
 
-def test_media_and_text_of_one_result_each_have_their_reference() -> None:
+def test_media_and_text_of_one_result_each_have_a_reference() -> None:
     storage = Shelves()
     image = MediaBlock(b"\x89PNG" * 500, "image/png")
     text, medium = offloaded(storage, BIG, image).references
@@ -255,7 +255,7 @@ def test_media_and_text_of_one_result_each_have_their_reference() -> None:
 
 
 @pytest.mark.parametrize("part", ["\0", "\ud800"], ids=ascii)
-def test_a_reference_that_no_storage_can_take_is_unknown_without_asking_it(part: str) -> None:
+def test_a_reference_that_no_storage_can_accept_is_unknown_without_asking_it(part: str) -> None:
     class Strict(Shelves):
         def load(self, key: str) -> Stored | None:
             message = f"asked for {key!r}"

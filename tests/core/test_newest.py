@@ -1,4 +1,4 @@
-"""The contents of a scope in pages, newest first, with the tools that they came from, whatever the storage can do."""
+"""The contents of a scope in pages, newest first, with the tools they came from, whatever the storage can do."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from coatcheck import Page
 
 LARGE = "a line of a large result\n" * 60_000
-"""Large enough for a line index of its own."""
+"""Large enough to get a line index."""
 
 
 class ListingStorage(DictStorage):
-    """Lists everything in the order of the saves, like a user's storage that has no pages."""
+    """Lists everything in the order of the saves, like a user's storage without pages."""
 
     def entries(self, prefix: str) -> Iterable[Listed]:
         return [
@@ -64,7 +64,7 @@ def test_pages_go_from_the_newest_to_the_oldest() -> None:
         assert second.after is None
 
 
-def test_a_folder_reads_the_descriptions_of_one_page(tmp_path: Path) -> None:
+def test_a_folder_reads_descriptions_for_a_page_only(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     fill(storage)
 
@@ -72,7 +72,7 @@ def test_a_folder_reads_the_descriptions_of_one_page(tmp_path: Path) -> None:
     assert all(entry.metadata is None for entry in storage.entries(""))
 
 
-def test_a_missing_description_hides_no_entry(tmp_path: Path) -> None:
+def test_a_damaged_description_hides_no_entry(tmp_path: Path) -> None:
     storage = FileStorage(tmp_path)
     fill(storage)
     for described in tmp_path.rglob("*.entry.json"):

@@ -27,18 +27,18 @@ from coatcheck.core.notice import _INCOMPLETE, one_line
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.no_cover  # megabytes go down a path that other tests cover
+pytestmark = pytest.mark.no_cover  # megabytes take a path that other tests cover
 
 COUNTER = TiktokenCounter("o200k_base")
 MAX_NOTICE_TOKENS = 64
-"""Each offloaded result pays for it. Some tokens more than it has, so that a sentence can change."""
+"""Every offloaded result pays for the notice. The limit leaves a few tokens to spare, so that a sentence can change."""
 
 MAX_WITH_REFERENCE_TOKENS = 100
 MAX_WITH_ODD_NAME_TOKENS = 125
-"""A reference holds up to 32 characters of the tool's name, which are words in a usual name and noise in an odd one."""
+"""A reference holds up to 32 characters of the tool's name: words if the name is usual, noise if it is odd."""
 
 FIRST_CHARACTERS = 200
-"""What Strands' conversation manager, Haystack's offloader and others keep of the beginning of an old result."""
+"""How many characters Strands' conversation manager, Haystack's offloader and others keep of an old result."""
 
 NAMES = ("search", "get_file_contents", "mcp__github__list_pull_requests", "browser_snapshot", "execute_sql")
 BIG = TextBlock("a line of a log\n" * 500_000)
@@ -54,7 +54,7 @@ To read more: retrieve_offloaded_content(reference, pattern | line_range | query
   {reference} (text/plain, 9,600 bytes)
 
 a preview"""
-"""What the versions before 0.2 wrote: the references came last."""
+"""The placeholder of versions before 0.2, with the references last."""
 
 
 def placeholder_of(offloader: Offloader, *content: Block, tool_name: str) -> tuple[str, tuple[str, ...]]:
@@ -77,10 +77,10 @@ def head_of(text: str) -> tuple[str, list[str]]:
     ("content", "name"),
     [
         *((content, name) for content in ((BIG,), SEVERAL, (IMAGE,), (BIG, IMAGE)) for name in ("n" * 128, "Üb" * 64)),
-        *(((IMAGE,), name) for name in NAMES),  # the longest names are tried with every content
+        *(((IMAGE,), name) for name in NAMES),  # the longest names were tried with every content
     ],
 )
-def test_the_notice_costs_at_most_64_tokens_whatever_the_tool_is_called(content: tuple[Block, ...], name: str) -> None:
+def test_the_notice_costs_at_most_64_tokens_whatever_the_tools_name(content: tuple[Block, ...], name: str) -> None:
     text, references = placeholder_of(Offloader(preview_tokens=1), *content, tool_name=name)
     notice, listed = head_of(text)
 
@@ -96,7 +96,9 @@ def test_the_notice_costs_at_most_64_tokens_whatever_the_tool_is_called(content:
         *((name, MAX_WITH_ODD_NAME_TOKENS) for name in ("n" * 128, "zq" * 64, "7x" * 64, "Üb" * 64)),
     ],
 )
-def test_with_one_reference_it_costs_at_most_100(content: Block, name: str, most: int) -> None:
+def test_with_one_reference_the_notice_costs_at_most_100_tokens_or_125_for_an_odd_name(
+    content: Block, name: str, most: int
+) -> None:
     text, _ = placeholder_of(Offloader(preview_tokens=1), content, tool_name=name)
     head = text.partition("\n\n")[0]
 
@@ -116,7 +118,7 @@ def test_the_first_reference_ends_in_the_first_200_characters(name: str, copies:
 
 
 class LongPaths:
-    """A storage that chooses its references itself, of 110 characters each."""
+    """A storage that chooses its own references, of 110 characters each."""
 
     def save_named(self, name: str, content: bytes, *, content_type: str) -> str:
         del content, content_type
@@ -127,7 +129,7 @@ class LongPaths:
         return None
 
 
-def test_a_reference_of_110_characters_that_a_storage_chose_ends_in_them_too() -> None:
+def test_a_storages_own_reference_of_110_characters_ends_in_the_first_200_too() -> None:
     text, (reference, *_) = placeholder_of(Offloader(LongPaths()), *SEVERAL, tool_name="n" * 128)
 
     assert len(reference) == 110
@@ -162,7 +164,7 @@ def test_a_path_that_breaks_the_line_or_is_not_valid_unicode_is_not_shown(name: 
 @pytest.mark.parametrize(
     "name", ["a\u00a0b", "Screen\u202fShots", "\u30e6\u30fc\u30b6\u30fc\u3000\u540d", "\U0001f468\u200d\U0001f469"]
 )
-def test_a_path_with_other_blanks_or_joined_emoji_is_shown(name: str, tmp_path: Path) -> None:
+def test_a_path_with_other_spaces_or_joined_emoji_is_shown(name: str, tmp_path: Path) -> None:
     text, _ = placeholder_of(Offloader(FileStorage(tmp_path / name), show_path=True), BIG, tool_name="t")
 
     assert f", file: {tmp_path / name}" in text
@@ -219,7 +221,7 @@ def test_a_placeholder_that_was_cut_to_its_beginning_is_not_offloaded_again(kept
 
 
 @pytest.mark.parametrize("odd", ["a\nb", "a\r[b]", "a|\x1b[31mb", "a\u202eb", "\x00a\t\tb"])
-def test_foreign_words_in_a_notice_take_one_line_and_no_marks(odd: str) -> None:
+def test_foreign_text_in_a_notice_takes_one_line_without_markup(odd: str) -> None:
     line = one_line(odd)
 
     assert line.split() == (["a", "b"] if "31m" not in odd else ["a", "31mb"])
