@@ -1,4 +1,4 @@
-"""The public face: what it refuses, what it reports, and what becomes of steps, scopes and old entries."""
+"""The public class: what it refuses and reports, and how it handles steps, scopes, stored content and old entries."""
 
 from __future__ import annotations
 
@@ -136,12 +136,12 @@ class NamesTwo:
         (NamesTwo(), r"NamesTwo\.save_named .* got an unexpected keyword argument 'content_type'"),
     ],
 )
-def test_a_storage_whose_methods_take_other_arguments_is_refused_at_once(storage: Any, said: str) -> None:  # noqa: ANN401
+def test_a_storage_whose_methods_take_other_arguments_is_refused_at_construction(storage: Any, said: str) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=said):
         _offloader(storage)
 
 
-def test_a_wrapped_storage_is_accepted_by_the_signature_that_the_wrapper_shows() -> None:
+def test_a_wrapped_storage_is_accepted_whatever_signature_its_wrapper_shows() -> None:
     class Wrapped(SavesTwo):
         @wraps(SavesTwo.save)
         def save(self, *arguments: object, **named: object) -> None: ...  # type: ignore[override]
@@ -207,7 +207,7 @@ def test_a_file_storage_without_a_folder_is_refused(root: Any) -> None:  # noqa:
         FileStorage(root)
 
 
-def test_expanding_anything_but_text_is_refused() -> None:
+def test_expanding_anything_but_a_str_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="text"):
         _offloader().expand(3)  # type: ignore[arg-type]
 
@@ -216,7 +216,7 @@ def test_the_repr_of_large_content_does_not_flood_a_log_line() -> None:
     assert len(repr(MediaBlock(b"x" * 10_000, "image/png"))) < 100
 
 
-def test_a_tool_name_that_is_not_text_is_refused() -> None:
+def test_a_tool_name_that_is_not_a_str_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="tool_name"):
         _offloader().offload([BIG], tool_name=None)  # type: ignore[arg-type]
 
@@ -252,7 +252,7 @@ class _Policy:
 
 @pytest.mark.parametrize("policy", [_sync_policy, _async_policy])
 @pytest.mark.parametrize("offload", [True, False])
-async def test_a_callable_decides_sync_and_async_in_both_drivers(policy: Any, offload: bool) -> None:  # noqa: ANN401
+async def test_sync_and_async_callables_decide_in_both_drivers(policy: Any, offload: bool) -> None:  # noqa: ANN401
     offloader = _offloader(policies={"t": policy})
     content = [BIG if not offload else TextBlock("short but wanted elsewhere")]
     arguments: dict[str, Any] = {"tool_name": "t", "tool_args": {"offload": offload}}
@@ -312,7 +312,7 @@ def _cost(outcomes: tuple[Outcome, ...]) -> int:
     return sum(COUNTER.count(b.text) for outcome in outcomes for b in outcome.blocks if isinstance(b, TextBlock))
 
 
-async def test_results_that_are_small_alone_but_too_large_together_leave_largest_first() -> None:
+async def test_small_results_that_are_too_large_together_leave_largest_first() -> None:
     offloader = _offloader(max_step_tokens=4_500)
     step = _step(2_000, 1_000, 2_400, 900)
 
@@ -328,7 +328,7 @@ def test_without_a_step_budget_each_result_is_decided_alone() -> None:
     assert [type(outcome) for outcome in outcomes] == [Kept, Offloaded, Kept]
 
 
-def test_a_step_over_its_budget_leaves_errors_exempt_tools_and_tiny_results_alone() -> None:
+def test_a_step_over_its_budget_keeps_errors_exempt_tools_and_tiny_results() -> None:
     offloader = _offloader(max_step_tokens=100, policies={"tool_1": Never()})
     errors = _step(2_000, is_error=True)
     others = _step(400, 2_000)
@@ -373,7 +373,7 @@ def test_a_step_within_its_budget_stays() -> None:
 # Reading back for the host.
 
 
-def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
+def test_load_refuses_bytes_that_differ_from_those_saved() -> None:
     storage = DictStorage()
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
@@ -385,11 +385,11 @@ def test_load_refuses_bytes_that_are_not_what_was_saved() -> None:
     for call in (offloader.load, offloader.retrieve):
         with pytest.raises(CorruptContent):
             call(reference)
-    assert offloader.stats().failed == 1  # retrieve reports it; load raises to the host
+    assert offloader.stats().failed == 1  # retrieve reports a failure; load only raises
 
 
 @pytest.mark.parametrize("nonsense", [5, None, ["5"], "five", "-5", pytest.param("9" * 5_000, id="many digits")])
-def test_nonsense_in_place_of_a_stored_count_changes_no_answer(nonsense: Any) -> None:  # noqa: ANN401 - damage is anything
+def test_a_nonsensical_stored_count_changes_no_answer(nonsense: Any) -> None:  # noqa: ANN401 - damage is anything
     storage = RangeStorage()
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
@@ -412,12 +412,12 @@ def test_content_that_ends_before_the_saved_size_is_corrupt() -> None:
         offloader.retrieve(reference, offset=-10)
 
 
-def test_load_refuses_bytes_whose_full_digest_is_another() -> None:
+def test_load_refuses_bytes_whose_full_digest_differs() -> None:
     storage = DictStorage()
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
     [(key, entry)] = storage.kept.items()
-    # Only the first 16 digits are in the key: two contents that share them differ in the rest.
+    # The key holds only the first 16 digits. Two contents may share those and differ in the rest.
     other = entry.metadata["sha256"][:16] + "0" * 48
     storage.kept[key] = replace(entry, metadata={**entry.metadata, "sha256": other})
 
@@ -439,7 +439,7 @@ async def test_expand_replaces_only_references_to_text_of_its_scope() -> None:
     assert offloader.expand("nothing to expand") == "nothing to expand"
 
 
-async def test_media_come_back_as_a_description_or_as_themselves() -> None:
+async def test_media_are_read_back_as_a_description_or_natively() -> None:
     image = MediaBlock(b"\x89PNG" * 50, "image/png")
     for storage in (InMemoryStorage(), DictStorage(), AsyncDictStorage()):
         offloader = _offloader(storage)
@@ -457,7 +457,7 @@ async def test_media_come_back_as_a_description_or_as_themselves() -> None:
             await offloader.aretrieve(reference, pattern="x")
 
 
-def test_a_storage_that_answers_with_something_else_is_named() -> None:
+def test_a_storage_that_returns_another_type_is_named() -> None:
     class Confused(DictStorage):
         def load(self, key: str) -> Any:  # noqa: ANN401
             return b"just bytes" if self.kept else None
@@ -469,7 +469,7 @@ def test_a_storage_that_answers_with_something_else_is_named() -> None:
         offloader.load(reference)
 
 
-def test_what_a_model_is_told_about_a_storage_failure_names_no_path() -> None:
+def test_the_model_is_told_of_a_storage_failure_without_a_path() -> None:
     storage = FailingStorage(loads=True)
     offloader = _offloader(storage)
     reference = _reference(offloader.offload([BIG], tool_name="t"))
@@ -500,7 +500,7 @@ async def test_delete_scope_deletes_that_scope_only(tmp_path: Path) -> None:
         assert offloader.load(theirs, scope="theirs").text == BIG.text
 
 
-def test_a_storage_without_a_capability_is_refused_naming_the_capability() -> None:
+def test_a_storage_without_a_capability_is_refused_by_its_name() -> None:
     offloader = _offloader(DictStorage())
 
     with pytest.raises(InvalidRequest, match=r"DictStorage .* coatcheck\.Lists"):
@@ -544,7 +544,7 @@ def test_every_decision_is_an_event_and_a_count() -> None:
     )
 
 
-# Threads, loops and storages of both colours.
+# Threads, loops, and sync and async storages.
 
 
 def test_a_sync_agent_may_use_an_async_storage() -> None:
@@ -553,7 +553,7 @@ def test_a_sync_agent_may_use_an_async_storage() -> None:
     assert offloader.load(_reference(offloader.offload([BIG], tool_name="t"))).text == BIG.text
 
 
-async def test_the_sync_driver_over_an_async_storage_on_a_loop_keeps_the_result_and_says_what_to_use() -> None:
+async def test_the_sync_driver_on_a_loop_with_an_async_storage_keeps_the_result_and_says_what_to_use() -> None:
     events: list[Event] = []
     offloader = _offloader(AsyncDictStorage(), on_event=events.append)
 
@@ -574,7 +574,7 @@ def test_one_offloader_serves_loop_after_loop() -> None:
         assert asyncio.run(offloader.aload(reference)).text == BIG.text
 
 
-async def test_many_results_at_once_all_arrive(tmp_path: Path) -> None:
+async def test_many_concurrent_results_are_all_stored(tmp_path: Path) -> None:
     offloader = _offloader(FileStorage(tmp_path))
     contents = [TextBlock(f"{number} " * 9_000) for number in range(40)]
 
@@ -584,7 +584,7 @@ async def test_many_results_at_once_all_arrive(tmp_path: Path) -> None:
     assert [content.text for content in loaded] == [content.text for content in contents]
 
 
-def test_many_threads_count_every_result() -> None:
+def test_results_on_many_threads_are_all_counted() -> None:
     offloader = _offloader()
     threads = [
         threading.Thread(target=lambda: [offloader.offload([SMALL], tool_name="t") for _ in range(500)])
@@ -598,7 +598,7 @@ def test_many_threads_count_every_result() -> None:
     assert offloader.stats().results == 4_000
 
 
-async def test_the_scope_of_a_task_reaches_policies_and_storage_off_the_loop() -> None:
+async def test_the_scope_of_a_task_reaches_policies_off_the_loop() -> None:
     seen: list[Scope] = []
 
     def policy(_: ToolResult) -> None:
@@ -658,7 +658,7 @@ def test_a_result_with_a_block_of_every_kind_keeps_its_order() -> None:
     ]
 
 
-def test_the_notice_without_a_retrieval_tool_speaks_of_the_available_tools(tmp_path: Path) -> None:
+def test_without_a_retrieval_tool_the_notice_refers_to_the_available_tools(tmp_path: Path) -> None:
     offloader = _offloader(FileStorage(tmp_path), show_path=True)
     notice = offloader.offload([BIG], tool_name="t", retrieval_tool=None).blocks[0]
 
@@ -682,13 +682,13 @@ def test_hostile_content_cannot_put_a_reference_before_the_real_one() -> None:
 # Hostile content, patterns and references.
 
 
-def test_json_nested_deeper_than_a_parser_goes_leaves_like_any_other_text() -> None:
+def test_json_nested_too_deeply_to_parse_is_offloaded_like_any_other_text() -> None:
     nested = "[1e22," + "[" * 1_000 + "]" * 1_000 + ',"' + "word " * 20_000 + '"]'
 
     assert isinstance(Offloader().offload([TextBlock(nested)], tool_name="t"), Offloaded)
 
 
-def test_a_number_of_more_digits_than_python_reads_leaves_like_any_other_text() -> None:
+def test_a_number_with_more_digits_than_python_reads_is_offloaded_like_any_other_text() -> None:
     assert isinstance(Offloader().offload([TextBlock(f"[1e22, {'9' * 50_000}]")], tool_name="t"), Offloaded)
 
 
@@ -725,7 +725,7 @@ def test_search_goes_on_through_text_that_is_not_utf8() -> None:
         arguments = offloader.retrieve(reference, **arguments).next_call
 
 
-def test_a_result_whose_blocks_push_each_other_out_stays() -> None:
+def test_a_result_whose_blocks_evict_each_other_stays() -> None:
     blocks = [TextBlock(f"first {number}\n" * 300) for number in range(4)]
     outcome = Offloader(InMemoryStorage(max_bytes=5_000), max_result_tokens=600).offload(blocks, tool_name="t")
 
@@ -733,14 +733,14 @@ def test_a_result_whose_blocks_push_each_other_out_stays() -> None:
     assert outcome.reason == "storage failed"
 
 
-def test_expanding_leaves_the_text_before_a_reference_alone() -> None:
+def test_expanding_leaves_text_around_a_reference_alone() -> None:
     offloader = _offloader()
     reference = _reference(offloader.offload([BIG], tool_name="t"))
 
     assert offloader.expand(f"Done.{reference} end") == f"Done.{BIG.text} end"
 
 
-async def test_a_reference_may_be_given_back_as_the_offloader_gave_it() -> None:
+async def test_a_reference_object_is_accepted_like_its_string() -> None:
     offloader = _offloader()
     outcome = offloader.offload((TextBlock("abcd" * 5_000),), tool_name="search")
     assert isinstance(outcome, Offloaded)
@@ -750,7 +750,7 @@ async def test_a_reference_may_be_given_back_as_the_offloader_gave_it() -> None:
     assert offloader.retrieve(reference) == await offloader.aretrieve(reference) == offloader.retrieve(str(reference))
 
 
-def test_a_deep_copy_of_what_holds_an_offloader_finds_what_was_stored() -> None:
+def test_a_deep_copy_of_an_object_that_holds_an_offloader_shares_its_storage() -> None:
     offloader = _offloader(InMemoryStorage())
     copied = copy.deepcopy({"hook": offloader})["hook"]
     outcome = offloader.offload((TextBlock("abcd" * 5_000),), tool_name="search")
@@ -760,7 +760,7 @@ def test_a_deep_copy_of_what_holds_an_offloader_finds_what_was_stored() -> None:
     assert copy.deepcopy([storage])[0] is storage
 
 
-def test_an_offloader_that_is_pickled_says_what_to_do_and_a_shallow_copy_is_itself() -> None:
+def test_pickling_an_offloader_raises_with_advice_and_a_shallow_copy_is_itself() -> None:
     offloader = _offloader()
 
     with pytest.raises(TypeError, match="make one in each process"):
@@ -784,7 +784,7 @@ def test_the_time_limit_of_a_read_back_covers_all_its_parts(monkeypatch: pytest.
     offloader = Offloader(policies={"*": Always()})
     reference = offloader.offload((TextBlock("ab\n" * 2_000_000),), tool_name="t").references[0]
 
-    clock = SimpleNamespace(perf_counter=itertools.count(step=6.0).__next__)  # each part takes six seconds
+    clock = SimpleNamespace(perf_counter=itertools.count(step=6.0).__next__)  # each part seems to take six seconds
     monkeypatch.setattr(retrieving, "time", clock)
     with pytest.raises(InvalidRequest, match="stopped after 10 seconds"):
         offloader.retrieve(reference, pattern="c")

@@ -1,4 +1,4 @@
-"""Putting a placeholder together: what fits, what is left out first, and how several previews share one budget."""
+"""Building a placeholder: what fits, what is left out first, and how several previews share one budget."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _image(number: int = 0) -> Slot:
 
 
 def _wide(number: int) -> Slot:
-    """Return an item with a long reference, as storages that name their own references make them."""
+    """Return a slot with a long reference, like those of storages that choose their own."""
     reference = Reference(id=f"tool-{number:016x}-{'x' * 400}", content_type="image/png", size=8)
     return Slot(block=MediaBlock(b"an image", "image/png"), reference=reference)
 
@@ -139,13 +139,13 @@ def _named(made: Placeholder) -> list[int]:
         "str() of models",
     ],
 )
-def test_a_query_is_proposed_where_a_text_may_be_json(text: str, size: int, proposed: bool) -> None:
+def test_a_query_is_proposed_if_the_text_may_be_json(text: str, size: int, proposed: bool) -> None:
     slot = Slot(block=TextBlock(text), content=Previewed.of(text), reference=_reference(1, size))
 
     assert ("query" in _notice(_built([slot]))) is proposed
 
 
-def test_a_query_is_proposed_where_one_of_several_texts_may_be_json() -> None:
+def test_a_query_is_proposed_if_one_of_several_text_blocks_may_be_json() -> None:
     slots = [
         Slot(block=TextBlock(text), content=Previewed.of(text), reference=_reference(number, 100))
         for number, text in enumerate(["a log", "[1, 2]"])
@@ -154,7 +154,7 @@ def test_a_query_is_proposed_where_one_of_several_texts_may_be_json() -> None:
     assert "(reference, pattern | line_range | query | offset)" in _notice(_built(slots))
 
 
-def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
+def test_previews_shrink_until_the_placeholder_fits_its_limit() -> None:
     made = _built([_text()], limit=1_000, preview_tokens=990)
 
     assert made.tokens > 950, "the room is not used"
@@ -162,8 +162,8 @@ def test_previews_become_smaller_until_the_placeholder_fits_its_limit() -> None:
     assert _notice(made).endswith("0 3999\n")
 
 
-def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None:
-    # A preview that shrinks too little in the first round fits in a later one: each heading and each gap costs tokens.
+def test_several_previews_shrink_over_as_many_rounds_as_needed() -> None:
+    # One round may not be enough, because each heading and each gap costs tokens too.
     slots = [_text(number, lines=900 * number) for number in range(1, MAX_LISTED + 1)]
     made = _built(slots, limit=1_500, preview_tokens=1_490)
 
@@ -172,14 +172,14 @@ def test_previews_of_several_texts_become_smaller_as_often_as_it_takes() -> None
 
 
 @given(limit=st.integers(512, 3_000), preview_tokens=st.integers(0, 3_000), texts=st.integers(1, MAX_LISTED))
-def test_a_placeholder_is_never_above_its_limit(limit: int, preview_tokens: int, texts: int) -> None:
+def test_a_placeholder_never_exceeds_its_limit(limit: int, preview_tokens: int, texts: int) -> None:
     slots = [_text(number, lines=500) for number in range(texts)]
     made = _build(slots, limit=limit, preview_tokens=preview_tokens)
 
     assert made is None or made.tokens == _cost(made.blocks) <= limit
 
 
-def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_no_placeholder() -> None:
+def test_a_limit_that_just_fits_the_notice_leaves_no_preview_and_one_token_less_no_placeholder() -> None:
     slots = [_text(), *(replace(_wide(number), block=TextBlock("x")) for number in range(1, MAX_LISTED))]
     bare = _built(slots).tokens
 
@@ -188,14 +188,14 @@ def test_a_limit_that_the_notice_just_meets_leaves_no_preview_and_one_below_it_n
     assert _build(slots, limit=bare - 1, preview_tokens=500) is None
 
 
-def test_without_a_limit_previews_take_all_that_they_may() -> None:
+def test_without_a_limit_previews_take_their_whole_budget() -> None:
     made = _build([_text()], limit=None, preview_tokens=600)
 
     assert made is not None
     assert made.tokens > 600
 
 
-def test_marks_of_media_are_left_out_before_references_are() -> None:
+def test_descriptions_of_media_are_left_out_before_references() -> None:
     slots = [*(_wide(number) for number in range(MAX_LISTED)), Slot(block=UNKNOWN)]
     whole = _built(slots)
     tight = _built(slots, limit=whole.tokens - 1)
@@ -209,7 +209,7 @@ def test_marks_of_media_are_left_out_before_references_are() -> None:
 
 
 @pytest.mark.parametrize("stored", [1, 2, MAX_LISTED])
-def test_few_references_are_all_listed_in_their_order(stored: int) -> None:
+def test_few_references_are_all_listed_in_order(stored: int) -> None:
     assert _named(_built([_image(number) for number in range(stored)])) == list(range(stored))
 
 
@@ -222,7 +222,7 @@ def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: 
     assert f"the {stored - FIRST_SHOWN - LAST_SHOWN:,} not shown" in _notice(made)
 
 
-def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
+def test_when_nothing_else_fits_only_the_index_is_listed() -> None:
     made = _built([_wide(number) for number in range(20)], full_list=INDEX, limit=512)
 
     assert _named(made) == []
@@ -230,11 +230,11 @@ def test_where_nothing_else_fits_the_index_alone_is_listed() -> None:
     assert "the 20 not shown" in _notice(made)
 
 
-def test_nothing_stored_makes_no_placeholder() -> None:
+def test_without_stored_content_there_is_no_placeholder() -> None:
     assert _build([Slot(block=UNKNOWN)]) is None
 
 
-def test_only_what_is_listed_is_previewed() -> None:
+def test_only_listed_content_is_previewed() -> None:
     slots = [_text(number, lines=20) for number in range(20)]
     previews = re.findall(
         r"\[Preview of tool-([0-9a-e]{16})-", _notice(_built(slots, preview_tokens=2_000, full_list=INDEX))
@@ -247,7 +247,7 @@ def test_only_what_is_listed_is_previewed() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(4_000, 4_000), (300, 4_000, 4_000), (4_000,) * 8])
-def test_several_previews_keep_to_the_budget_of_all_with_their_headings(sizes: tuple[int, ...]) -> None:
+def test_several_previews_with_their_headings_stay_within_one_budget(sizes: tuple[int, ...]) -> None:
     offloader = Offloader(token_counter=COUNTER, preview_tokens=900)
     content = [
         TextBlock("".join(f"{number} {line}\n" for line in range(size))) for number, size in enumerate(sizes, start=1)
@@ -262,26 +262,28 @@ def test_several_previews_keep_to_the_budget_of_all_with_their_headings(sizes: t
 
 
 @pytest.mark.parametrize("budget", range(40, 80))
-def test_previews_that_take_more_tokens_below_their_headings_keep_to_the_budget_too(budget: int) -> None:
+def test_previews_that_cost_more_tokens_below_their_headings_stay_within_the_budget_too(budget: int) -> None:
     paths = [TextBlock("".join(f"/{name}{line}\n" for line in range(2_000))) for name in ("usr/lib/", "opt/lib")]
     outcome = Offloader(preview_tokens=budget, max_result_tokens=1_000).offload(paths, tool_name="t", policy=Always())
 
     assert isinstance(outcome, Offloaded)
     block, *_ = outcome.blocks
     assert isinstance(block, TextBlock)
-    assert TiktokenCounter().count(block.text.partition("\n\n")[2]) <= budget  # "]" and "\n/" are fewer than "]\n/"
+    assert (
+        TiktokenCounter().count(block.text.partition("\n\n")[2]) <= budget
+    )  # "]\n/" takes more tokens than "]" and "\n/" do
 
 
-def test_what_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:
+def test_budget_that_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:
     made = _notice(_built([_text(0), _text(1, lines=10), _text(2)], preview_tokens=600))
     parts = re.split(r"\[Preview of [^\n]*\n", made)[1:]
 
-    assert parts[1].strip() == _text(1, lines=10).block.text.strip()  # type: ignore[union-attr]  # it is a text
+    assert parts[1].strip() == _text(1, lines=10).block.text.strip()  # type: ignore[union-attr]  # a text block
     assert all(COUNTER.count(part) > 250 for part in (parts[0], parts[2]))
 
 
 @pytest.mark.parametrize(("budget", "shown"), [(300, True), (301, False), (299, False)])
-def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, shown: bool) -> None:
+def test_a_ready_preview_is_used_for_its_own_budget_only(budget: int, *, shown: bool) -> None:
     item = _text()
     ready = Slot(
         block=item.block,
@@ -293,7 +295,7 @@ def test_a_preview_made_before_is_used_for_its_own_budget_only(budget: int, *, s
     assert ("made while the content was hashed" in _notice(_built([ready], preview_tokens=budget))) == shown
 
 
-# What could not be stored.
+# A result that could not be stored.
 
 
 def _cut(slots: Sequence[Slot], limit: int) -> tuple[Block, ...]:
@@ -302,7 +304,7 @@ def _cut(slots: Sequence[Slot], limit: int) -> tuple[Block, ...]:
 
 @pytest.mark.parametrize("limit", [200, 1_000, 5_000])
 @pytest.mark.parametrize("texts", [1, 3])
-def test_a_result_that_is_lost_is_cut_to_the_limit_and_uses_it(limit: int, texts: int) -> None:
+def test_a_lost_result_is_cut_to_its_limit_and_uses_most_of_it(limit: int, texts: int) -> None:
     blocks = _cut([_text(number) for number in range(texts)], limit)
 
     assert isinstance(blocks[0], TextBlock)
@@ -322,7 +324,7 @@ def test_a_cut_result_keeps_its_unknown_blocks_and_marks_its_media() -> None:
     assert _cost(blocks) <= 600
 
 
-def test_where_not_even_the_notice_fits_the_notice_stands_alone() -> None:
+def test_when_not_even_the_notice_fits_the_notice_stands_alone() -> None:
     (alone,) = _cut([_text()], 1)
 
     assert isinstance(alone, TextBlock)

@@ -1,9 +1,9 @@
-"""How the last resort converts a result for an adapter without ``convert_plainly``: texts as text, all else as it came.
+"""How the last resort converts a result for an adapter without ``convert_plainly``: text as text, all else unchanged.
 
-Whatever is wrong with the adapter's conversions, nothing is lost, and nothing above the limit stays.
+Whatever goes wrong in the adapter's conversions, nothing is lost, and nothing above the limit stays.
 """
 
-# ruff: noqa: ANN401 - what frameworks hold is of any type
+# ruff: noqa: ANN401 - frameworks hold values of any type
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def failing() -> FailingOffloader:
 
 
 def stored_by(offloader: Offloader) -> str:
-    """Return the one text that was stored."""
+    """Return the text of the only stored content."""
     (listed,) = offloader.list(scope="mine").contents
     return offloader.load(listed.reference, scope="mine").text
 
@@ -100,7 +100,7 @@ def broken(_: object) -> NoReturn:
 
 
 @WAYS
-def test_texts_are_stored_as_text_and_all_else_stays_as_it_came(way: str) -> None:
+def test_text_is_stored_as_text_and_all_else_stays_unchanged(way: str) -> None:
     offloader = failing()
 
     shown, image = settled(Message(raw=CONTENT, offloader=offloader), way)
@@ -122,7 +122,7 @@ def test_texts_are_stored_as_text_and_all_else_stays_as_it_came(way: str) -> Non
     ],
     ids=["raises", "loses a part", "returns what is no block", "holds what is no text", "returns nothing"],
 )
-def test_a_wrong_conversion_loses_nothing_and_is_no_way_around_the_limit(
+def test_a_wrong_conversion_loses_nothing_and_does_not_bypass_the_limit(
     way: str, convert: Callable[[Any], Any]
 ) -> None:
     offloader = failing()
@@ -135,7 +135,7 @@ def test_a_wrong_conversion_loses_nothing_and_is_no_way_around_the_limit(
 
 
 @WAYS
-def test_a_text_stays_a_text_where_the_conversion_fails(way: str) -> None:
+def test_text_is_stored_as_text_when_the_conversion_fails(way: str) -> None:
     offloader = failing()
 
     settled(Message(raw=HUGE, offloader=offloader, convert=broken), way)
@@ -157,7 +157,7 @@ class Shy:
 
 @WAYS
 @pytest.mark.parametrize("held", [nested(100_000), {(1, 2): [Shy(), HUGE]}], ids=["many levels", "no repr"])
-def test_an_unknown_value_that_cannot_be_written_is_no_way_around_the_limit(way: str, held: object) -> None:
+def test_an_unknown_value_that_cannot_be_serialized_does_not_bypass_the_limit(way: str, held: object) -> None:
     message = Message(raw=[held], offloader=failing(), convert=lambda content: list(map(OpaqueBlock, content)))
 
     (shown,) = settled(message, way)
@@ -166,7 +166,7 @@ def test_an_unknown_value_that_cannot_be_written_is_no_way_around_the_limit(way:
 
 
 @WAYS
-def test_a_conversion_back_that_fails_on_media_is_no_way_around_the_limit(way: str) -> None:
+def test_a_conversion_back_that_fails_on_media_does_not_bypass_the_limit(way: str) -> None:
     def restore(block: Block) -> Any:
         return broken(block) if isinstance(block, MediaBlock) else part_of(block)
 
@@ -177,7 +177,7 @@ def test_a_conversion_back_that_fails_on_media_is_no_way_around_the_limit(way: s
 
 
 @WAYS
-def test_an_adapters_own_plain_conversion_is_the_only_one_asked(way: str) -> None:
+def test_an_adapters_own_plain_conversion_is_the_only_one_used(way: str) -> None:
     offloader = failing()
 
     settled(Message(raw=CONTENT, offloader=offloader, convert=broken, convert_plainly=first_text), way)
@@ -202,7 +202,7 @@ def no_tenant() -> NoReturn:
     ids=["no scope", "a scope that raises", "an error for a scope", "a conversion that raises"],
 )
 @pytest.mark.parametrize("text", ["short", HUGE], ids=["stays", "is stored or cut"])
-def test_whatever_fails_in_an_adapter_is_counted_and_reported_once(
+def test_any_failure_in_an_adapter_is_counted_and_reported_once(
     way: str, failing_part: dict[str, Any], *, error_type: str, reason: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     events: list[Event] = []
@@ -236,7 +236,7 @@ def test_a_failure_in_an_adapter_is_reported_off_the_event_loop() -> None:
 
 @WAYS
 @pytest.mark.parametrize("retrieval_tool", ["read", RETRIEVAL_TOOL, None])
-def test_a_failure_is_counted_whatever_the_tool_is_called(way: str, retrieval_tool: str | None) -> None:
+def test_a_failure_is_counted_whatever_the_tools_name(way: str, retrieval_tool: str | None) -> None:
     events: list[Event] = []
     offloader = Offloader(on_event=events.append)
     text = [{"text": "short"}]
@@ -252,7 +252,7 @@ def test_a_failure_is_counted_whatever_the_tool_is_called(way: str, retrieval_to
 
 @dataclass(frozen=True, kw_only=True)
 class Messages(Message):
-    """Several results, of which one cannot be converted."""
+    """Three results, one of which cannot be converted."""
 
     apart: bool
 
@@ -267,7 +267,7 @@ class Messages(Message):
 
 @WAYS
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_failure_over_several_results_is_reported_once_and_blames_none_of_them(way: str, *, apart: bool) -> None:
+def test_a_failure_among_several_results_is_reported_once_and_names_none_of_them(way: str, *, apart: bool) -> None:
     events: list[Event] = []
     offloader = Offloader(on_event=events.append)
 
@@ -277,7 +277,7 @@ def test_a_failure_over_several_results_is_reported_once_and_blames_none_of_them
     assert offloader.stats().failed == 1
 
 
-def test_without_a_free_thread_a_heavy_result_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_free_thread_a_heavy_result_does_not_bypass_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         msg = "can't start new thread"
         raise RuntimeError(msg)
@@ -313,7 +313,7 @@ def ended(_: object) -> NoReturn:
     raise StopIteration
 
 
-def test_a_conversion_that_raises_stop_iteration_on_a_thread_keeps_nobody_waiting() -> None:
+def test_a_conversion_that_raises_stop_iteration_on_a_thread_does_not_hang() -> None:
     events: list[Event] = []
     message = Message(raw=CONTENT, offloader=Offloader(on_event=events.append), convert=ended, heavy=True)
 
@@ -325,7 +325,7 @@ def test_a_conversion_that_raises_stop_iteration_on_a_thread_keeps_nobody_waitin
     assert [event.kind for event in events][:1] == ["failed"]
 
 
-def test_a_row_that_json_cannot_express_is_converted_alone() -> None:
+def test_only_the_row_that_json_cannot_express_is_converted() -> None:
     assert json_value([{1}, {"a": 1}, (2,)], otherwise=str) == ["{1}", {"a": 1}, (2,)]
     with pytest.raises(TypeError):
         json_value([{1}, {"a": 1}])

@@ -59,7 +59,7 @@ def _decide(
 
 
 @pytest.mark.parametrize(("size", "leaves"), [(2_499, False), (2_500, False), (2_501, True)])
-def test_a_result_at_the_threshold_stays_and_one_above_leaves(size: int, leaves: bool) -> None:
+def test_a_result_at_the_threshold_stays_and_one_above_it_leaves(size: int, leaves: bool) -> None:
     assert isinstance(_decide(_tokens(size), rule=OverTokens(2_500)), Offload) == leaves
     assert isinstance(_decide(_tokens(size), rule=OverShare(0.025, context_window=100_000)), Offload) == leaves
     assert isinstance(_decide(_tokens(size), rule=OverChars(10_000)), Offload) == leaves
@@ -69,7 +69,7 @@ def test_blocks_count_together() -> None:
     assert isinstance(_decide(_tokens(1_500), JsonBlock(["abcd" * 1_500]), rule=OverTokens(2_500)), Offload)
 
 
-def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
+def test_media_are_counted_by_type_and_never_by_their_bytes() -> None:
     image = MediaBlock(b"x" * 5_000_000, "image/png")
 
     assert _decide(image, rule=OverTokens(2_500)) == Keep(reason="within the threshold")
@@ -79,7 +79,7 @@ def test_media_count_by_their_type_and_never_by_their_bytes() -> None:
     assert video > audio > picture
 
 
-def test_a_document_of_text_counts_its_text_so_that_none_stays_above_the_hard_limit() -> None:
+def test_a_text_document_counts_its_text_and_leaves_above_the_hard_limit() -> None:
     table = MediaBlock(b"1;2\n" * 100_000, "text/csv")
 
     assert media_tokens(table) == 100_000
@@ -96,7 +96,7 @@ def test_a_document_of_text_counts_its_text_so_that_none_stays_above_the_hard_li
         (OverChars(10_000_000), False, "within the threshold"),
     ],
 )
-def test_a_result_that_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, is_error: bool, reason: str) -> None:
+def test_a_result_that_would_stay_leaves_above_max_inline_tokens(rule: Rule, is_error: bool, reason: str) -> None:
     kept = _decide(_tokens(50_000), rule=rule, is_error=is_error)
     left = _decide(_tokens(50_001), rule=rule, is_error=is_error)
 
@@ -105,11 +105,11 @@ def test_a_result_that_would_be_kept_leaves_above_max_inline_tokens(rule: Rule, 
     assert left.limit == 50_000
 
 
-def test_no_threshold_of_a_policy_goes_beyond_max_inline_tokens() -> None:
+def test_no_policy_threshold_goes_beyond_max_inline_tokens() -> None:
     assert isinstance(_decide(_tokens(50_001), rule=OverTokens(1_000_000)), Offload)
 
 
-def test_errors_leave_where_the_host_says_so() -> None:
+def test_errors_leave_if_the_host_says_so() -> None:
     settings = Settings(offload_errors=True)
 
     assert isinstance(_decide(_tokens(2_501), rule=OverTokens(2_500), is_error=True, settings=settings), Offload)
@@ -120,7 +120,7 @@ def test_a_result_without_content_stays_under_every_policy(content: tuple[Block,
     assert _decide(*content, rule=Always()) == Keep(reason="nothing to store")
 
 
-def test_the_frameworks_own_count_decides_where_it_gives_one() -> None:
+def test_the_frameworks_own_count_decides_if_there_is_one() -> None:
     assert isinstance(_decide(_tokens(10), rule=OverTokens(2_500), measured_tokens=2_501), Offload)
     assert isinstance(_decide(_tokens(9_000), rule=OverTokens(2_500), measured_tokens=2_500), Keep)
 
@@ -137,7 +137,7 @@ def test_a_preview_takes_at_most_two_fifths_of_the_threshold_that_fired(rule: Ru
 
 
 @pytest.mark.parametrize(("threshold", "limit"), [(511, None), (512, 512), (2_500, 2_500)])
-def test_a_threshold_limits_the_placeholder_only_from_512_tokens_on(threshold: int, limit: int | None) -> None:
+def test_a_threshold_limits_the_placeholder_only_from_512_tokens(threshold: int, limit: int | None) -> None:
     decision = _decide(_tokens(5_000), rule=OverTokens(threshold))
 
     assert isinstance(decision, Offload)
@@ -145,13 +145,13 @@ def test_a_threshold_limits_the_placeholder_only_from_512_tokens_on(threshold: i
 
 
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
-def test_text_that_fits_in_bytes_has_no_more_tokens(content: list[Block], limit: int) -> None:
+def test_text_that_fits_a_limit_in_bytes_fits_it_in_tokens(content: list[Block], limit: int) -> None:
     if fits_bytes(content, limit):
         assert not Measure(content, TiktokenCounter()).exceeds(limit)
 
 
 @given(content=st.lists(st.builds(TextBlock, texts(pieces=4)), max_size=4), limit=st.integers(0, 200))
-def test_text_fits_a_limit_of_as_many_bytes(content: list[Block], limit: int) -> None:
+def test_text_fits_a_limit_if_it_has_no_more_bytes(content: list[Block], limit: int) -> None:
     size = sum(len(text.encode("utf-8", "surrogatepass")) for text in Measure(content, ByteCounter()).texts if text)
 
     assert fits_bytes(content, limit) == (size <= limit)
@@ -171,7 +171,7 @@ def test_exceeds_agrees_with_counting_everything(content: list[Block], limit: in
     exempt=st.sets(st.integers(0, 7)),
     budget=st.integers(1, 9_000),
 )
-def test_a_step_loses_its_largest_results_and_no_more_than_it_must(
+def test_a_step_offloads_its_largest_results_and_no_more_than_it_must(
     sizes: list[int], exempt: set[int], budget: int
 ) -> None:
     rules = [Never() if index in exempt else OverTokens(2_500) for index in range(len(sizes))]

@@ -37,7 +37,7 @@ DEFAULT = OverTokens(2_500)
         ("", OverChars(7)),
     ],
 )
-def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> None:
+def test_an_exact_name_wins_over_a_tuple_and_a_tuple_over_a_star(tool_name: str, expected: Policy) -> None:
     settings = Settings(
         policies={"*": OverChars(7), ("read_file", "list_dir", "get_time"): OverTokens(10), "get_time": Never()}
     )
@@ -45,12 +45,12 @@ def test_exact_name_then_tuple_then_star(tool_name: str, expected: Policy) -> No
     assert policy_of(tool_name, settings) == expected
 
 
-def test_a_name_within_another_is_not_a_match() -> None:
+def test_part_of_a_name_is_not_a_match() -> None:
     assert policy_of("search", Settings(policies={"search_orders": Never()})) == DEFAULT
     assert policy_of("search", Settings(policies={("search_orders",): Never()})) == DEFAULT
 
 
-def test_no_match_means_the_default() -> None:
+def test_without_a_match_the_default_applies() -> None:
     assert policy_of("search", Settings(policies={"get_time": Never()})) == DEFAULT
     assert policy_of("search", Settings(policies={})) == DEFAULT
 
@@ -66,7 +66,7 @@ def test_no_match_means_the_default() -> None:
         (1, DEFAULT),
     ],
 )
-def test_a_verdict_becomes_a_rule_and_nonsense_none(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
+def test_a_verdict_becomes_a_rule_and_nonsense_the_default(verdict: Any, expected: Policy) -> None:  # noqa: ANN401
     assert rule_of(verdict, Settings()) == expected
 
 
@@ -117,6 +117,6 @@ def test_an_object_that_is_not_a_policy_is_refused_by_name(policies: Any) -> Non
 
 
 @pytest.mark.parametrize("names", ["b*", "*_log", "**", ("search", "read_*"), ("*",)])
-def test_a_name_with_a_wildcard_is_refused_since_it_matches_nothing(names: Any) -> None:  # noqa: ANN401
+def test_a_name_with_a_wildcard_is_refused_because_it_matches_nothing(names: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"no tool has the name .*name each tool, or several in a tuple"):
         Settings(policies={names: Never()})

@@ -1,4 +1,4 @@
-"""Previews: within the budget, saying what is shown of what, and true to the content."""
+"""Previews stay within the budget, say how much of the content they show, and are true to it."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_a_preview_of_json_never_exceeds_its_budget_and_is_valid_unicode(
 
 
 @given(text=long_texts(), budget=st.integers(40, 300))
-def test_what_a_preview_of_text_shows_is_in_the_text(text: str, budget: int) -> None:
-    shown = _preview(text, budget, content_type="text/markdown")  # whatever it looks like, it is text
+def test_everything_a_preview_of_text_shows_is_in_the_text(text: str, budget: int) -> None:
+    shown = _preview(text, budget, content_type="text/markdown")  # shown as text, whatever it looks like
     gap = re.search(r"\n\[… (?:lines|characters) [\d,]+-[\d,]+ of [\d,]+ not shown(?:, in them: (.+))? …\]\n", shown)
     valid = to_valid_unicode(text)
 
@@ -70,7 +70,7 @@ def test_text_that_fits_is_shown_whole() -> None:
     assert _preview("short\ntext\n", 100) == "short\ntext\n"
 
 
-def test_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -> None:
+def test_a_preview_of_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -> None:
     shown = _preview(LOG, 500).splitlines()
     gap = next(index for index, line in enumerate(shown) if line.startswith("[…"))
     numbers = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of 5,000 not shown …\]", shown[gap])
@@ -85,7 +85,7 @@ def test_text_shows_whole_lines_of_head_and_tail_and_names_the_lines_between() -
 
 @pytest.mark.parametrize("text", [LOG, PROSE], ids=["log", "text"])
 @pytest.mark.parametrize("ending", ["", "\n"])
-def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(text: str, ending: str) -> None:
+def test_the_gaps_line_numbers_do_not_depend_on_the_last_line_end(text: str, ending: str) -> None:
     shown = _preview(text.rstrip("\n") + ending, 500)
 
     numbers = re.search(r"lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown", shown)
@@ -95,7 +95,7 @@ def test_line_numbers_of_the_gap_do_not_depend_on_the_last_line_end(text: str, e
     assert int(numbers.group(2).replace(",", "")) + len(tail) == 5_000
 
 
-def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> None:
+def test_a_preview_of_one_long_line_shows_both_ends_and_names_the_characters_between() -> None:
     line = "".join(f"<{number}>" for number in range(200_000))
     shown = _preview(line, 300)
     numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown(?:, in them: [\d ]+)? …\]\n", shown)
@@ -108,7 +108,7 @@ def test_one_long_line_shows_both_ends_and_names_the_characters_between() -> Non
 
 
 def _drawn(rows: int, signs: str, *, is_grid: bool = False) -> str:
-    """Return a table drawn with ``signs``: one to part cells, one for rules, one where they cross."""
+    """Return a table drawn with the three ``signs``: a cell separator, a rule, and a crossing."""
     part, rule, cross = tuple(signs)
     widths = (8, 44, 36, 30, 14)
     border = f"{cross}{cross.join(rule * (width + 2) for width in widths)}{cross}"
@@ -156,7 +156,7 @@ def test_a_rule_that_takes_few_tokens_is_shown_whole(rule: str) -> None:
     assert _preview(f"{rule}\n{PROSE}", 300, content_type="text/markdown").startswith(f"{rule}\n")
 
 
-def test_places_are_those_in_the_whole_text_where_a_line_below_a_rule_is_cut() -> None:
+def test_places_refer_to_the_whole_text_when_a_line_below_a_rule_is_cut() -> None:
     text = _drawn(1, "│─┼") + "".join(f"<{number}>" for number in range(20_000))
     shown = _preview(text, 500)
     numbers = re.search(r"\n\[… characters ([\d,]+)-([\d,]+) of ([\d,]+) not shown.*…\]\n", shown)
@@ -168,7 +168,7 @@ def test_places_are_those_in_the_whole_text_where_a_line_below_a_rule_is_cut() -
     assert shown[numbers.end() :] == text[last + 1 :]
 
 
-def test_both_ends_are_shown_even_where_joined_parts_take_more_tokens_than_each_alone() -> None:
+def test_both_ends_are_shown_even_if_joined_parts_take_more_tokens_than_each_alone() -> None:
     class Joining(TokenCounter):
         def count(self, text: str) -> int:
             return len(text) + len(text) ** 2 // 1_000
@@ -180,11 +180,11 @@ def test_both_ends_are_shown_even_where_joined_parts_take_more_tokens_than_each_
     assert Joining().count(shown) <= 900
 
 
-def test_the_tail_is_there_because_errors_come_at_the_end() -> None:
+def test_the_tail_is_shown_because_errors_come_at_the_end() -> None:
     assert _preview(LOG + "FATAL: disk full\n", 200).rstrip().endswith("FATAL: disk full")
 
 
-def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
+def test_the_names_in_a_gap_are_terms_to_search_for() -> None:
     code = "".join(
         f"    if value == {number}:\n        return convert_to_{7 * number}(value, 'x')\n" for number in range(400)
     )
@@ -198,7 +198,7 @@ def test_the_names_in_what_is_not_shown_are_terms_to_search_for() -> None:
     assert all(f"{name}(" in hidden and f"{name}(" not in code[: code.index(hidden)] for name in gap[3].split())
 
 
-def test_numbered_lines_are_shown_from_their_beginning_and_names_with_their_numbers() -> None:
+def test_numbered_lines_are_shown_from_the_beginning_and_names_with_their_numbers() -> None:
     lines = [f"{number}:    value_{7 * number} = compute(value_{7 * number - 7})" for number in range(41, 400)]
     head, gap = _preview("\n".join(lines), 300).rsplit("\n", 2)[:2]
     held = re.fullmatch(r"\[… lines [\d,]+-359 of 359 not shown, in them: (.+) …\]", gap)
@@ -221,7 +221,7 @@ def test_lines_that_begin_with_numbers_in_no_order_are_shown_from_both_ends() ->
     assert shown[-1] == lines[-1]
 
 
-def test_records_that_do_not_fit_are_named_where_all_of_them_can_be() -> None:
+def test_records_that_do_not_fit_are_named_if_all_of_them_can_be() -> None:
     columns = [
         {"name": f"column_{number}", "type": f"varchar({number})", "null": number % 2 == 0} for number in range(30)
     ]
@@ -235,7 +235,7 @@ def test_records_that_do_not_fit_are_named_where_all_of_them_can_be() -> None:
     assert {*rows, *named[3].split("|")} == {column["name"] for column in columns}
 
 
-def test_a_list_of_records_is_followed_by_the_names_in_those_that_are_not_shown() -> None:
+def test_a_list_of_records_is_followed_by_the_names_in_those_not_shown() -> None:
     records = [{"id": number, "city": f"City_{number * 7}", "said": f"{number} words " * 20} for number in range(30)]
     *shown, names = _preview(json.dumps(records), 300).splitlines()
 
@@ -244,12 +244,12 @@ def test_a_list_of_records_is_followed_by_the_names_in_those_that_are_not_shown(
     assert not any(f"|{name}|" in row for name in names.split() for row in shown)
 
 
-def test_figures_that_only_count_rows_are_hardly_among_the_names() -> None:
+def test_numbers_that_only_count_rows_are_hardly_among_the_names() -> None:
     records = [{"id": number, "code": number * 7919 % 9000 + 1000} for number in range(100, 900)]
     names = _preview(json.dumps(records), 300).rpartition("in it: ")[2].split()
 
     assert len(names) > 20
-    assert sum(int(name) < 1000 for name in names[:-1]) < len(names) / 5  # half of the figures are ids
+    assert sum(int(name) < 1000 for name in names[:-1]) < len(names) / 5  # half of the numbers are ids
 
 
 def test_ids_that_only_count_elements_are_hardly_among_the_names() -> None:
@@ -277,7 +277,7 @@ def test_a_column_that_repeats_the_key_is_left_out() -> None:
     assert shown[:2] == ["object with 300 keys, one a line: key = id|age", "u0|0"]
 
 
-def test_records_are_not_named_by_what_several_of_them_share() -> None:
+def test_records_are_not_named_by_a_value_that_several_share() -> None:
     rows = [{"kind": f"kind {n % 3}", "name": f"n{n}", "note": f"{n} words that take their room"} for n in range(30)]
     gap = next(line for line in _preview(json.dumps(rows), 200).splitlines() if line.startswith("[…"))
 
@@ -290,7 +290,7 @@ def test_a_column_that_repeats_only_some_keys_is_shown() -> None:
     assert shown[:2] == ["object with 300 keys, one a line: key|id|age", "u0|u0|0"]
 
 
-def test_a_small_budget_shows_an_object_from_its_beginning_and_what_else_it_has() -> None:
+def test_a_small_budget_shows_an_object_from_its_beginning_and_its_other_members() -> None:
     order = {"id": 7, "lines": [{"sku": f"s{n}", "at": {"x": n}} for n in range(90)], "note": "n", "paid": True}
     shown = _preview(json.dumps(order), 70)
 
@@ -298,14 +298,14 @@ def test_a_small_budget_shows_an_object_from_its_beginning_and_what_else_it_has(
     assert shown.endswith("…\nnote: n\npaid: true")
 
 
-def test_a_small_budget_says_how_many_members_there_are_where_it_cannot_name_them() -> None:
+def test_a_small_budget_says_how_many_members_there_are_if_it_cannot_name_them() -> None:
     wide = {f"member {number}": [number] * 90 for number in range(90)}
 
     assert _preview(json.dumps(wide), 70).endswith("…\n[… of 90 keys]")
 
 
 @pytest.mark.parametrize("text", ["[(1025, 'John', 12), (1101, 'Haley', 10), (1247, 'Alexis', 11), (1304, 'Jo', 12)]"])
-def test_a_value_that_fits_without_its_quotes_is_shown_whole(text: str) -> None:
+def test_a_value_that_fits_without_quotes_is_shown_whole(text: str) -> None:
     shown = _preview(text, TIKTOKEN.count(text) - 4)
 
     assert shown == "[[1025, John, 12], [1101, Haley, 10], [1247, Alexis, 11], [1304, Jo, 12]]"
@@ -348,7 +348,7 @@ def test_a_field_that_some_records_lack_is_an_empty_cell_and_null_is_not() -> No
     assert shown[1:4] == ["0|", "1|null", "2|x"]
 
 
-def test_a_text_that_looks_like_another_type_keeps_its_quotes() -> None:
+def test_a_string_that_looks_like_another_type_keeps_its_quotes() -> None:
     records = [{"a": value} for value in ("12", "null", "a|b", "", " x", 'say "x"', "2024-05-01", "O'Neil")] * 40
 
     assert _preview(json.dumps(records), 300).splitlines()[1:8] == [
@@ -356,14 +356,14 @@ def test_a_text_that_looks_like_another_type_keeps_its_quotes() -> None:
     ]  # fmt: skip
 
 
-def test_a_value_common_to_every_record_shown_is_shown_once() -> None:
+def test_a_value_common_to_all_shown_records_is_shown_once() -> None:
     shown = _preview(json.dumps([{"id": number, "state": "open"} for number in range(500)]), 100).splitlines()
 
     assert shown[0] == "list of 500 objects, one a line: id (each row shown has state: open)"
     assert shown[1:3] == ["0", "1"]
 
 
-def test_nested_objects_become_columns_with_the_path_of_a_query() -> None:
+def test_nested_objects_become_columns_named_by_their_query_path() -> None:
     records = [{"id": number, "price": {"amount": number, "tax": number * 2}} for number in range(500)]
     shown = _preview(json.dumps(records), 100).splitlines()
 
@@ -379,7 +379,7 @@ def test_lists_of_lists_of_records_show_each_list_on_a_line() -> None:
     assert shown[1] == "A0|B ; B|C0"
 
 
-def test_an_object_of_records_shows_them_by_their_keys() -> None:
+def test_an_object_of_records_shows_them_by_key() -> None:
     shown = _preview(
         json.dumps({f"user_{number}": {"age": number, "city": f"c{number}"} for number in range(300)}), 200
     )
@@ -396,14 +396,14 @@ def test_a_small_member_next_to_a_large_one_is_shown_whole() -> None:
     assert "\nowner: {name: Ada, id: 7}\n[… more, in it: " in shown
 
 
-def test_a_long_text_in_an_object_is_shown_from_its_head_with_its_length() -> None:
+def test_a_long_string_in_an_object_is_shown_by_its_head_and_its_length() -> None:
     shown = _preview(json.dumps({"status": 200, "body": "word " * 5_000}), 150)
 
     assert "\nstatus: 200" in f"\n{shown}"
     assert re.search(r'\nbody: "word word .*… \(25,000 characters\)(?:\n|$)', shown)
 
 
-def test_long_values_of_long_records_are_named_by_size() -> None:
+def test_long_values_of_long_records_are_shown_with_their_size() -> None:
     records: list[JsonValue] = [
         {"id": number, "text": f"{number} word " * 500, "tags": [number] * 900, "owner": {"name": f"{number}" * 700}}
         for number in range(10, 60)
@@ -416,7 +416,7 @@ def test_long_values_of_long_records_are_named_by_size() -> None:
     assert shown[1].endswith("… (1,400 characters)")
 
 
-def test_integers_beyond_64_bits_are_shown_as_they_are() -> None:
+def test_integers_beyond_64_bits_are_shown_exactly() -> None:
     number = 123_456_789_012_345_678_901_234_567_890
 
     assert str(number) in _preview(json.dumps([{"id": number}] * 500), 200)
@@ -438,7 +438,7 @@ def test_text_that_only_looks_like_json_is_shown_as_text(text: str) -> None:
     assert "not shown …]" in shown
 
 
-def test_json_that_is_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.core.preview.json.MAX_PARSED_CHARACTERS", 1_000)
     monkeypatch.setattr("coatcheck.core.preview.json.LARGE", 500)
     monkeypatch.setattr("coatcheck.core.preview.python.MAX_PARSED_CHARACTERS", 1_000)
@@ -467,7 +467,7 @@ def test_every_item_of_a_list_is_shown_before_one_is_shown_in_full() -> None:
     assert all(f'  title {n}|"{n}: many words' in shown for n in range(10))
 
 
-def test_a_preview_of_json_counts_the_tokens_of_the_whole_a_few_times_only() -> None:
+def test_a_preview_of_json_counts_the_tokens_of_the_whole_only_a_few_times() -> None:
     class Noting(ByteCounter):
         counts = 0
 
@@ -486,7 +486,7 @@ WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath",
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_the_gap_of_a_text_ends_at_the_line_before_the_one_that_is_shown_next(end: str) -> None:
+def test_the_gap_of_a_text_ends_right_before_the_next_shown_line(end: str) -> None:
     lines = [f"{a} and {b} met {c} by the {d}" for a in WORDS for b in WORDS for c in WORDS[:4] for d in WORDS[:2]]
     shown = _preview("\n".join(lines) + end, 200).split("\n")
     (at,) = (number for number, line in enumerate(shown) if line.startswith("[…"))
@@ -501,7 +501,7 @@ def test_the_gap_of_a_text_ends_at_the_line_before_the_one_that_is_shown_next(en
 
 @pytest.mark.parametrize("beginning", ["", "data:audio/wav;base64,"])
 @pytest.mark.parametrize("count", [600, 90_000, 300_000])
-def test_of_base64_in_an_object_a_few_characters_are_shown(beginning: str, count: int) -> None:
+def test_only_a_few_characters_of_base64_in_an_object_are_shown(beginning: str, count: int) -> None:
     audio = beginning + base64.b64encode((bytes(range(256)) * 1_200)[:count]).decode()
     said = {"type": "text", "text": "the transcript begins at 00:14"}
 
@@ -527,7 +527,7 @@ def test_a_long_name_is_not_taken_for_base64() -> None:
         ("data:image/png;base64,", " is shown. " + "The port is 5433. " * 20),
     ],
 )
-def test_words_before_and_after_base64_in_a_string_are_not_cut_as_base64_is(before: str, after: str) -> None:
+def test_words_before_and_after_base64_in_a_string_are_not_cut_like_base64(before: str, after: str) -> None:
     written = before + base64.b64encode(bytes(range(256)) * 2).decode() + after
 
     assert written[:150] in _preview(json.dumps([written, *range(2_000)]), 500)
