@@ -1,4 +1,4 @@
-"""The cells of a table are those that the parser of the standard library finds; the rows shown are of all sorts."""
+"""Tables: the cells are those that the standard library's parser finds, and both usual and odd rows are shown."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _parsed(lines: list[str], columns: int) -> list[str]:
 @given(rows=st.lists(st.tuples(_WRITTEN, _WRITTEN, _ENDS), min_size=1, max_size=8))
 @example(rows=[("a", '"x, y"', "\r"), ("b", "z", "\r"), ('"""q"""', "", "\r")])
 @example(rows=[("a", "b", "\r"), ("c", "d", "")])
-def test_cells_are_those_of_the_parser(rows: list[tuple[str, str, str]]) -> None:
+def test_cells_are_those_of_the_standard_parser(rows: list[tuple[str, str, str]]) -> None:
     lines = [f"{first},{second}{end}" for first, second, end in rows]
 
     assert delimited._cells_of(list(lines), ",", 2) == _parsed(lines, 2)
@@ -51,7 +51,7 @@ def _stations(odd: dict[int, str]) -> list[str]:
 ODD = {2_000: "isle of birds", 2_001: "old harbour", 2_400: "upper lake"}
 
 
-def test_rows_that_are_odd_come_with_the_first_ones_as_far_as_the_budget_goes() -> None:
+def test_odd_rows_are_shown_with_the_first_ones_as_far_as_the_budget_goes() -> None:
     lines = _stations(ODD)
     shown = checked_preview(Previewed.of("\n".join(lines)), 300)
     rows = shown.split("\n")
@@ -61,7 +61,7 @@ def test_rows_that_are_odd_come_with_the_first_ones_as_far_as_the_budget_goes() 
     assert TIKTOKEN.count(shown) > 270
 
 
-def test_odd_rows_next_to_each_other_need_no_room_for_a_gap_between_them() -> None:
+def test_adjacent_odd_rows_need_no_room_for_a_gap_between_them() -> None:
     lines = _stations({2_000 + n: f"region {'abcdef'[n]}" for n in range(6)})
     rows = checked_preview(Previewed.of("\n".join(lines)), 280).split("\n")
 

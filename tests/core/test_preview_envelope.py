@@ -1,4 +1,4 @@
-"""Text inside another text is shown as what it is."""
+"""Text inside an envelope is shown as the kind it is."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ def _shown(text: str, budget: int = 300) -> str:
         f"meta=None content=[TextContent(type='text', text={RECORDS!r})]",
     ],
 )
-def test_the_kind_is_that_of_the_text_inside(envelope: str) -> None:
+def test_an_envelope_is_shown_as_the_kind_of_the_text_inside(envelope: str) -> None:
     assert _shown(envelope).startswith(f"{INSIDE}\nlist of 900 objects, one a line: id|name\n0|name 0\n")
 
 
-def test_a_table_inside_is_shown_as_one() -> None:
+def test_a_table_inside_an_envelope_is_shown_as_a_table() -> None:
     assert _shown(json.dumps({"text": CSV})).startswith(f"{INSIDE}\ntable of 901 lines by 4 columns")
 
 
-def test_a_text_that_was_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None:
+def test_text_that_is_cut_off_inside_is_unwrapped_as_far_as_it_goes() -> None:
     assert _shown(json.dumps({"type": "text", "text": LINES})[:9_000]).startswith(
         f'{INSIDE}\n[lines alike but for their numbers: 378 like line 1]\nstep 0 said "done"\nstep 1 said "done"\n'
     )
 
 
-def test_a_text_in_quotes_on_a_line_of_its_own_is_unwrapped() -> None:
-    """So Playwright's server returns the text of a page."""
+def test_quoted_text_on_its_own_line_is_unwrapped() -> None:
+    """Playwright's server returns the text of a page in this form."""
     shown = _shown(f"### Result\n{json.dumps(LINES)}\n### Ran code")
 
     assert shown.startswith(f'{INSIDE}\n[### Result\n"…"\n### Ran code]\n[lines alike but for their numbers: ')
     assert '\nstep 899 said "done"' in shown
 
 
-def test_what_else_an_envelope_says_is_shown() -> None:
+def test_the_rest_of_an_envelope_is_shown() -> None:
     shown = _shown(json.dumps({"status": "failed", "text": LINES}))
 
     assert shown.startswith(
@@ -67,7 +67,7 @@ def test_what_else_an_envelope_says_is_shown() -> None:
     )
 
 
-def test_an_image_does_not_hide_what_is_around_it() -> None:
+def test_an_image_does_not_hide_the_text_around_it() -> None:
     image = base64.encodebytes(bytes(range(256)) * 120).decode()
     cells: list[object] = [{"source": [f"plot_{number}()"], "outputs": []} for number in range(9)]
     cells.append({"outputs": [{"data": {"image/png": image}}]})
@@ -78,7 +78,7 @@ def test_an_image_does_not_hide_what_is_around_it() -> None:
     assert "metadata: {language: python}" in shown
 
 
-def test_what_is_around_an_image_is_shown_with_it_if_it_is_short() -> None:
+def test_short_text_around_an_image_is_shown_with_it() -> None:
     text = json.dumps(
         {"path": "a.png", "data": base64.encodebytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 90).decode()}
     )
@@ -88,7 +88,7 @@ def test_what_is_around_an_image_is_shown_with_it_if_it_is_short() -> None:
     )
 
 
-def test_a_cut_is_marked_in_what_else_an_envelope_says() -> None:
+def test_a_cut_in_the_rest_of_an_envelope_is_marked() -> None:
     text = json.dumps({"command": "x" * 300, "text": LINES})
 
     assert f"\n[{text[:199]}…]\n" in _shown(text, 500)
@@ -111,17 +111,17 @@ def test_text_that_is_not_an_envelope_is_not_unwrapped(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ['a "b"\n\tc\\d/e\r', "\N{SNOWMAN} \U0001f600", "\\\\n \\", "\x01\x7f", 'C:\\new\\"table"\\']
 )
-def test_escapes_of_json_are_resolved(text: str) -> None:
+def test_json_escapes_are_resolved(text: str) -> None:
     assert unescaped_text(json.dumps(text)[1:-1]) == text
     assert unescaped_text(json.dumps(text, ensure_ascii=False)[1:-1]) == text
 
 
-def test_a_lone_half_of_a_character_becomes_a_replacement() -> None:
+def test_a_lone_surrogate_becomes_a_replacement_character() -> None:
     assert unescaped_text("a \\ud83d b\u00e9") == "a \ufffd b\u00e9"
 
 
 @pytest.mark.no_cover
-def test_a_preview_in_bytes_keeps_to_its_budget_inside_an_envelope() -> None:
+def test_a_preview_of_an_envelope_counted_in_bytes_stays_within_its_budget() -> None:
     text = json.dumps({"type": "text", "text": RECORDS})
     for budget in range(1, 400, 7):
         content = Previewed(text=text, content_type="text/plain", lines=1)
@@ -140,11 +140,11 @@ OUTPUTS = {
     "stdout": ("<exit_code>0</exit_code>\n<stdout>", "</stdout>\n<stderr></stderr>", 1),
     "cut off": ("<returncode>0</returncode>\n<output>\n", "", 2),
 }
-"""What comes before and after the output of a command, and how many lines precede its first one."""
+"""The text before and after the output of a command, and the number of lines before its first one."""
 
 
 @pytest.mark.parametrize("form", OUTPUTS)
-def test_the_kind_is_that_of_the_output_of_a_command_and_the_return_code_is_in_view(form: str) -> None:
+def test_command_output_is_shown_as_its_own_kind_with_the_return_code(form: str) -> None:
     before, behind, _ = OUTPUTS[form]
     heading, *shown = _shown(f"{before}{RECORDS}{behind}").split("\n")
 
@@ -153,7 +153,7 @@ def test_the_kind_is_that_of_the_output_of_a_command_and_the_return_code_is_in_v
 
 
 @pytest.mark.parametrize("form", OUTPUTS)
-def test_numbers_of_lines_and_characters_in_an_output_lead_to_those_of_the_whole(form: str) -> None:
+def test_line_and_character_numbers_in_an_output_lead_to_places_in_the_whole(form: str) -> None:
     before, behind, lines = OUTPUTS[form]
     text = f"{before}{CSV}{behind}"
     shown = _shown(text)
@@ -165,7 +165,7 @@ def test_numbers_of_lines_and_characters_in_an_output_lead_to_those_of_the_whole
 
 
 @pytest.mark.parametrize("code", ["0", "-11", "137"])
-def test_an_output_of_lines_is_shown_with_the_numbers_of_the_whole_and_the_return_code(code: str) -> None:
+def test_an_output_of_lines_is_shown_with_the_line_numbers_of_the_whole_and_the_return_code(code: str) -> None:
     text = f"<returncode>{code}</returncode>\n<output>\n{LINES}</output>"
     shown = _shown(text)
 
@@ -177,7 +177,7 @@ def test_an_output_of_lines_is_shown_with_the_numbers_of_the_whole_and_the_retur
     assert "of 903 not shown" in shown
 
 
-def test_an_output_that_holds_an_envelope_is_unwrapped_twice() -> None:
+def test_an_envelope_in_a_commands_output_is_unwrapped_twice() -> None:
     text = f"<returncode>1</returncode>\n<output>\n{json.dumps({'type': 'text', 'text': RECORDS})}\n</output>"
     shown = _shown(text)
 
@@ -202,9 +202,7 @@ def test_tags_without_a_return_code_or_an_output_are_not_an_envelope(text: str) 
         ("\n{quote}", ""),
     ],
 )
-def test_the_text_inside_ends_before_the_first_quote_or_line_end_that_is_not_escaped(
-    quote: str, end: str, kept: str
-) -> None:
+def test_the_text_inside_ends_before_the_first_unescaped_quote_or_line_end(quote: str, end: str, kept: str) -> None:
     text = quote + "\\\\n [x] " * 200 + end.format(quote=quote)
 
     found = unwrapped(text)
@@ -213,7 +211,7 @@ def test_the_text_inside_ends_before_the_first_quote_or_line_end_that_is_not_esc
     assert found[0] == "\\n [x] " * 200 + kept.format(quote=quote)
 
 
-def test_an_escaped_nul_and_an_escaped_backslash_are_told_apart() -> None:
+def test_an_escaped_nul_differs_from_an_escaped_backslash() -> None:
     assert unescaped_text("a\\\\b\\u0000c") == "a\\b\x00c"
 
 
@@ -222,7 +220,7 @@ def test_text_with_too_many_escapes_is_not_an_envelope() -> None:
     assert unwrapped('"' + "\\x41" * 100_001 + '"') is None
 
 
-def test_escapes_that_take_no_match_each_are_not_too_many() -> None:
+def test_escapes_that_need_no_match_each_are_not_too_many() -> None:
     inside = json.dumps([{"path": "C:\\new", "n": number} for number in range(9_000)], indent=1)
     written = json.dumps([{"type": "text", "text": inside}])
 
@@ -230,7 +228,7 @@ def test_escapes_that_take_no_match_each_are_not_too_many() -> None:
     assert unwrapped(written) == (inside, "")
 
 
-def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
+def test_the_tokens_of_the_text_inside_are_not_counted_again_with_its_heading() -> None:
     counted: list[str] = []
 
     class Watched(TiktokenCounter):
@@ -260,7 +258,7 @@ def test_the_text_inside_is_not_counted_again_with_its_heading() -> None:
         ("", " (900 rows)\nEnd"),
     ],
 )
-def test_json_below_a_few_words_is_shown_as_json_between_them(before: str, after: str, end: str) -> None:
+def test_json_among_a_few_words_is_shown_as_json_between_them(before: str, after: str, end: str) -> None:
     shown = _shown((before + RECORDS + after).replace("\n", end)).split("\n")
     above = [line.strip() for line in before.splitlines() if line.strip()]
 
@@ -286,7 +284,7 @@ def test_other_text_with_json_in_it_is_shown_as_text(text: str) -> None:
     assert "[JSON inside" not in _shown(text)
 
 
-def test_places_in_large_json_below_words_lead_to_those_of_the_whole() -> None:
+def test_places_in_large_json_below_words_lead_to_places_in_the_whole() -> None:
     text = f"Found these:\n\n{json.dumps([{'id': number, 'text': 'words ' * 20} for number in range(9_000)])}"
     shown = _shown(text)
     moved, last, first = re.findall(
@@ -296,7 +294,7 @@ def test_places_in_large_json_below_words_lead_to_those_of_the_whole() -> None:
     assert text[int(moved) + int(first.replace(",", "")) :].startswith(f', {{"id": {int(last) + 1}, ')
 
 
-def test_the_lines_of_json_with_a_key_twice_below_words_are_those_of_the_whole() -> None:
+def test_json_with_a_repeated_key_below_words_has_the_line_numbers_of_the_whole() -> None:
     members = ",\n".join(f'"key_{number % 300}": "value {number}"' for number in range(400))
     text = f"Found this:\n\n{{\n{members}\n}}"
     above, first, last, below = re.findall(r"(?s)(.*)\n\[… lines (\d+)-(\d+) of 404 .*…\]\n(.*)", _shown(text))[0]
@@ -305,14 +303,14 @@ def test_the_lines_of_json_with_a_key_twice_below_words_are_those_of_the_whole()
     assert text.split("\n")[int(last) :] == below.split("\n")
 
 
-def test_the_odd_one_in_json_below_words_is_shown() -> None:
+def test_the_odd_record_in_json_below_words_is_shown() -> None:
     records = [{"id": number, "state": "done"} for number in range(900)]
     records[450]["state"] = "lost"
 
     assert "450|lost" in _shown(f"Found 900 results:\n{json.dumps(records)}")
 
 
-def test_with_little_room_an_envelope_is_shown_as_it_is() -> None:
+def test_with_little_room_an_envelope_is_shown_unchanged() -> None:
     envelope = json.dumps({"type": "text", "text": RECORDS})
 
     assert _shown(envelope, 150).startswith('{"type": "text", "text": "[{')
@@ -321,7 +319,7 @@ def test_with_little_room_an_envelope_is_shown_as_it_is() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("cell", ["", 'a"b', "a\\"], ids=["empty", "escaped", "backslash"])
-def test_many_texts_in_quotes_are_told_from_an_envelope_in_a_few_passes(cell: str) -> None:
+def test_many_quoted_strings_are_told_from_an_envelope_in_a_few_passes(cell: str) -> None:
     text = json.dumps([*[cell] * 10, "[a]", *[cell] * 300_000])
 
     def seconds(work: Callable[[], object]) -> float:
@@ -329,14 +327,14 @@ def test_many_texts_in_quotes_are_told_from_an_envelope_in_a_few_passes(cell: st
         work()
         return time.process_time() - started
 
-    # Measured: a quarter of it; with a copy of the text for each quote, 90 to 600 times as long. A search for a single
-    # character is no measure: its speed, relative to everything else, differs tenfold between processors.
+    # Measured: a quarter of this time; with a copy of the text for each quote, 90 to 600 times as long. A search for
+    # a single character is no yardstick: its speed, relative to other work, differs tenfold between processors.
     as_json = min(seconds(lambda: json.loads(text)) for _ in range(3))
 
     assert min(seconds(lambda: unwrapped(text)) for _ in range(3)) < 10 * as_json
 
 
-def test_many_lines_before_json_leave_it_room() -> None:
+def test_many_lines_before_json_leave_room_for_it() -> None:
     problems = "".join(f"npm error missing: part-{n}@^{n}.0.0, required by all@11.0.0\n" for n in range(16))
     value = json.dumps({"name": "all", "version": "11.0.0", "parts": [{"id": n} for n in range(900)]}, indent=2)
     text = f"\nnpm error code MISSING\n{problems}{value}\nnpm error A log is in: /srv/log.txt\n"

@@ -1,4 +1,4 @@
-"""Rare errors are found, counted and shown in text of any kind, wherever they are; common ones change nothing."""
+"""Rare errors are found, counted and shown in text of any kind, wherever they are. Common ones change nothing."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_colours_do_not_hide_an_error(line: str, error: str) -> None:
         assert "disk full" in _shown("\n".join([*lines[:at], error, *lines[at:]]))
 
 
-def test_a_long_error_in_a_log_is_shown_around_its_level_and_marked_where_it_is_cut() -> None:
+def test_a_long_error_in_a_log_is_shown_around_its_level_with_cuts_marked() -> None:
     lines = [f"2026-01-01 {_time(number)} INFO took {_word(number)} from the queue" for number in range(1_500)]
     for before, words in (("", 10), ("", 20), ("", 900), ("first this and then that " * 60, 900)):
         lines[700] = f"2026-01-01 00:11:40 {before}ERROR disk full{' 0x3f9a00' * words}"
@@ -112,7 +112,7 @@ def test_a_long_error_in_a_log_is_shown_around_its_level_and_marked_where_it_is_
         assert error.endswith("…") == (words > 10)
 
 
-def test_an_unfinished_count_is_not_given_as_a_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unfinished_count_is_marked_as_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MAX_COUNTED", 50)
     monkeypatch.setattr(log, "_PIECE", 1_000)
     lines = [f"2026-01-01 {_time(number)} ERROR worker {number} has no route" for number in range(200)]
@@ -131,7 +131,7 @@ def test_milder_levels_are_not_counted_to_the_end_either(monkeypatch: pytest.Mon
     assert re.match(r"\[50\+ ERROR, \d+\+ WARN lines\]\n", _shown("\n".join(lines)))
 
 
-def test_an_error_that_the_preview_shows_only_where_it_has_less_room_stays() -> None:
+def test_an_error_that_only_a_smaller_preview_would_show_is_still_shown() -> None:
     kinds = ["Every disaster", "Drought", "Earthquake", "Epidemic", "Extreme cold", "Heat", "Flood", "Landslide"]
     lines = [
         json.dumps({"Entity": kind, "Year": 1900 + year, "Deaths": year * 7919 % 100_000})
@@ -148,14 +148,14 @@ def test_an_error_that_the_preview_shows_only_where_it_has_less_room_stays() -> 
 
 
 @pytest.mark.parametrize("kind", ["access log", "Go log", "CSV with times"])
-def test_the_minutes_of_a_time_are_not_the_number_of_a_line_that_a_search_found(kind: str) -> None:
+def test_minutes_in_a_time_are_not_taken_for_the_line_number_of_a_match(kind: str) -> None:
     line, _ = KINDS[kind]
     shown = _shown("\n".join(map(line, range(COUNT))))
     assert shown.startswith(line(0))
     assert "matches shown" not in shown
 
 
-def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -> None:
+def test_a_rare_error_in_an_envelope_or_in_command_output_is_shown() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     text = "\n".join([*lines[:150], "worker 7: ERROR disk full", *lines[150:]])
 
@@ -165,7 +165,7 @@ def test_a_rare_error_in_an_envelope_and_in_the_output_of_a_command_is_shown() -
     assert "worker 7: ERROR disk full" in _shown(f"<returncode>1</returncode>\n<output>\n{text}\n</output>")
 
 
-def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
+def test_the_worst_rare_errors_come_first_and_each_group_once() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     for place in (100, 200, 250, 260):
         lines[place] = f"ERROR worker {place} has no route"
@@ -177,7 +177,7 @@ def test_the_worst_of_rare_errors_come_first_and_each_group_once() -> None:
     )
 
 
-def test_common_errors_are_not_odd() -> None:
+def test_common_errors_raise_no_alarm() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     lines[::20] = ["the code ERROR means that it failed"] * 20
 
@@ -195,7 +195,7 @@ def test_source_code_that_raises_and_catches_errors_raises_no_alarm() -> None:
     assert not _shown("\n".join(lines)).startswith("[")
 
 
-def test_an_error_that_the_preview_shows_is_not_shown_twice() -> None:
+def test_an_error_that_the_preview_already_shows_is_not_shown_twice() -> None:
     lines = [f"took {_word(number)} from the queue" for number in range(COUNT)]
     shown = _shown("\n".join(["ERROR disk full", *lines]))
 
@@ -235,7 +235,7 @@ def test_errors_in_long_text_are_found_in_pieces_with_the_same_outcome() -> None
     assert preview(searched, TIKTOKEN, budget=300).startswith("[1 ERROR line]\n[line 2,601] ERROR disk full\n")
 
 
-def test_lines_that_were_not_searched_for_errors_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_preview_names_lines_that_were_not_searched_for_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "MAX_SEARCHED", 3_000)
     text = "\n".join(f"took {_word(number)} from the queue" for number in range(COUNT))
     searched = text.count("\n", 0, 3_000)

@@ -1,4 +1,4 @@
-"""No content and no fault in a preview costs a result: it is stored, and something of it is shown."""
+"""No content and no failure in a preview costs a result: it is stored, and some of it is shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ KINDS = {
     "preview_repeats": "one of many lines, of words\n" * 900,
     "preview_text": "".join(f"part_{number} is one of many lines, of words\n" for number in range(900)),
 }
-"""A text of each kind, by the function that shows it."""
+"""Text of each kind, by the name of the function that shows it."""
 
 
 def _content(text: str, failures: dict[str, Exception] | None = None) -> Previewed:
@@ -78,7 +78,7 @@ def test_an_empty_container_that_is_larger_than_the_budget_causes_no_failure(tex
 
 
 @given(wide_objects(), st.integers(1, 2_000))
-def test_an_object_is_shown_even_where_members_have_no_room(value: JsonValue, budget: int) -> None:
+def test_an_object_is_shown_even_if_members_have_no_room(value: JsonValue, budget: int) -> None:
     failures: dict[str, Exception] = {}
 
     assert COUNTER.count(preview(_content(json.dumps(value), failures), COUNTER, budget=budget)) <= budget
@@ -90,7 +90,7 @@ def test_results_of_every_kind_are_drawn(kind: str) -> None:
     def is_of_kind(text: str) -> bool:
         return any(show.__name__ == kind for show in kinds.kinds_of(Previewed.of(text)))
 
-    # Hypothesis takes constants from the modules that are loaded, so a rare kind may be missing from any few hundred.
+    # Hypothesis draws constants from the loaded modules, so a few hundred examples may lack a rare kind.
     find(
         results_of_every_kind(),
         is_of_kind,
@@ -99,7 +99,7 @@ def test_results_of_every_kind_are_drawn(kind: str) -> None:
 
 
 @given(results_of_every_kind(), st.integers(1, 2_000))
-def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: int) -> None:
+def test_any_tool_result_is_shown_within_the_budget(text: str, budget: int) -> None:
     failures: dict[str, Exception] = {}
     shown = preview(_content(text, failures), COUNTER, budget=budget)
 
@@ -109,7 +109,7 @@ def test_whatever_a_tool_returns_is_shown_within_the_budget(text: str, budget: i
 
 
 @given(st.lists(results_of_every_kind(), min_size=1, max_size=3), st.integers(1, 2_000))
-def test_whatever_a_tool_returns_is_stored(parts: list[str], budget: int) -> None:
+def test_any_tool_result_is_stored(parts: list[str], budget: int) -> None:
     offloader = Offloader(
         InMemoryStorage(),
         token_counter=COUNTER,

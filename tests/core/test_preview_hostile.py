@@ -1,4 +1,4 @@
-"""Content made to stall a preview, or to make it say something that is not true."""
+"""Content made to stall a preview, or to make it say something untrue."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _shown(text: str, budget: int = 500) -> str:
     return preview(Previewed.of(text), TIKTOKEN, budget=budget)
 
 
-def test_comments_without_a_page_are_read_in_one_way_only() -> None:
+def test_many_comments_are_html_only_if_a_page_follows() -> None:
     comments = "<!---->" * 500
 
     assert preview_html not in kinds_of(Previewed.of(comments + "no page\n" * 900))
@@ -50,7 +50,7 @@ def test_a_long_line_among_matches_is_read_in_linear_time() -> None:
 
 
 @pytest.mark.parametrize("line", ["", " ", "/", "\t"])
-def test_short_lines_that_tokens_do_not_separate_take_no_memory_for_each_one(line: str) -> None:
+def test_many_short_lines_that_tokens_span_take_little_memory(line: str) -> None:
     text = "done\n" * 100 + f"{line}\n" * (1_000_000 // (len(line) + 1))
     _shown("warm up\n" * 1_000)
     tracemalloc.start()
@@ -60,23 +60,23 @@ def test_short_lines_that_tokens_do_not_separate_take_no_memory_for_each_one(lin
     finally:
         tracemalloc.stop()
 
-    # Measured: 2 MB at most, however long the text; 50 to 100 times its length if one pattern matched all of it.
+    # Measured: at most 2 MB for any length. If one pattern matched the whole text: 50 to 100 times its length.
     assert peak < 4 * len(text)
 
 
-def test_a_match_that_is_cut_says_so() -> None:
+def test_a_cut_match_is_marked() -> None:
     shown = _shown("".join(f"src/part_{number}.py:{number}:{'long ' * 200}\n" for number in range(20)), 1_000)
 
     assert re.search(r"\n  0:(?:long ){120}… \(1,000 characters\)\n", shown)
 
 
 @pytest.mark.parametrize("digits", ["Zm9vYmFyQmF6MTIz" * 256, "0123456789abcdef" * 256])
-def test_text_between_noise_is_not_taken_for_noise(digits: str) -> None:
+def test_words_between_noise_are_not_taken_for_noise(digits: str) -> None:
     assert preview_noise(Previewed.of(f"{digits * 3} \n"), 500, TIKTOKEN) is not None
     assert preview_noise(Previewed.of(f"{digits} the key is under the mat {digits}"), 500, TIKTOKEN) is None
 
 
-def test_a_list_is_of_objects_only_where_all_are() -> None:
+def test_a_list_is_called_one_of_objects_only_if_all_items_are_objects() -> None:
     records: list[JsonValue] = [{"a": number} for number in range(300)]
 
     assert _shown(json.dumps(records)).startswith("list of 300 objects")
@@ -84,7 +84,7 @@ def test_a_list_is_of_objects_only_where_all_are() -> None:
     assert named([*records, 1]) == "[301 items]"
 
 
-def test_no_cell_is_made_of_a_record_with_more_columns_than_a_table_has() -> None:
+def test_no_cells_are_made_for_records_with_more_columns_than_a_table_may_have() -> None:
     lists = [[0] * 20_000] * 50
     text = json.dumps(lists)
     tracemalloc.start()
@@ -96,7 +96,7 @@ def test_no_cell_is_made_of_a_record_with_more_columns_than_a_table_has() -> Non
     assert peak < 20_000_000
 
 
-def test_lines_of_json_lines_are_not_counted_as_records() -> None:
+def test_json_lines_are_counted_by_line_and_not_by_record() -> None:
     lines = [json.dumps({"id": number, "name": f"name {number}"}) for number in range(900)]
 
     assert _shown("\n".join((*lines, "", *lines))).startswith("JSON Lines of 1,801 lines, one a line: id|name")
@@ -120,7 +120,7 @@ def test_a_line_among_json_lines_that_is_not_json_is_shown_in_its_place(position
     assert position != 450 or "lines 452-" in shown[at + 1]
 
 
-def test_keys_of_python_are_shown_as_they_are_or_not_at_all() -> None:
+def test_keys_of_python_dicts_are_shown_exactly_or_not_parsed() -> None:
     assert "\n0: a\nk0: b" in _shown("{" + ", ".join(f"{number}: 'a', 'k{number}': 'b'" for number in range(900)) + "}")
     assert _shown("{" + ", ".join(f"{n}: 'a', '{n}': 'b'" for n in range(900)) + "}").startswith("{0: 'a', '0': 'b'")
     assert _shown("{" + ", ".join(f"({n}, 2): 'a'" for n in range(900)) + "}").startswith("{(0, 2): 'a'")
@@ -133,11 +133,11 @@ def test_a_number_that_is_too_large_is_not_shown_as_infinity() -> None:
 @pytest.mark.parametrize(
     "records", [[[0] * 9_000] * 400, [["x" * 400] * 50] * 50, [dict.fromkeys(map(str, range(1_000)), 1)] * 400]
 )
-def test_the_first_of_large_records_is_shown_in_part(records: list[object]) -> None:
+def test_the_first_large_records_are_shown_in_part(records: list[object]) -> None:
     assert TIKTOKEN.count(_shown(json.dumps(records), 1_000)) > 500
 
 
-def test_an_estimate_is_no_less_than_what_was_counted() -> None:
+def test_an_estimate_is_at_least_the_tokens_counted() -> None:
     size = 400_000
     text = list("\N{SNOWMAN}" * size)
     for number in range(8):
@@ -160,7 +160,7 @@ def test_a_counter_never_sees_a_lone_surrogate() -> None:
     assert "\ufffd" in offloader.retrieve(str(outcome.references[0]), scope="s", line_range="1").text
 
 
-def test_a_number_beyond_the_last_character_is_shown_as_a_replacement() -> None:
+def test_a_code_point_beyond_unicode_becomes_a_replacement_character() -> None:
     number = f"&#{'9' * 5_000};"
 
     assert "one \ufffd two" in _shown(f"<html><body>{'<p>a line</p>' * 900}<p>one {number} two</p></body></html>")
@@ -182,7 +182,7 @@ def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
     head = "2026-01-01 10:00:00 a line\n" * 20
     plain = min(_cpu_seconds(head + f"error {'a word of it ' * 30}\n" * 600) for _ in range(3))
 
-    # Measured: up to 16 times as long; 275 and 690 times where a name is read from each of its parts.
+    # Measured: at most 16 times as long. If a name were read from each of its parts: 275 and 690 times.
     assert _cpu_seconds(head + f"{line}\n" * 600) < 100 * plain
 
 
@@ -190,21 +190,21 @@ def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
     "text",
     [
         "'" + "\\'a" * 53_000 + "'}",  # more escapes than a text may have
-        '"' + '\\"a' * 20_000 + "\n}",  # it ends nowhere on its line
-        "'" + "\\'a" * 20_000 + "\\'}",  # nor does this: its last quote is escaped
-        "'" + "\\'" * 90 + "a" * 600_000 + "\n}",  # nor this: it has few escapes, but is long
+        '"' + '\\"a' * 20_000 + "\n}",  # does not end on its line
+        "'" + "\\'a" * 20_000 + "\\'}",  # nor does this one: its last quote is escaped
+        "'" + "\\'" * 90 + "a" * 600_000 + "\n}",  # nor this one: it has few escapes, but is long
         ("'" + "\\'" * 90 + "a" * 2_000 + "\n") * 300 + "}",  # nor do these
     ],
 )
-def test_a_text_of_many_escaped_quotes_is_searched_for_others_in_linear_time(text: str) -> None:
-    # The numbers keep it from being taken for an envelope.
+def test_a_string_of_many_escaped_quotes_is_searched_in_linear_time(text: str) -> None:
+    # The numbers prevent it from being taken for an envelope.
     hostile = f"{{'ids': {[*range(1_500)]}, 'dump': {text}"
     plain = min(_cpu_seconds("a line of it\n" * (len(hostile) // 13)) for _ in range(3))
 
     assert _cpu_seconds(hostile) < 100 * plain
 
 
-def test_ends_of_lists_in_a_text_do_not_hold_up_a_preview() -> None:
+def test_closing_brackets_in_a_string_do_not_hold_up_a_preview() -> None:
     text = '{"a": [{"x": 1}, {"x": 2}, "' + "]" * 25_000_000 + '", {"x": 1}, {"x": 2}]}'
 
     assert "object with 25,0" in _shown(text)
@@ -243,7 +243,7 @@ for text in texts:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of a process is read from /proc")
-def test_a_text_of_many_parts_is_matched_in_bounded_memory() -> None:
+def test_text_of_many_parts_is_matched_in_bounded_memory() -> None:
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -1,4 +1,4 @@
-"""HTML pages: which text is read from them, compared with a real parser, and what hostile pages may cost."""
+"""HTML pages: the text read from them, compared with a real parser, and what hostile pages may cost."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def _shown(text: str, budget: int = 100_000) -> str:
 
 
 def _text(page: str) -> list[str]:
-    """Return the lines that are shown above the markup."""
+    """Return the lines shown above the markup."""
     return _shown(page).partition("\n[the markup, from its start:]\n")[0].split("\n")
 
 
 def _lines_of_a_parser(markup: str) -> list[str]:
-    """Return the lines of a page as a parser that builds its tree sees them."""
+    """Return the lines of a page as a tree-building parser finds them."""
     page = LexborHTMLParser(markup)
     title = page.css_first("title")
     lines = [title.text().strip()] if title is not None else []
@@ -64,7 +64,7 @@ def _lines_of_a_parser(markup: str) -> list[str]:
     return lines
 
 
-def test_the_text_of_a_page_is_what_a_real_parser_finds() -> None:
+def test_the_text_of_a_page_is_the_one_a_real_parser_finds() -> None:
     what, *lines = _text(PAGE)
 
     assert what.startswith("text of an HTML page, ")
@@ -74,7 +74,7 @@ def test_the_text_of_a_page_is_what_a_real_parser_finds() -> None:
     assert "two <three>" in lines
 
 
-def test_the_text_of_random_pages_is_what_a_real_parser_finds() -> None:
+def test_the_text_of_random_pages_is_the_one_a_real_parser_finds() -> None:
     chance = random.Random(5)  # noqa: S311 - no secret
     words = ["word", "a &amp; b", "1 &lt; 2", "Z&uuml;rich", "x\ny", "  blanks  "]
     for _ in range(200):
@@ -97,7 +97,7 @@ def _element(chance: random.Random, words: list[str], *, depth: int) -> str:
     return chance.choice([element, f"{held}<!-- <{name}> --><br/>", f"{held}<script>'<{name}>'</script>"])
 
 
-def test_a_row_of_a_table_is_one_line_on_however_many_it_is_written() -> None:
+def test_a_table_row_becomes_one_line_however_many_it_spans() -> None:
     rows = "".join(
         f"<tr>\n  <th>{number}</th>\n  <td>\n    Ada\n  </td>\n  <td>{number * 7}</td>\n</tr>\n" for number in range(30)
     )
@@ -108,7 +108,7 @@ def test_a_row_of_a_table_is_one_line_on_however_many_it_is_written() -> None:
     assert lines[32:38] == ["29 | Ada | 203", "1", "if x:", "y()", "after", "it"]
 
 
-def test_choices_and_captions_are_apart_from_what_is_next_to_them() -> None:
+def test_choices_and_captions_are_separated_from_their_neighbours() -> None:
     form = "<select><option>Alfa Romeo</option><option value=2>Audi<optgroup label=x><option>BMW</optgroup></select>"
     rest = (
         "<details><summary>More</summary>held</details><fieldset><legend>Years</legend><label>from</label></fieldset>"
@@ -119,7 +119,7 @@ def test_choices_and_captions_are_apart_from_what_is_next_to_them() -> None:
     assert lines[2:8] == ["More", "held", "Years", "from", "Cars", "1"]
 
 
-def test_what_a_preview_leaves_out_of_a_page_is_named() -> None:
+def test_the_names_in_the_hidden_part_of_a_page_are_listed() -> None:
     rows = "".join(
         f"<tr><td>Name{3 * number}</td><td>role</td><td>a few words of no interest</td></tr>" for number in range(99)
     )
@@ -156,7 +156,7 @@ HOSTILE = {
 }
 
 PLAIN = "<html><body>" + "<p>some words of a page</p>\n" * 36_000
-"""As long as the hostile pages, and read once."""
+"""About as long as the hostile pages, but read in one pass."""
 
 LIMITED = """
 import random, resource, sys, time
@@ -211,7 +211,7 @@ def soup(chance: random.Random) -> str:
 
 
 def test_hostile_pages_take_bounded_memory_and_time() -> None:
-    # In a process of its own, whose memory is limited. An error there names the page.
+    # Runs in its own process, whose memory is limited. An error there names the page.
     done = subprocess.run([sys.executable, "-c", LIMITED], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr[-2_000:]

@@ -1,4 +1,4 @@
-"""What holds for every kind of content: the right kind, within the budget, nothing in halves, all of it reachable."""
+"""What holds for every kind of content: the right kind, within the budget, whole records, all of it reachable."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def _kind_of(text: str) -> str:
 
 @pytest.mark.parametrize("name", SAMPLES)
 @pytest.mark.parametrize("count", [60, MANY])
-def test_every_content_is_shown_as_its_own_kind_and_as_no_other(name: str, count: int) -> None:
+def test_every_sample_is_shown_as_its_own_kind_and_as_no_other(name: str, count: int) -> None:
     assert _kind_of(_made(name, count)) == SAMPLES[name][0]
 
 
-def test_every_kind_has_a_sample_and_a_text_to_fail_on() -> None:
+def test_every_kind_has_a_sample_and_text_to_fail_on() -> None:
     every = {name for name in vars(kinds) if name.startswith("preview_")}
 
     assert {f"preview_{kind}" for kind, _ in SAMPLES.values()} == every, "add a row to SAMPLES in preview_samples.py"
@@ -72,7 +72,7 @@ def test_a_preview_uses_its_budget_and_says_that_something_is_missing(name: str,
 
 
 @given(name=NAMES, count=st.integers(1, 400), budget=st.integers(0, 1_500), counter=COUNTERS, data=st.data())
-def test_a_damaged_content_of_any_kind_keeps_to_the_budget_and_comes_out_the_same(
+def test_damaged_content_of_any_kind_has_one_preview_within_the_budget(
     name: str, count: int, budget: int, counter: TokenCounter, data: st.DataObject
 ) -> None:
     text = _made(name, count)
@@ -86,13 +86,13 @@ def test_a_damaged_content_of_any_kind_keeps_to_the_budget_and_comes_out_the_sam
 
 
 @given(name=NAMES, count=st.integers(1, 300), budget=st.integers(400, 500))
-def test_content_that_fits_is_shown_as_it_is(name: str, count: int, budget: int) -> None:
+def test_content_that_fits_is_shown_unchanged(name: str, count: int, budget: int) -> None:
     text = _made(name, count)
     if not TIKTOKEN.exceeds(text, budget):
         assert preview(Previewed.of(text), TIKTOKEN, budget=budget) == text
 
 
-# Nothing in halves: every line shown is one record of the content, told by its own syntax.
+# Whole records: every line shown is one record of the content, checked by its own syntax.
 
 
 def _rows_after_the_header(shown: list[str]) -> list[str]:
@@ -100,7 +100,7 @@ def _rows_after_the_header(shown: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("budget", [240, 333, 1_000])
-def test_rows_of_a_table_are_lines_of_it(budget: int) -> None:
+def test_rows_of_a_csv_preview_are_lines_of_the_content(budget: int) -> None:
     *shown, names = _shown("CSV", budget)
 
     assert names.startswith("[… more, in it: ")
@@ -109,13 +109,13 @@ def test_rows_of_a_table_are_lines_of_it(budget: int) -> None:
     assert shown[-1] == "1999,name 1999,city 1999,249.875"
 
 
-def test_rows_that_span_lines_are_not_a_table_of_lines() -> None:
+def test_rows_that_span_lines_are_not_shown_as_a_table() -> None:
     text = "id,note,x,y\n" + "".join(f'{number},"first\nsecond",1,2\n' for number in range(500))
 
     assert _kind_of(text) == TEXT
 
 
-def test_a_row_that_spans_lines_where_nothing_is_shown_makes_no_count_wrong() -> None:
+def test_a_hidden_row_that_spans_lines_makes_no_count_wrong() -> None:
     rows = "".join(f"{number},a note,1,2\n" for number in range(400))
     shown = preview(Previewed.of(f'id,note,x,y\n{rows}400,"first\nsecond",1,2\n{rows}'), TIKTOKEN, budget=200)
 
@@ -142,7 +142,7 @@ def _spread(objects: list[object], ending: str = "") -> str:
 
 @pytest.mark.parametrize("ending", ["", "\n", "\n\n"])
 @pytest.mark.parametrize("budget", [150, 333, 1_000])
-def test_objects_of_several_lines_are_rows_and_gaps_name_their_lines(budget: int, ending: str) -> None:
+def test_objects_on_several_lines_become_rows_and_gaps_name_their_lines(budget: int, ending: str) -> None:
     objects = [{"id": n, "name": f"customer {n}", "at": {"city": "Oslo"}, "tags": [n, "}{"]} for n in range(2_000)]
     text = _spread([*objects], ending)
     lines = text.splitlines()
@@ -163,13 +163,13 @@ def test_objects_of_several_lines_are_rows_and_gaps_name_their_lines(budget: int
 
 
 @pytest.mark.parametrize("other", ["3", '"a"', "[]", "{", '{"id": 1}, {"id": 2}', "]", "words"])
-def test_objects_of_several_lines_with_anything_else_among_them_are_text(other: str) -> None:
+def test_objects_on_several_lines_mixed_with_anything_else_are_text(other: str) -> None:
     objects = _spread([{"id": n, "name": f"customer {n}"} for n in range(400)])
 
     assert "JSON objects" not in preview(Previewed.of(f"{objects}\n{other}\n{objects}"), TIKTOKEN, budget=300)
 
 
-def test_braces_of_code_are_no_objects() -> None:
+def test_braces_in_code_are_not_taken_for_objects() -> None:
     code = "".join(f"{{\n  int step{n} = {n};\n}}\n" for n in range(400))
 
     assert preview(Previewed.of(code), TIKTOKEN, budget=300).startswith("{\n  int step0")
@@ -184,7 +184,7 @@ def test_rows_of_a_python_literal_are_whole(budget: int) -> None:
     assert set(_rows_after_the_header(shown)) <= expected
 
 
-def test_values_that_only_python_writes_stay_as_they_are() -> None:
+def test_values_that_only_python_writes_are_shown_unchanged() -> None:
     assert "datetime.date(2024, 5, 1)|Decimal('0.50')" in _shown("rows with dates", 200)
 
 
@@ -192,7 +192,7 @@ def test_values_that_only_python_writes_stay_as_they_are() -> None:
 def test_lines_are_whole_and_gaps_say_which_are_missing(name: str) -> None:
     lines = _made(name).splitlines()
     number = 0
-    heading = name in {"log", "counted lines", "prose"}  # how much trouble there is, or how many lines are alike
+    heading = name in {"log", "counted lines", "prose"}  # it counts the trouble, or the lines that are alike
     for line in _shown(name, 400)[heading:]:
         gap = re.fullmatch(r"\[… lines ([\d,]+)-([\d,]+) of ([\d,]+) not shown(?:, in them: .*)? …\]", line)
         if gap is None:
@@ -233,14 +233,14 @@ def test_a_failure_shows_where_it_began_and_what_it_was() -> None:
     assert shown[-1] == "ValueError: bad value 42"
 
 
-def test_of_a_progress_bar_only_the_end_is_shown_and_no_colours() -> None:
+def test_a_progress_bar_is_shown_by_its_end_without_colours() -> None:
     shown = _shown("progress", 150)
 
     assert shown[:3] == ["installing", "100%", "ok step 0"]
     assert shown[-1] == "finished"
 
 
-def test_matches_are_shown_by_file_every_file_first() -> None:
+def test_matches_are_grouped_by_file_and_every_file_is_shown_first() -> None:
     shown = _shown("matches", 300)
 
     assert shown[0] == "7 files, 14 of 2,000 matches shown, the rest is not:"
@@ -248,7 +248,7 @@ def test_matches_are_shown_by_file_every_file_first() -> None:
     assert "  1:def function_0(value: int) -> int:" in shown
 
 
-def test_matches_that_are_not_looked_at_are_not_counted() -> None:
+def test_matches_beyond_those_read_are_not_counted() -> None:
     text = "".join(f"src/file.py:{number}: some match {number}\n" for number in range(1, 30_001))
     content = Previewed(text=text, content_type="text/plain", lines=30_000)
     shown = preview(content, ByteCounter(), budget=300).split("\n")
@@ -260,7 +260,7 @@ def test_matches_that_are_not_looked_at_are_not_counted() -> None:
 @pytest.mark.parametrize(
     "end", ["Found 1071 errors in 27 files", "\nFound 225 errors.\n[*] 5 fixable with --fix", "\n"]
 )
-def test_what_a_checker_says_below_its_matches_is_shown(end: str) -> None:
+def test_a_checkers_summary_below_its_matches_is_shown(end: str) -> None:
     matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
     shown = checked_preview(Previewed.of(f"{matches}{end}\n"), 300)
 
@@ -268,7 +268,7 @@ def test_what_a_checker_says_below_its_matches_is_shown(end: str) -> None:
     assert shown.endswith(f"\n{end}")
 
 
-def test_a_match_is_not_what_a_checker_says_at_its_end() -> None:
+def test_a_match_at_the_end_is_not_taken_for_a_checkers_summary() -> None:
     matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
     shown = checked_preview(Previewed.of(f"{matches}2 hosts skipped\nsrc/other.py:1: error: other\n"), 300)
 
@@ -276,7 +276,7 @@ def test_a_match_is_not_what_a_checker_says_at_its_end() -> None:
     assert shown.endswith("\n[… lines 901-902 of 902 not shown …]")
 
 
-def test_a_match_in_a_file_without_dot_or_slash_is_a_match() -> None:
+def test_a_match_in_a_file_without_a_dot_or_slash_is_a_match() -> None:
     code = [f"src/part_{number % 9}.py:{number}:    needle({number})" for number in range(1, 400)]
     text = "\n".join(["Makefile:12:\tneedle --all", "LICENSE:84:of any needle", *code])
     shown = checked_preview(Previewed.of(text), 300).split("\n")
@@ -287,7 +287,7 @@ def test_a_match_in_a_file_without_dot_or_slash_is_a_match() -> None:
     assert "matches shown" not in checked_preview(Previewed.of(names), 300)
 
 
-def test_of_matches_with_lines_around_them_only_the_matches_are_shown_and_counted() -> None:
+def test_context_lines_of_matches_are_neither_shown_nor_counted() -> None:
     groups = [
         f"{name}-{at - 1}-before\n{name}:{at}:needle({at})\n{name}-{at + 1}-    behind: 1-2-3"
         for at in range(10, 900, 10)
@@ -307,7 +307,7 @@ def test_of_matches_with_lines_around_them_only_the_matches_are_shown_and_counte
         f"<h2>Steps</h2>{'<p>Restart <b>it</b>,<br>then <ac:link ac:name=2>look</ac:link>.' * 400}</p><p />",
     ],
 )
-def test_the_body_of_a_page_is_shown_as_text(body: str) -> None:
+def test_the_body_of_a_page_alone_is_shown_as_html(body: str) -> None:
     assert _kind_of(body) == "html"
 
 
@@ -326,9 +326,7 @@ def test_the_body_of_a_page_is_shown_as_text(body: str) -> None:
         ("<p>", "Words without an end. ", ""),
     ],
 )
-def test_markdown_and_templates_that_begin_with_an_element_are_not_the_body_of_a_page(
-    begin: str, line: str, end: str
-) -> None:
+def test_markdown_and_templates_that_begin_with_an_element_are_not_html(begin: str, line: str, end: str) -> None:
     assert _kind_of(f"{begin}{line * 400}{end}") != "html"
 
 
@@ -339,7 +337,7 @@ def test_kernel_messages_are_a_log(stamp: str) -> None:
     assert _kind_of("\n".join(lines)) == "log"
 
 
-def test_noise_is_named_and_not_spelled_out() -> None:
+def test_noise_is_named_instead_of_shown() -> None:
     shown = _shown("base64", 1_000)
 
     assert shown[0] == "base64 data, 32,000 characters, beginning with:"
@@ -355,13 +353,13 @@ def test_a_page_is_shown_as_its_title_and_text_without_scripts() -> None:
     assert "go(" not in "".join(shown)
 
 
-def test_a_page_that_nests_without_text_is_shown_as_it_is_written() -> None:
+def test_a_page_that_nests_without_text_is_shown_as_markup() -> None:
     text = "<html>" + "<div>" * 600_000
 
     assert preview(Previewed.of(text), ByteCounter(), budget=300).startswith("<html><div>")
 
 
-# Reading on, and what it costs.
+# What a preview costs, and special cases.
 
 
 @pytest.mark.parametrize(
@@ -386,7 +384,7 @@ def _work(text: str) -> int:
     return total
 
 
-def test_json_with_a_key_twice_in_an_object_is_shown_as_text_and_hides_no_value() -> None:
+def test_json_with_a_repeated_key_is_shown_as_text_and_hides_no_value() -> None:
     items = ", ".join(f'{{"id": {number}, "name": "n {number}"}}' for number in range(200))
     once = f'{{"items": [{items}], "owner": "Grace", "said": "\\"yes\\" \\u0022no\\u0022"}}'
     twice = once.replace('"owner"', '"owner": "Ada", "owner"')
@@ -395,13 +393,13 @@ def test_json_with_a_key_twice_in_an_object_is_shown_as_text_and_hides_no_value(
     assert '"owner": "Ada", "owner": "Grace"' in preview(Previewed.of(twice), TIKTOKEN, budget=200)
 
 
-def test_json_too_deep_to_be_written_again_is_outlined() -> None:
+def test_json_too_deep_to_serialize_is_outlined() -> None:
     deep = f'{{"a": {"[" * 300}"{"word " * 400}"{"]" * 300}}}'
 
     assert preview(Previewed.of(deep), TIKTOKEN, budget=200).startswith("{a: [[[")
 
 
-def test_blank_lines_between_those_of_a_log_are_shown_as_blank_lines() -> None:
+def test_blank_lines_of_a_log_are_shown_as_blank_lines() -> None:
     lines = [f"2026-01-01 12:00:{number % 60:02} INFO worker {number} is up" for number in range(200)]
     shown = checked_preview(Previewed.of("\n\n".join(lines)), 400)
     head, tail = shown.split("[… ")
@@ -431,7 +429,7 @@ def test_a_byte_order_mark_hides_no_json(before: str) -> None:
 
 
 @pytest.mark.parametrize(("file", "place"), [("src/(app)/part_{}.ts", "({},5)"), ("C:\\app\\Part{}.cs", "({})")])
-def test_errors_of_the_compilers_of_typescript_and_net_are_shown_by_file(file: str, place: str) -> None:
+def test_errors_of_the_typescript_and_net_compilers_are_grouped_by_file(file: str, place: str) -> None:
     errors = "".join(f"{file.format(n % 9)}{place.format(n)}: error X1: no such name 'n{n}'.\n" for n in range(900))
     shown = checked_preview(Previewed.of(errors), 500)
 

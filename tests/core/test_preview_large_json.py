@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 TIKTOKEN = TiktokenCounter()
 COUNT = 14_000
-"""Records in more than a million characters: of fewer, all are read."""
+"""Records. They take more than a million characters; JSON with fewer is read whole."""
 
 RECORDS: list[JsonValue] = [
     {"id": number, "note": f'}}, {{"id": {number}, ]', "tags": [{"a": [1, {"b": "},{"}]}, {"a": number}]}
@@ -61,7 +61,7 @@ def test_both_ends_of_a_large_list_are_whole_records_around_a_gap_in_characters(
         assert lines[-1] == "next: null"
 
 
-def test_reading_a_large_json_does_not_parse_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_json_is_read_without_parsing_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(RECORDS)
     monkeypatch.setattr("coatcheck.core.preview.json.orjson", None)
 
@@ -73,7 +73,7 @@ def test_the_record_count_of_an_unsearched_list_is_estimated_from_the_lengths_at
     wrap: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
-    # As many short ones as long ones: either end alone tells half as many, or four times as many.
+    # Half are short and half are long: from one end alone, the estimate would be half the number, or four times.
     records: list[JsonValue] = [
         {"id": number, "note": "x" * length} for length in (50, 500) for number in range(6_000, 9_456)
     ]
@@ -83,7 +83,7 @@ def test_the_record_count_of_an_unsearched_list_is_estimated_from_the_lengths_at
     )
 
     assert header is not None
-    assert header[1] == "about 6,900 objects"  # of 6,912
+    assert header[1] == "about 6,900 objects"  # there are 6,912
     ends = _read(text, _MIN_WINDOW, Found())
     assert int(header[2]) == len(ends.first) + len(ends.last)
 
@@ -91,7 +91,7 @@ def test_the_record_count_of_an_unsearched_list_is_estimated_from_the_lengths_at
 @pytest.mark.parametrize(
     "value", [{"a": {"b": RECORDS}}, {"a": RECORDS, "b": RECORDS}, [RECORDS, RECORDS], list(range(400_000))]
 )
-def test_large_json_of_other_shapes_is_shown_in_another_way(value: JsonValue) -> None:
+def test_large_json_of_other_shapes_is_still_shown_within_the_budget(value: JsonValue) -> None:
     text = json.dumps(value)
     shown = preview(Previewed.of(text), TIKTOKEN, budget=300)
 
@@ -122,7 +122,7 @@ def test_the_records_read_at_the_end_of_a_list_are_its_last_ones(
     except NotRead:
         return  # shown in another way
 
-    # As text, because NaN is not equal to itself.
+    # Compared as strings, because NaN is not equal to itself.
     assert repr([item[2] for item in ends.first]) == repr(items[: len(ends.first)])
     assert repr([item[2] for item in ends.last]) == repr(items[len(items) - len(ends.last) :])
     for start, end, record in (*ends.first, *ends.last):
@@ -130,12 +130,12 @@ def test_the_records_read_at_the_end_of_a_list_are_its_last_ones(
     assert ends.after == ({"end": strings} if name else {})
 
 
-def test_an_object_around_a_large_list_that_is_not_closed_is_not_read() -> None:
+def test_an_unclosed_object_around_a_large_list_is_not_read() -> None:
     with pytest.raises(NotRead):
         _read(json.dumps({"orders": RECORDS})[:-1] + "]", _MIN_WINDOW, Found())
 
 
-def test_a_number_beyond_floats_is_not_read_as_infinity() -> None:
+def test_a_number_too_large_for_a_float_is_not_read_as_infinity() -> None:
     with pytest.raises(NotRead):
         _read('[{"id": 1e400}, ' + json.dumps(RECORDS)[1:], _MIN_WINDOW, Found())
 
@@ -177,7 +177,7 @@ def _two_lists() -> str:
     return json.dumps({"open": opened, "count": 2, "closed": closed, "next": None})
 
 
-def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one(
+def test_the_records_of_two_unsearched_lists_are_not_estimated_as_one_list(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pieces, "MAX_SEARCHED", 1_000_000)
@@ -188,7 +188,7 @@ def test_the_records_of_two_lists_that_are_not_searched_are_not_estimated_as_one
     assert "estimated" not in shown
 
 
-def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() -> None:
+def test_the_last_records_of_another_list_are_not_shown_as_part_of_the_first() -> None:
     text = _two_lists()
     shown = preview(Previewed.of(text.ljust(1_000_001)), TIKTOKEN, budget=300)
     gap = re.search(r"\[… characters ([\d,]+)-([\d,]+) of", shown)
@@ -204,7 +204,7 @@ def test_the_last_records_of_another_list_are_not_shown_as_those_of_the_first() 
     assert "\nnext: null\n[… more, in it: " in shown
 
 
-def test_lines_that_hold_a_list_each_are_not_one_large_list() -> None:
+def test_lines_with_a_list_each_are_not_one_large_list() -> None:
     text = "".join(f"{json.dumps(['x' * 2_000, 'y' * 2_000, number])}\n" for number in range(300))
     shown = preview(Previewed.of(text[:-1]), TIKTOKEN, budget=300)
 
@@ -220,7 +220,7 @@ def test_the_lines_of_a_list_are_not_parsed_one_by_one(monkeypatch: pytest.Monke
     assert not parsed
 
 
-def test_lines_that_are_not_json_are_parsed_until_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_json_lines_stop_being_parsed_after_too_many_invalid_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: list[str] = []
 
     def parse(line: str) -> None:

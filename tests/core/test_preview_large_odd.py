@@ -1,4 +1,4 @@
-"""Odd records in 8 MB of JSON, JSON Lines or CSV are found wherever they are; the preview says what was not read."""
+"""Odd records in 8 MB of JSON, JSON Lines or CSV are found wherever they are. The preview says what was not read."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 PLACES = 20
 COUNT = 16_000
-"""Records of 490 characters each: nearly 8 MB."""
+"""Records. At 490 characters each, they take nearly 8 MB."""
 
 NOTE = "n" * 415
 
 
 def _searched(content: Previewed) -> Previewed:
-    """Return what the engine previews: the content after the search in pieces."""
+    """Return the content that the engine previews: after the search in pieces."""
     searched: list[Previewed] = []
 
     def search() -> Iterator[None]:
@@ -67,7 +67,7 @@ def _json_lines(needle: int, written: str) -> str:
 
 
 def _spread(needle: int, written: str) -> str:
-    """Return each record on lines of its own, as ``json.dumps`` writes it with an indent."""
+    """Return each record over several lines, as ``json.dumps`` writes it with an indent."""
     lines = (
         record.replace('{"', '{\n"').replace(', "', ',\n"').replace("}", "\n}") for record in _with(needle, written)
     )
@@ -93,7 +93,7 @@ KINDS: dict[str, tuple[Callable[[int, str], str], str]] = {
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_odd_one_of_8_mb_is_counted_and_shown_wherever_it_is(kind: str) -> None:
+def test_the_odd_record_in_8_mb_is_counted_and_shown_wherever_it_is(kind: str) -> None:
     make, expected = KINDS[kind]
     needles = [place * (COUNT - 1) // (PLACES - 1) for place in range(PLACES)]
     shown = {needle: _shown(make(needle, json.dumps(_record(needle, "lost")))) for needle in needles}
@@ -117,11 +117,11 @@ def test_a_record_that_lacks_a_field_in_8_mb_is_counted_and_shown() -> None:
     assert "lone|one" in shown
 
 
-def test_records_of_a_list_that_was_searched_are_counted() -> None:
+def test_records_of_a_searched_list_are_counted() -> None:
     assert _shown(_json(0, RECORDS[0])).startswith("list of 16,000 objects, one a line: ")
 
 
-def test_odd_records_are_shown_between_gaps_that_name_all_the_rest() -> None:
+def test_odd_records_are_shown_between_gaps_that_cover_all_the_rest() -> None:
     text = _json(9_000, json.dumps(_record(9_000, "lost")))
     gaps = re.findall(r"\[… characters ([\d,]+)-([\d,]+) of", _shown(text, 900))
     (first, before), (after, last) = (tuple(int(place.replace(",", "")) for place in gap) for gap in gaps)
@@ -138,10 +138,8 @@ def test_an_integer_beyond_64_bits_in_an_odd_record_is_exact() -> None:
 
 
 @pytest.mark.parametrize("make", [_json, _nested, _json_lines, _spread])
-def test_no_more_than_a_piece_is_parsed_at_once(
-    make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A parser holds the interpreter's lock: for 8 MB, 0.1 s."""
+def test_at_most_one_piece_is_parsed_at_once(make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A parser holds the interpreter's lock: 0.1 s for 8 MB."""
     lengths: list[int] = []
     parse = orjson.loads
 
@@ -171,7 +169,7 @@ def test_an_offload_shows_the_odd_record_in_the_middle_of_a_large_list() -> None
     assert "name 009000|lost" in block.text
 
 
-def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_search_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise MemoryError
 
@@ -188,7 +186,7 @@ def test_a_search_that_fails_costs_no_preview(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("make", [_json, _json_lines, _csv])
-def test_a_text_of_more_than_8_mb_is_not_searched_and_the_preview_says_so(
+def test_text_over_8_mb_is_not_searched_and_the_preview_says_so(
     make: Callable[[int, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pieces, "MAX_SEARCHED", 7_000_000)
@@ -208,7 +206,7 @@ def test_a_record_larger_than_a_piece_ends_the_search_and_the_preview_says_so() 
 
 
 @pytest.mark.parametrize("make", [_json, _json_lines])
-def test_a_piece_in_which_a_fifth_of_the_items_are_not_objects_ends_the_search(
+def test_a_piece_in_which_too_many_items_are_not_objects_ends_the_search(
     make: Callable[[int, str], str],
 ) -> None:
     others = "[1, 2]" if make is _json else "gone"
@@ -225,7 +223,7 @@ def test_a_piece_in_which_a_fifth_of_the_items_are_not_objects_ends_the_search(
         assert 100 < first < 4_000 + 300
 
 
-def test_records_with_hardly_a_field_in_common_end_the_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_with_hardly_any_field_in_common_end_the_search_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "_MAX_CELLS", 20_000)
     said = re.search(r"characters ([\d,]+)-[\d,]+ not searched for odd ones", _shown(_json(0, RECORDS[0])))
 
@@ -233,11 +231,11 @@ def test_records_with_hardly_a_field_in_common_end_the_search_early(monkeypatch:
     assert 0 < int(said[1].replace(",", "")) < 7_000_000
 
 
-# How it is read.
+# How the records are read.
 
 
 @pytest.mark.parametrize("separators", [(",", ":"), (", ", ": "), (" ,\n\t ", " : ")])
-def test_records_that_hold_what_separates_records_are_all_read(separators: tuple[str, str]) -> None:
+def test_records_that_contain_record_separators_are_all_read(separators: tuple[str, str]) -> None:
     records = [{"id": n, "tags": [{"a": k, "b": "}, {},{"} for k in range(n % 9)]} for n in range(9_000)]
     text = json.dumps({"items": records, "tags": [{"a": 1}] * 3}, separators=separators)
     search = odd.OddSearch()
@@ -247,7 +245,7 @@ def test_records_that_hold_what_separates_records_are_all_read(separators: tuple
     assert [json.loads(text[start:end])["id"] for start, end in places] == list(range(9_000))
 
 
-def test_a_search_in_pieces_finds_what_a_search_at_once_finds() -> None:
+def test_a_search_in_pieces_finds_the_same_as_a_search_at_once() -> None:
     records: list[dict[str, object]] = [
         {"a": n % 3, "b": [n], "c": f"c {n}", "in": {"a": 1, "b": {}}, **({"d": None} if n % 2 else {})}
         for n in range(2_000)
@@ -279,11 +277,11 @@ _VALUES = st.recursive(st.sampled_from([None, 1, "x"]), lambda inner: st.diction
     records=st.lists(st.dictionaries(_FIELDS, _VALUES, max_size=3), min_size=20, max_size=30),
     size=st.integers(1, 30),
 )
-def test_what_is_found_does_not_depend_on_how_few_records_have_a_field(
+def test_the_outcome_does_not_depend_on_how_sparse_fields_are_searched(
     records: list[dict[str, JsonValue]], size: int
 ) -> None:
     found = []
-    for sparse in (1, 8, len(records) + 1):  # from every field that a record lacks, to none
+    for sparse in (1, 8, len(records) + 1):  # sparse: every field that some record lacks, some of them, or none
         search = odd.OddSearch()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(odd, "_SPARSE", sparse)
