@@ -189,7 +189,7 @@ def test_the_search_for_trouble_takes_linear_time(line: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "'" + "\\'a" * 53_000 + "'}",  # more escapes than a text may have
+        "'" + "\\'a" * 53_000 + "'}",  # more escapes than a string may have
         '"' + '\\"a' * 20_000 + "\n}",  # does not end on its line
         "'" + "\\'a" * 20_000 + "\\'}",  # nor does this one: its last quote is escaped
         "'" + "\\'" * 90 + "a" * 600_000 + "\n}",  # nor this one: it has few escapes, but is long

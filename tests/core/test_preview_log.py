@@ -1,4 +1,4 @@
-"""Which log lines count as trouble, by the place of the level in them, and which of many such lines are shown."""
+"""Which log lines count as trouble, judged by where the level is in them, and which of many such lines are shown."""
 
 from __future__ import annotations
 
@@ -150,12 +150,12 @@ def test_a_level_is_recognised_by_its_place_in_the_line(level: str, line: str) -
 
 
 @pytest.mark.parametrize("line", NO_TROUBLE)
-def test_prose_names_and_counts_of_zero_are_not_taken_for_trouble(line: str) -> None:
+def test_prose_and_names_and_counts_of_zero_are_not_taken_for_trouble(line: str) -> None:
     assert _levels(line) == []
 
 
 @pytest.mark.parametrize("line", PLACED["ERROR"])
-def test_one_error_among_lines_that_differ_in_numbers_only_is_shown(line: str) -> None:
+def test_one_error_among_lines_that_differ_only_in_numbers_is_shown(line: str) -> None:
     lines = [f"{TIME} info: ok job {number}" for number in range(2_000)]
     lines[1_000] = line
 
@@ -163,7 +163,7 @@ def test_one_error_among_lines_that_differ_in_numbers_only_is_shown(line: str) -
 
 
 @pytest.mark.parametrize("error", ["5 errors", "not ok 7 - disk"])
-def test_an_error_after_a_blank_line_is_shown_itself(error: str) -> None:
+def test_an_error_after_a_blank_line_is_shown(error: str) -> None:
     lines = _log(2_000)
     lines[1_000:1_002] = ["", error]
 
@@ -178,7 +178,7 @@ def test_an_error_that_was_overwritten_is_shown(end: str) -> None:
     assert "2024-01-01 10:00:00 ERROR disk full" in _shown(lines, 300).split("\n")
 
 
-def test_the_first_and_the_last_line_of_each_level_are_shown_and_one_of_each_sort() -> None:
+def test_the_first_and_last_lines_of_each_level_and_one_of_each_sort_are_shown() -> None:
     lines = _log(9_500)
     sorts = ["slow", "retrying", "stale cache for", "queue is nearly full at", "late"]
     for number in range(100, 9_400, 4):
@@ -193,7 +193,7 @@ def test_the_first_and_the_last_line_of_each_level_are_shown_and_one_of_each_sor
     assert all(f"WARN {sort}" in shown for sort in sorts)
 
 
-def test_the_first_and_the_last_of_many_errors_of_one_sort_are_shown_in_little_room() -> None:
+def test_the_first_and_last_of_many_like_errors_are_shown_in_little_room() -> None:
     lines = _log(9_500)
     errors = range(101, 8_101, 20)
     for number in errors:
@@ -205,7 +205,7 @@ def test_the_first_and_the_last_of_many_errors_of_one_sort_are_shown_in_little_r
     assert f"{lines[errors[-1]]}\n" in shown
 
 
-def test_a_blank_line_of_an_error_does_not_stand_for_those_around_it() -> None:
+def test_a_blank_error_line_does_not_stand_for_the_error_lines_around_it() -> None:
     lines = [f"[INFO] copied {number} of 400 files" for number in range(400)]
     lines[200:200] = ["[ERROR] no POM in this directory", "[ERROR] ", "[ERROR] ", "[ERROR] [Help 1] http://help"]
 
@@ -230,7 +230,7 @@ CLASS = "org.example.disk.DiskFullException"
         f"level=info msg='no handler of {CLASS}'",
     ],
 )
-def test_a_line_below_a_warning_is_no_error_only_because_it_names_a_class(line: str) -> None:
+def test_a_line_below_warning_level_is_not_an_error_for_naming_an_exception_class(line: str) -> None:
     log = "".join(f"{TIME} INFO step {number}\n" for number in range(90))
     shown = checked_preview(Previewed.of(f"{log}{line}\n{log}[ERROR] no room\n{log}", "text/log"), 250)
 
@@ -249,7 +249,7 @@ def test_a_line_below_a_warning_is_no_error_only_because_it_names_a_class(line: 
         f"Caused by: {CLASS}: INFO is full",
     ],
 )
-def test_a_class_in_another_line_or_next_to_a_sign_of_an_error_is_trouble(line: str) -> None:
+def test_an_exception_class_in_any_other_line_or_next_to_an_error_is_trouble(line: str) -> None:
     trouble = Trouble()
     for _ in find_trouble(trouble, line):
         pass
@@ -257,7 +257,7 @@ def test_a_class_in_another_line_or_next_to_a_sign_of_an_error_is_trouble(line: 
     assert sum(trouble.counts.values()) == 1
 
 
-def test_what_has_the_level_of_an_error_itself_comes_before_names_of_classes() -> None:
+def test_lines_with_an_error_level_come_before_lines_that_only_name_exceptions() -> None:
     steps = "".join(f"{TIME} INFO step {number}\n" for number in range(90))
     reason = " ".join(f"no room on disk {letter}" for letter in "abcdefghi")
     traces = [
@@ -273,7 +273,7 @@ def test_what_has_the_level_of_an_error_itself_comes_before_names_of_classes() -
 @pytest.mark.parametrize(
     "frame", ["\tat org.example.Step{}.run(Step.java:{})", "   at Example.Step{}.Run() in Step.cs:line {}"]
 )
-def test_the_exceptions_of_a_program_are_shown_between_the_frames_of_their_stacks(frame: str) -> None:
+def test_exceptions_are_shown_between_the_frames_of_their_stack_traces(frame: str) -> None:
     def stack(what: str) -> list[str]:
         return [what, *(frame.format(chr(97 + number % 26), number) for number in range(60))]
 
@@ -296,7 +296,7 @@ def test_each_failed_test_of_jest_is_shown() -> None:
     assert "    ✕ adds pppd to the cart\n" in shown
 
 
-def test_a_page_with_crosses_in_it_is_no_log_of_failed_tests() -> None:
+def test_a_page_with_cross_marks_is_not_a_log_of_failed_tests() -> None:
     features = [f"{'✓' if number % 3 else '✕'} Feature {chr(97 + number % 26) * 3}, in words" for number in range(90)]
     shown = _shown(["✕ Close", "Prices", *features, "Ask sales@example.com", *features[::-1]], 250)
 
@@ -304,13 +304,13 @@ def test_a_page_with_crosses_in_it_is_no_log_of_failed_tests() -> None:
     assert "sales@example.com" in shown
 
 
-def test_a_dump_of_threads_is_no_log_of_errors() -> None:
+def test_a_thread_dump_is_not_a_log_of_errors() -> None:
     threads = [f'"worker-{n}" prio=5 waiting\n\tat org.example.Step.run(Step.java:{n})\n' for n in range(90)]
 
     assert "ERROR" not in _shown(threads, 250)
 
 
-def test_an_issue_that_quotes_a_stack_is_no_log() -> None:
+def test_an_issue_that_quotes_a_stack_trace_is_not_a_log() -> None:
     words = [f"The word {chr(97 + n % 26) * 3} says what happened, in a sentence of its own." for n in range(99)]
     stack = ["IllegalStateException: closed", *(f"\tat org.example.Step.run(Step.java:{n})" for n in range(9))]
     shown = _shown([*words[:20], *stack, *words, "Set invoice.cacheSize to 9.", *words], 250)

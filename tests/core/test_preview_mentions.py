@@ -1,4 +1,4 @@
-"""Source code and prose that only mention errors raise no alarm; a real error does, even amid such mentions."""
+"""Source code and prose that only mention errors raise no alarm. A real error does, even among such mentions."""
 
 from __future__ import annotations
 
@@ -171,11 +171,11 @@ def test_text_that_only_mentions_errors_raises_no_alarm(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", PROBLEMS)
-def test_of_mentions_and_an_error_only_the_error_raises_an_alarm(line: str) -> None:
+def test_among_mentions_only_a_real_error_raises_an_alarm(line: str) -> None:
     assert _alarming('    "CRITICAL",', line, "    return ERROR") == [line]
 
 
-def test_where_many_lines_mention_errors_none_is_rare() -> None:
+def test_when_many_lines_mention_errors_none_is_rare() -> None:
     trouble = _trouble(*["    return ERROR"] * 17, "ERROR no needle")
 
     assert trouble.noted == 17

@@ -1,4 +1,4 @@
-"""The names in what a preview does not show: all are in the content, and no part of its notation, such as an escape."""
+"""The names listed for what a preview does not show: each is in the content, without its notation, such as escapes."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_a_closing_tag_is_not_a_name() -> None:
 
 
 @pytest.mark.parametrize("digest", ["a{:039x}", "C{:031X}", "a0:b1:c2:d3:e4:f5:a6:b7:{:02x}"])
-def test_of_many_digests_one_is_named_and_the_rest_leave_room_for_words(digest: str) -> None:
+def test_only_one_of_many_digests_is_named_to_leave_room_for_words(digest: str) -> None:
     log = "".join(
         f"commit {digest.format(n * 7919 % 256)}\nAuthor: Team{n}\n\n    mend topic_{n * 31} in a few quiet words\n\n"
         for n in range(40, 240)
@@ -98,7 +98,7 @@ def test_of_many_digests_one_is_named_and_the_rest_leave_room_for_words(digest: 
 
 
 @pytest.mark.parametrize("place", [":{}", ":{}:7"])
-def test_of_the_places_in_one_file_one_is_named(place: str) -> None:
+def test_only_one_place_per_file_is_named(place: str) -> None:
     files = [f"src/package/module_{letter * 3}.py" for letter in "abcdefgh"]
     lines = [f"  {path}{place.format(line * 31)} is possibly unbound\n" for path in files for line in range(1, 40)]
 
@@ -108,7 +108,7 @@ def test_of_the_places_in_one_file_one_is_named(place: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["localhost:{}", "registry.example/team/app:{}", "chr7:{}"])
-def test_figures_behind_what_is_no_file_are_all_named(name: str) -> None:
+def test_numbers_after_a_name_without_a_file_extension_are_all_listed(name: str) -> None:
     all_names = [name.format(figure) for figure in (5432, 6379, 8080, 9090)]
     text = " and not far from that the next one ".join(all_names)
 
@@ -117,7 +117,7 @@ def test_figures_behind_what_is_no_file_are_all_named(name: str) -> None:
     assert names.split() == all_names
 
 
-def test_what_a_line_that_does_not_fit_leaves_goes_to_the_rest() -> None:
+def test_room_left_by_a_line_that_does_not_fit_goes_to_the_rest() -> None:
     lines = [f"{'All of it, and more of it ' * (5 + at % 7)}of Order{3 * at} in Lot{7 * at}." for at in range(300)]
     shown = checked_preview(Previewed.of("\n".join(lines)), 500)
 
@@ -125,7 +125,7 @@ def test_what_a_line_that_does_not_fit_leaves_goes_to_the_rest() -> None:
     assert TIKTOKEN.count(shown) >= 0.97 * 500
 
 
-def test_private_names_are_named() -> None:
+def test_private_names_are_listed() -> None:
     text = "the factory _cstack calls __enter__ of what it made, and then _ or __ or _1, whatever those may be"
 
     names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=False)
@@ -133,7 +133,7 @@ def test_private_names_are_named() -> None:
     assert names == "_cstack __enter__"
 
 
-def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> None:
+def test_an_outline_is_followed_by_the_names_and_numbers_it_leaves_out() -> None:
     text = json.dumps(
         {"title": "Report", "body": "some words " * 90 + "ticket OPS-4711 cost 98,765 in Ghent " + "x " * 900}
     )
@@ -142,7 +142,7 @@ def test_an_outline_is_followed_by_names_and_numbers_that_it_leaves_out() -> Non
     assert last == "[… more, in it: OPS-4711 98,765 Ghent …]"
 
 
-def test_a_name_that_follows_a_longer_term_with_it_is_listed_once() -> None:
+def test_a_name_that_follows_a_longer_term_containing_it_is_listed_once() -> None:
     text = json.dumps({"title": "Report", "body": "some words " * 90 + "Ghent+, then Ghent and Bruges " + "x " * 900})
     *_, last = checked_preview(Previewed.of(text), 200).split("\n")
 
@@ -155,7 +155,7 @@ def test_the_gap_in_a_text_names_numbers() -> None:
     assert "15838" in checked_preview(Previewed.of(text), 200)
 
 
-def test_a_name_that_the_end_of_the_gap_cuts_is_not_listed() -> None:
+def test_a_name_cut_by_the_end_of_the_gap_is_not_listed() -> None:
     text = "x" * 40 + " order_17 order_18000"
     names, has_all = names_in(text, TIKTOKEN, start=0, end=len(text) - 3, shown="", budget=50, numbered=False)
 
@@ -172,13 +172,13 @@ def test_a_name_that_the_end_of_the_gap_cuts_is_not_listed() -> None:
         ),
     ],
 )
-def test_names_are_looked_for_in_linear_time(hostile: str, plain: str) -> None:
-    # Measured: as long, and twice as long.
+def test_names_are_searched_for_in_linear_time(hostile: str, plain: str) -> None:
+    # Measured: the same time for the first, twice the time for the second.
     assert _spent_on_names(f"{hostile}\n" * 2) < 20 * _spent_on_names(f"{plain}\n" * 2)
 
 
 def _spent_on_names(text: str) -> float:
-    """Return the seconds of processor time that the fastest of five searches for names takes."""
+    """Return the processor time, in seconds, of the fastest of five searches for names."""
 
     def once() -> float:
         started = time.process_time()
@@ -200,7 +200,7 @@ def _spent_on_names(text: str) -> float:
         ("Oslo,Rome, Kyiv", "Oslo Rome Kyiv"),
     ],
 )
-def test_a_comma_is_part_of_a_figure_only_where_it_separates_thousands(text: str, names: str) -> None:
+def test_a_comma_is_part_of_a_number_only_if_it_separates_thousands(text: str, names: str) -> None:
     text = f"{'word ' * 50}{text}"
     found = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=50, numbered=False)
 
@@ -208,7 +208,7 @@ def test_a_comma_is_part_of_a_figure_only_where_it_separates_thousands(text: str
 
 
 class Words(TokenCounter):
-    """Counts words, which may have any length."""
+    """Counts words of any length as one token each."""
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -222,7 +222,7 @@ def test_a_search_for_names_that_stops_at_its_limit_does_not_claim_to_have_all()
     assert not has_all
 
 
-def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
+def test_the_fuller_of_two_previews_next_to_names_is_shown() -> None:
     tries = iter(["word " * 85, "word " * 50])
 
     shown = next_to_names(lambda _: (next(tries), False), "word " * 900, 100, Words(), may_fit=False, or_alone=True)
@@ -230,8 +230,8 @@ def test_of_two_previews_next_to_names_the_fuller_one_is_shown() -> None:
     assert shown == "word " * 85
 
 
-def test_marks_of_a_page_snapshot_are_no_names_and_take_no_room() -> None:
-    """A browser writes them: most names were ``e12 e13 e15``, which mean nothing apart from their elements."""
+def test_element_references_of_a_page_snapshot_are_not_listed_and_take_no_room() -> None:
+    """A browser writes them: ``e12 e13 e15`` were most of the names, and mean nothing apart from their elements."""
     elements = "".join(
         f'- listitem [ref=f7e{3 * n}]:\n  - link "Item_{n * 7919}" [ref=f7e{3 * n + 2}] [cursor=pointer]:\n'
         for n in range(3, 900)
@@ -246,7 +246,7 @@ def test_marks_of_a_page_snapshot_are_no_names_and_take_no_room() -> None:
     assert all(name.startswith("Item_") for name in names)
 
 
-def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
+def test_a_line_number_lower_than_the_one_before_it_is_listed() -> None:
     lines = zip((90, 91, 12, 13, 400), "ABCDE", strict=True)
     text = "".join(f"{number}: set Value{letter}\n" for number, letter in lines)
 
@@ -255,7 +255,7 @@ def test_a_number_that_is_below_the_one_before_it_is_given() -> None:
     assert names == "90 ValueA ValueB 12 ValueC ValueD 400 ValueE"
 
 
-def test_a_figure_longer_than_any_line_number_is_none() -> None:
+def test_a_number_too_long_for_a_line_number_is_not_taken_for_one() -> None:
     text = f"1: set ValueA\n{'9' * 5_000}: set ValueB\n3: set ValueC\n"
 
     names, _ = names_in(text, TIKTOKEN, start=0, end=len(text), shown="", budget=60, numbered=True)
@@ -263,14 +263,14 @@ def test_a_figure_longer_than_any_line_number_is_none() -> None:
     assert names == "1 ValueA ValueB ValueC"
 
 
-def test_a_record_that_is_left_out_between_two_is_followed_by_the_names_in_it() -> None:
+def test_the_names_in_a_record_left_out_between_two_others_are_listed() -> None:
     small: list[dict[str, object]] = [{f"f{column}": number for column in range(30)} for number in range(2)]
     wide = {f"f{column}": f"Order-{column * 7919} of a few {'words ' * 12}" for column in range(30)}
 
     assert "Order-23757" in names_behind("\n".join(map(json.dumps, [small[0], wide, small[1]])), 700)
 
 
-def test_a_last_name_that_is_a_part_of_the_first_one_does_not_hide_all_names() -> None:
+def test_a_last_name_contained_in_the_first_one_does_not_hide_all_names() -> None:
     words = " and then some words of no use" * 10
     text = f"BillPaymentID{words} Berlin{words} Marie{words} PaymentID{words}"
 

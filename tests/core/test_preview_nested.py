@@ -1,4 +1,4 @@
-"""What a JSON value holds deep inside is opened where a line for each of its outer parts would tell hardly anything."""
+"""The inner parts of a JSON value are opened where one line for each of its outer parts would say almost nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_two_objects_with_nothing_in_common_are_not_records(value: object) -> No
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5, 6])
-def test_every_one_of_a_few_groups_is_opened(groups: int) -> None:
+def test_each_of_a_few_groups_is_opened(groups: int) -> None:
     shown = _shown([{"name": name, "orders": orders(400 // groups, of=name)} for name in NAMES[:groups]])
 
     for name in NAMES[:groups]:
@@ -47,13 +47,13 @@ def test_every_one_of_a_few_groups_is_opened(groups: int) -> None:
 
 
 @pytest.mark.parametrize("groups", [8, 12])
-def test_every_one_of_more_groups_is_named(groups: int) -> None:
+def test_each_of_more_groups_is_named(groups: int) -> None:
     shown = _shown([{"name": name, "orders": orders(30)} for name in NAMES[:groups]])
 
     assert all(re.search(rf"(\n|name: ){name}\b", shown) for name in NAMES[:groups])
 
 
-def test_a_series_of_values_for_each_of_a_few_sources_is_opened() -> None:
+def test_the_series_of_each_of_a_few_sources_is_opened() -> None:
     result = [
         {"metric": {"host": f"h{host}"}, "values": [[1_700_000_000 + 15 * n, str(n)] for n in range(200)]}
         for host in range(3)
@@ -65,7 +65,7 @@ def test_a_series_of_values_for_each_of_a_few_sources_is_opened() -> None:
     assert shown.count('1700000000|"0"') == 3
 
 
-def test_records_with_a_list_in_each_are_rows_where_all_of_them_can_be_named() -> None:
+def test_records_with_a_list_each_are_rows_if_all_of_them_can_be_named() -> None:
     shown = _shown(
         [{"name": f"item {n}", "price": n * 3, "tags": [f"tag {n} {m}" for m in range(9)]} for n in range(300)]
     )
@@ -74,7 +74,7 @@ def test_records_with_a_list_in_each_are_rows_where_all_of_them_can_be_named() -
 
 
 @pytest.mark.parametrize("budget", [60, 100, 250])
-def test_every_member_is_named_where_the_first_one_of_a_few_takes_all_the_room(budget: int) -> None:
+def test_every_member_is_named_even_if_the_first_takes_all_the_room(budget: int) -> None:
     lines = {"executed": [*range(9)], "summary": {"covered": 1.5, "missing": 2, "functions": {"f": {"lines": [1, 2]}}}}
     report = {"meta": {"format": 3, "version": "7.1"}, "files": {f"src/module_{n}.py": lines for n in range(30)}}
 
@@ -85,7 +85,7 @@ def test_every_member_is_named_where_the_first_one_of_a_few_takes_all_the_room(b
 
 
 @pytest.mark.parametrize("words", range(0, 16, 3))
-def test_no_member_is_left_out_silently_between_the_first_ones_and_the_names_of_the_last(words: int) -> None:
+def test_no_member_between_the_first_and_last_ones_shown_is_left_out_silently(words: int) -> None:
     begun = {**{f"first_{n}": [1, 2] if n % 3 else n for n in range(4)}, "text": "word " * words}
     value = {**begun, **{f"later_{n}": {"a": n} for n in range(4)}, "last": ["word " * 900]}
 
@@ -105,7 +105,7 @@ def test_a_long_map_leaves_room_to_open_the_members_after_it() -> None:
     assert re.search(r"time: object with 290 keys\n( {2}\"\d+\.\d+\.0\": 2026-.*\n){8,}", shown)
 
 
-def test_each_field_of_a_long_record_is_shown_before_what_is_in_another() -> None:
+def test_each_field_of_a_long_record_is_shown_before_the_contents_of_another() -> None:
     fields = {f"field_{n}": n if n % 2 else f"value {n}" for n in range(40)}
     parts = {f"part_{n}": {"state": "open", "held": {"a": n, "b": "words of no interest"}} for n in range(9)}
     shown = _shown({"order": fields, **parts}, 520)
@@ -113,7 +113,7 @@ def test_each_field_of_a_long_record_is_shown_before_what_is_in_another() -> Non
     assert all(f"field_{n}: " in shown for n in range(40))
 
 
-def test_a_text_in_lines_is_shown_by_its_first_as_in_a_notebook() -> None:
+def test_text_stored_as_a_list_of_lines_is_shown_by_its_first_line() -> None:
     cells = [{"cell_type": "code", "source": [f"# Step {n}\n", *["run(n)\n"] * 40, "done()"]} for n in range(60)]
     shown = _shown({"cells": cells, "nbformat": 4}, 300)
 
@@ -124,7 +124,7 @@ def test_a_text_in_lines_is_shown_by_its_first_as_in_a_notebook() -> None:
 @pytest.mark.parametrize(
     "items", [["one\n", "two\nand three\n"], ["one\ntwo\n", "three"], ["one\n", 2], ["one\n", {"two": 3}]]
 )
-def test_items_are_not_called_lines_if_one_is_none(items: list[object]) -> None:
+def test_items_are_not_called_lines_if_any_of_them_is_not_a_line(items: list[object]) -> None:
     shown = _shown({"found": [{"held": items * 40, "id": n} for n in range(60)]}, 300)
 
     assert "[80 items]" in shown
@@ -132,13 +132,13 @@ def test_items_are_not_called_lines_if_one_is_none(items: list[object]) -> None:
 
 
 @pytest.mark.parametrize("budget", [75, 300])
-def test_a_name_that_is_cut_says_so(budget: int) -> None:
+def test_a_cut_name_is_marked(budget: int) -> None:
     assert re.search(r"(?m)^k{100,}…: ", _shown({"k" * 300: "x " * 3_000, "other": 1}, budget))
 
 
 @pytest.mark.parametrize("budget", [70, 300])
 @pytest.mark.parametrize("lines", [2_000, 6_000])
-def test_lines_of_a_long_text_are_not_shown_as_members(lines: int, budget: int) -> None:
+def test_lines_of_a_long_string_are_not_shown_as_members(lines: int, budget: int) -> None:
     text = "total: 7\nowner: Ada\n" * lines
     shown = _shown({"out": text, "err": text, "total": 1, "owner": "Grace"}, budget)
 
@@ -146,8 +146,8 @@ def test_lines_of_a_long_text_are_not_shown_as_members(lines: int, budget: int) 
     assert "\nowner: Ada" not in shown
 
 
-def test_records_with_all_in_one_wide_object_have_its_members_as_columns() -> None:
-    """As Reddit lists posts: with what is in their media there are too many columns, without it there are not."""
+def test_records_that_wrap_one_wide_object_have_its_members_as_columns() -> None:
+    """Reddit lists posts in this form. With the members of their media, there would be too many columns."""
     media = {f"size_{number}": {"width": number, "height": number} for number in range(30)}
     posts = [
         {"kind": "post", "data": {**{f"field_{c}": n * c for c in range(40)}, "title": f"Post {n}", "media": media}}

@@ -1,4 +1,4 @@
-"""Nothing odd is hidden: trouble in logs and odd records are found wherever they are, counted and shown."""
+"""Nothing odd is hidden: trouble in logs, and odd records, are found wherever they are, counted and shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 PLACES = 20
 LARGE = 7_000
-"""Lines of a log of more than 256 KiB, of which a preview shows the ends only."""
+"""Lines. They make a log of more than 256 KiB, of which a preview shows only the ends."""
 
 
 def _shown(text: str, budget: int = 500) -> str:
@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[Callable[[int, int], str], str]] = {
 @pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", [300, LARGE])
-def test_the_odd_one_is_shown_wherever_it_is(kind: str, count: int) -> None:
+def test_the_odd_line_or_record_is_shown_wherever_it_is(kind: str, count: int) -> None:
     make, expected = KINDS[kind]
     needles = [place * (count - 1) // (PLACES - 1) for place in range(PLACES)]
     missing = [needle for needle in needles if expected not in _shown(make(count, needle))]
@@ -90,7 +90,7 @@ def _nested(count: int, needle: int, change: dict[str, object]) -> list[dict[str
 )
 @pytest.mark.parametrize("kind", ["JSON", "JSON in an object", "JSON Lines", "objects by id"])
 @pytest.mark.parametrize(("count", "places"), [(300, PLACES), (2_500, 7)], ids=["at once", "in pieces"])
-def test_the_odd_one_is_shown_if_only_an_object_in_a_record_is_odd(
+def test_a_record_is_shown_if_only_an_object_inside_it_is_odd(
     kind: str, change: dict[str, object], count: int, places: int
 ) -> None:
     def written(needle: int) -> str:
@@ -115,7 +115,7 @@ def test_trouble_is_counted_and_the_worst_comes_first() -> None:
     assert "ERROR worker failed" in shown
 
 
-def test_the_first_and_the_last_of_a_level_are_shown() -> None:
+def test_the_first_and_last_lines_of_a_level_are_shown() -> None:
     lines = _log(LARGE, 4_000, "ERROR first").splitlines(keepends=True)
     for number in range(4_001, 4_400):
         lines[number] = f"2026-03-01 12:50:00 ERROR again {number}\n"
@@ -127,7 +127,7 @@ def test_the_first_and_the_last_of_a_level_are_shown() -> None:
     assert shown.startswith("[401 ERROR, ")
 
 
-def test_a_level_is_found_after_more_lines_of_a_lower_one_than_are_counted() -> None:
+def test_a_level_is_found_after_more_lines_of_a_lower_level_than_are_counted() -> None:
     count = log.MAX_COUNTED * 4
     lines = ["2026-03-01 12:00:00 WARN disk is slow\n"] * count
     lines[count * 3 // 4] = "2026-03-01 12:50:00 FATAL out of memory\n"
@@ -187,13 +187,13 @@ def test_a_record_that_lacks_a_field_is_counted_and_shown() -> None:
     assert _shown(json.dumps(records)).startswith("list of 1,000 objects, 1 without name, one a line:")
 
 
-def test_a_field_of_an_object_is_named_with_the_field_that_holds_the_object() -> None:
+def test_a_field_of_an_inner_object_is_named_by_its_path() -> None:
     shown = _shown(json.dumps(_nested(1_000, 600, {"level": "lost", "reason": "disk full"})))
 
     assert shown.startswith("list of 1,000 objects, 1 with log.level: lost, 1 with log.reason, one a line:")
 
 
-def test_the_fields_of_a_missing_or_rare_object_are_not_counted() -> None:
+def test_the_fields_of_a_missing_or_rare_object_are_not_counted_separately() -> None:
     records = _nested(1_000, 600, {})
     del records[600]["log"]
     records[7]["failed"] = {"code": 7, "why": {"cause": "disk full"}}
@@ -207,13 +207,13 @@ def test_objects_with_many_fields_do_not_hide_an_odd_value_of_the_record() -> No
     assert _shown(json.dumps(records), 2_000).startswith("list of 100 objects, 1 with status: lost, one a line:")
 
 
-def test_fields_with_many_values_have_no_odd_ones() -> None:
+def test_fields_with_many_values_have_no_odd_values() -> None:
     assert _shown(json.dumps([{"id": n, "name": f"name {n}"} for n in range(1_000)])).startswith(
         "list of 1,000 objects, one a line: id|name\n"
     )
 
 
-def test_rows_get_the_room_that_gaps_around_odd_records_without_a_row_do_not_need() -> None:
+def test_rows_get_the_room_that_gaps_around_unshown_odd_records_do_not_need() -> None:
     counter, odd = TiktokenCounter(), range(20, 600, 40)
     wide = {n: {f"column {k}": f"a value {n * k}" for k in range(10)} for n in range(600)}
     records = Records(what="list of 600 objects", items=wide, total=600, gap=gap_of_list, odd=odd)

@@ -1,4 +1,4 @@
-"""Odd records that other records might hide: long values, items that are not objects, rows without room."""
+"""Odd records that others might hide: long values, items that are not objects, rows without room."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ KINDS: dict[str, Callable[[list[object]], str]] = {
     "JSON": json.dumps,
     "JSON in an object": lambda items: json.dumps({"page": 1, "data": {"items": items}, "next": None}),
     "JSON Lines": _json_lines,
-    "CSV": _csv,  # type: ignore[dict-item]  # of records only
+    "CSV": _csv,  # type: ignore[dict-item]  # takes only records
 }
 OF_JSON = [kind for kind in KINDS if kind != "CSV"]
 COUNTS = [300, 3_000, 30_000]
-"""Looked at whole, in pieces, and with JSON of which only the ends are read."""
+"""Records: few enough to search whole, in pieces, and so many that only the ends of JSON are read."""
 
 
 def _records(count: int) -> list[dict[str, object]]:
@@ -52,7 +52,7 @@ def _records(count: int) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
-def test_a_rare_value_is_counted_and_shown_however_long_it_is(kind: str, count: int) -> None:
+def test_a_rare_value_is_counted_and_shown_however_long(kind: str, count: int) -> None:
     records = _records(count)
     records[count // 2]["error"] = ERROR
     shown = _shown(KINDS[kind](records))  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_a_rare_value_is_counted_and_shown_however_long_it_is(kind: str, count: 
     assert shown.count("ConnectionError") > 1
 
 
-def test_a_row_that_is_too_long_to_show_is_counted_above_the_others() -> None:
+def test_a_row_too_long_to_show_is_counted_above_the_others() -> None:
     records = _records(300)
     records[150]["error"] = ERROR * 20
     shown = _shown(_csv(records))
@@ -95,7 +95,7 @@ def test_a_field_of_free_text_has_no_rare_values(kind: str) -> None:
 )
 @pytest.mark.parametrize("kind", OF_JSON)
 @pytest.mark.parametrize("count", COUNTS)
-def test_a_value_of_another_kind_than_nearly_all_is_counted_and_shown(
+def test_a_value_of_an_unusual_kind_is_counted_and_shown(
     usual: Callable[[int], object], one: object, noun: str, kind: str, count: int
 ) -> None:
     records = _records(count)
@@ -108,7 +108,7 @@ def test_a_value_of_another_kind_than_nearly_all_is_counted_and_shown(
     assert f"u{count // 2}" in shown
 
 
-def test_values_of_another_kind_in_many_records_are_not_odd() -> None:
+def test_values_of_an_unusual_kind_in_many_records_are_not_odd() -> None:
     records = _records(1_000)
     for n, record in enumerate(records):
         record["x"] = f"x {n}" if n % 100 else None
@@ -116,7 +116,7 @@ def test_values_of_another_kind_in_many_records_are_not_odd() -> None:
     assert "with x" not in _shown(json.dumps(records))
 
 
-def test_many_rare_values_of_a_field_hide_no_other_field() -> None:
+def test_many_rare_values_of_one_field_hide_no_other_field() -> None:
     records = _records(3_000)
     for place in range(100, 1_100, 100):
         records[place]["error"] = f"{place} {ERROR}"
@@ -143,7 +143,7 @@ def test_an_item_that_is_not_an_object_is_counted_and_shown_and_hides_no_odd_rec
         assert "no space" in shown
 
 
-def test_an_item_that_is_not_an_object_does_not_end_the_search_where_it_is_a_piece() -> None:
+def test_a_piece_with_only_one_non_object_does_not_end_the_search() -> None:
     records = [{**one, "note": "n" * (pieces.PIECE - 100)} for one in _records(30)]
     search = odd.OddSearch()
     read = list(json_list.read_list(json.dumps([None, *records]), search))
@@ -156,7 +156,7 @@ def test_an_item_that_is_not_an_object_does_not_end_the_search_where_it_is_a_pie
     assert search.found() == odd.Odd((0,), ("1 null",))
 
 
-def test_a_long_item_that_is_not_an_object_is_shown_as_far_as_a_long_value() -> None:
+def test_a_long_item_that_is_not_an_object_is_cut_like_a_long_value() -> None:
     items: list[object] = [*_records(3_000)]
     items[1_500] = ERROR * 100
 
@@ -172,7 +172,7 @@ def test_a_value_that_is_not_an_object_in_a_map_of_records_is_counted_and_shown(
     assert '"job-150"|not an object: null' in shown
 
 
-def test_the_other_records_are_named_where_an_item_is_not_an_object() -> None:
+def test_the_other_records_are_named_if_an_item_is_not_an_object() -> None:
     items: list[object] = [{"id": f"r-{n}", "text": f"{n} {ERROR}"} for n in range(60)]
     items[30] = None
     shown = _shown(json.dumps(items))
@@ -190,20 +190,20 @@ def test_a_line_that_is_not_json_does_not_end_the_search() -> None:
     assert "not an object: Exporting 5,000 records" in shown
 
 
-def test_a_list_in_which_many_items_are_not_objects_is_not_a_list_of_records() -> None:
+def test_a_list_with_many_items_that_are_not_objects_is_not_a_list_of_records() -> None:
     items = [{"id": n} if n % 3 else n for n in range(300)]
 
     assert _shown(json.dumps(items)).startswith("list of 300 items:\n")
 
 
-# Where the row has no room.
+# Odd records whose rows have no room.
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("columns", [1, 5, 60])
 @pytest.mark.parametrize("count", [100, 600, 2_000])
-def test_an_odd_record_that_no_budget_has_room_for_is_counted(kind: str, columns: int, count: int) -> None:
+def test_an_odd_record_without_room_in_any_budget_is_counted(kind: str, columns: int, count: int) -> None:
     def words(at: int) -> str:
         return " ".join(f"city river {one % 30} stone" for one in range(at, at + 30 // columns + 1))
 
@@ -214,7 +214,7 @@ def test_an_odd_record_that_no_budget_has_room_for_is_counted(kind: str, columns
     assert [budget for budget in (100, 150, 200, 250, 400) if "1 with region: mars" not in _shown(text, budget)] == []
 
 
-def test_as_many_odd_kinds_are_counted_as_half_of_the_budget_holds() -> None:
+def test_as_many_odd_kinds_are_counted_as_fit_half_the_budget() -> None:
     records = _records(600)
     for name in "abcd":
         records[300][f"{name} long name of a field"] = ERROR
@@ -223,7 +223,7 @@ def test_as_many_odd_kinds_are_counted_as_half_of_the_budget_holds() -> None:
     assert shown.startswith('[list of 600 objects, 1 with "a long name of a field", 1 with "b')
 
 
-def test_the_path_to_odd_records_that_have_no_room_is_one_that_a_query_takes() -> None:
+def test_the_path_to_odd_records_without_room_is_a_valid_query() -> None:
     fields = [{"name": f"field {n} of the table", "type": "int" if n == 30 else "str", "is": [n]} for n in range(60)]
     tables = [{"name": name, "rows": fields[:size], "a: b": {"of": fields}} for name, size in (("a", 3), ("b", 60))]
     of_a_list, of_an_object = _shown(json.dumps(tables), 150), _shown(json.dumps({"data": {"tables": tables}}), 150)
@@ -233,7 +233,7 @@ def test_the_path_to_odd_records_that_have_no_room_is_one_that_a_query_takes() -
     assert "[data.tables[1].rows: list of 60 objects, 1 with type: int]\n" in of_an_object
 
 
-def test_odd_records_of_more_fields_than_a_table_has_columns_are_counted_and_shown() -> None:
+def test_odd_records_with_more_fields_than_a_table_has_columns_are_counted_and_shown() -> None:
     records = [{"id": n, "status": "ok", **{f"field {c}": c for c in range(100)}} for n in range(300)]
     records[150]["status"] = "lost"
     shown = _shown(json.dumps(records))
@@ -242,10 +242,10 @@ def test_odd_records_of_more_fields_than_a_table_has_columns_are_counted_and_sho
     assert "  id: 150\n  status: lost\n" in shown
 
 
-# Names that are data.
+# Field names that are data.
 
 
-def test_where_records_share_hardly_a_field_none_is_odd() -> None:
+def test_if_records_share_hardly_any_field_none_is_odd() -> None:
     alike = [{f"k{n}_{one}": 1 for one in range(5)} for n in range(1_000)]
     typed = [{"type": "x", f"k{n}": 1} for n in range(1_000)]
 
@@ -255,14 +255,14 @@ def test_where_records_share_hardly_a_field_none_is_odd() -> None:
         assert search.found() == odd.NOTHING_ODD
 
 
-def test_rare_fields_in_a_few_records_are_odd_even_if_they_are_most_fields() -> None:
+def test_rare_fields_in_a_few_records_are_odd_even_if_most_fields_are_rare() -> None:
     records: list[dict[str, object]] = [{"id": n} for n in range(1_000)]
     records[500] |= {f"field_{n}": 1 for n in range(30)}
 
     assert "1 with field_0, 1 with field_1" in _shown(json.dumps(records))
 
 
-def test_own_fields_of_many_records_next_to_shared_ones_are_not_odd() -> None:
+def test_unique_fields_of_many_records_next_to_shared_ones_are_not_odd() -> None:
     shared = [f"shared_{n}" for n in range(40)]
     definitions: dict[str, object] = {
         f"Thing{n}": {
@@ -276,7 +276,7 @@ def test_own_fields_of_many_records_next_to_shared_ones_are_not_odd() -> None:
         assert "1 with has.own_" not in _shown(json.dumps({"version": 1, "schemas": definitions_as}))
 
 
-def test_own_fields_of_few_of_many_records_are_odd_and_count_once_for_each_record() -> None:
+def test_unique_fields_of_a_few_of_many_records_are_odd_and_count_once_per_record() -> None:
     records: list[dict[str, object]] = [{"id": n, "more": {}} for n in range(3_000)]
     for n in range(10):
         records[n * 290 + 5]["more"] = {f"{name}_{n}": 1 for name in ("code", "text", "line", "of")}
@@ -284,7 +284,7 @@ def test_own_fields_of_few_of_many_records_are_odd_and_count_once_for_each_recor
     assert "1 with more.code_0" in _shown(json.dumps(records))
 
 
-def test_what_differs_in_the_few_records_that_have_a_field_is_not_odd() -> None:
+def test_differences_among_the_few_records_that_have_a_field_are_not_odd() -> None:
     records: list[dict[str, object]] = [{"id": n, "is": {"done": n % 2 == 0}} for n in range(60)]
     records[20]["is"] = {"done": True, "said": {"by": "Ann", "as": "a remark"}}
     records[40]["is"] = {"done": True, "said": {"by": "Ben", "at": "noon"}}
@@ -294,7 +294,7 @@ def test_what_differs_in_the_few_records_that_have_a_field_is_not_odd() -> None:
     assert "1 with is.said.as" not in shown
 
 
-def test_what_is_odd_in_the_first_object_of_a_list_is_named_as_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_odd_value_in_the_first_object_of_a_list_is_named_by_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
     records: list[dict[str, object]] = [
         {"id": n, "of": {"parts": [{"state": "up"}, {"state": "down" if n % 2 else "up"}]}} for n in range(60)
     ]
@@ -304,14 +304,14 @@ def test_what_is_odd_in_the_first_object_of_a_list_is_named_as_there(monkeypatch
     assert "1 with of.parts[0].state: down" in _shown(json.dumps(records))
 
 
-def test_an_empty_list_in_place_of_an_object_is_no_list_of_objects() -> None:  # as PHP writes an empty array
+def test_an_empty_list_in_place_of_an_object_is_not_a_list_of_objects() -> None:  # PHP writes an empty array like this
     records = [{"id": n, "of": {"state": "up"} if n % 2 else []} for n in range(60)]
     records[31]["of"] = {"state": "down"}
 
     assert "1 with of.state: down" in _shown(json.dumps(records))
 
 
-def test_no_more_names_that_are_data_are_looked_at_than_there_is_room_for(
+def test_only_as_many_data_like_field_names_are_searched_as_there_is_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked_at: list[str] = []

@@ -1,4 +1,4 @@
-"""Python literals are read as Python reads them, and calls in them stay as they are written."""
+"""Python literals are read as Python reads them, and calls in them are shown as written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LITERALS = st.recursive(
 
 
 def read(text: str) -> JsonValue | None:
-    """Return what is outlined, with numbers as they are shown; None if the text is no literal."""
+    """Return the value that is outlined, with numbers as shown, or None if the text is not a literal."""
     values: list[JsonValue] = []
 
     def keep(value: JsonValue, *_: object, **__: object) -> str:
@@ -64,7 +64,7 @@ def test_a_literal_is_read_as_python_reads_it(value: object) -> None:
     text = repr(value)
     names = [name for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Dict) for name in _names_of(each)]
     if r"\x01" in text or len(names) != len(set(names)):
-        return  # the reader's own mark; or names that look alike, such as 1 and '1'
+        return  # the reader's own marker, or names that look alike, such as 1 and '1'
 
     assert read(text) == as_read(value)
 
@@ -85,7 +85,7 @@ def _names_of(each: ast.Dict) -> list[str]:
         "Row(None, 1)",
     ],
 )
-def test_a_call_stays_as_it_is_written(call: str) -> None:
+def test_a_call_is_shown_as_written(call: str) -> None:
     assert read(f"[(1, {call}, 'one'), (2, None, 'two')]") == [["1", call, "one"], ["2", "None", "two"]]
 
 
@@ -100,7 +100,7 @@ def test_a_call_stays_as_it_is_written(call: str) -> None:
         ("[(1, 'a' ,), {'b' }, (2, )]", [["1", "a"], ["b"], ["2"]]),
     ],
 )
-def test_marks_and_quotes_are_told_from_what_is_in_texts(text: str, value: JsonValue) -> None:
+def test_brackets_and_quotes_inside_strings_are_part_of_the_strings(text: str, value: JsonValue) -> None:
     assert read(text) == value
 
 
@@ -123,7 +123,7 @@ def test_text_that_is_not_a_literal_is_not_read(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["-1234567890123456789012", "12345678901234567890123", "2.50"])
-def test_a_number_is_shown_as_it_is_written(number: str) -> None:
+def test_a_number_is_shown_as_written(number: str) -> None:
     rows = ", ".join(f"('name {row}', {number if row == 1 else row})" for row in range(900))
     content = Previewed(text=f"[{rows}]", content_type="text/plain", lines=1)
 
@@ -131,7 +131,7 @@ def test_a_number_is_shown_as_it_is_written(number: str) -> None:
 
 
 @pytest.mark.parametrize("budget", [70, 300])
-def test_a_key_that_is_a_number_is_not_shown_as_a_text(budget: int) -> None:
+def test_a_key_that_is_a_number_is_not_shown_as_a_string(budget: int) -> None:
     shown = str(preview_python(Previewed.of(str(dict.fromkeys(range(5), "x y" * 300))), budget, ByteCounter()))
 
     assert "0: " in shown

@@ -1,4 +1,4 @@
-"""Lines of plain text that differ in numbers only collapse: each sort is shown once, with its count."""
+"""Lines of plain text that differ only in numbers collapse: each sort is shown with its count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _chunks(count: int) -> list[str]:
     ]
 
 
-def test_each_sort_is_counted_once_and_shown_as_it_is() -> None:
+def test_each_sort_is_counted_once_and_shown_unchanged() -> None:
     lines = _chunks(3_000)
     heading, *shown = _shown(lines)
 
@@ -71,13 +71,13 @@ def test_a_line_unlike_all_others_in_8_mb_is_shown(place: int) -> None:
     assert len("\n".join(lines)) > 7_500_000
 
 
-def test_text_of_more_than_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_over_8_mb_is_not_searched_so_nothing_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repeats, "MAX_SEARCHED", 50_000)
 
     assert not any("alike" in line for line in _shown(_chunks(3_000)))
 
 
-def test_the_lines_that_the_heading_names_are_shown_before_other_sorts() -> None:
+def test_lines_named_in_the_heading_are_shown_before_other_sorts() -> None:
     words = ["amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "haven", "inlet", "jetty"]
     sorts = [f"{one} is next to {other} in row {{}}" for one in words for other in words]
     lines = [sorts[place].format(number) for place in range(100) for number in range(4 + place // 10)]
@@ -89,7 +89,7 @@ def test_the_lines_that_the_heading_names_are_shown_before_other_sorts() -> None
     assert {lines[int(number.replace(",", "")) - 1] for number in named} <= {*shown}
 
 
-def test_the_budget_that_the_sorts_leave_goes_to_both_ends() -> None:
+def test_budget_that_the_sorts_leave_goes_to_both_ends() -> None:
     lines = _chunks(3_000)
     shown = _shown(lines, 400)
 
@@ -120,7 +120,7 @@ def test_lines_whose_numbers_carry_meaning_do_not_collapse(line: str) -> None:
     assert not any("alike" in shown for shown in _shown([line.format(number) for number in range(1_000, 1_900)]))
 
 
-def test_text_does_not_collapse_where_less_than_two_thirds_of_its_lines_are_alike() -> None:
+def test_text_does_not_collapse_if_less_than_two_thirds_of_its_lines_are_alike() -> None:
     said = [f"{''.join(chr(97 + int(digit)) for digit in str(number))} is what was said" for number in range(200)]
     alike = [f"line {number} of what was said" for number in range(390)]
 
@@ -128,7 +128,7 @@ def test_text_does_not_collapse_where_less_than_two_thirds_of_its_lines_are_alik
     assert any("alike" in line for line in _shown([*alike, *alike, *said], 120))
 
 
-def test_no_gap_is_named_in_more_tokens_than_its_lines_take() -> None:
+def test_no_gap_note_takes_more_tokens_than_the_lines_it_replaces() -> None:
     blanks = [""] * 3
     parts = (
         (f"Room {number} of {'abcdefgh'[number % 8]} wing is let", "Ask the porter for a key") for number in range(150)

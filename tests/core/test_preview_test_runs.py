@@ -47,13 +47,13 @@ def _shown(text: str, budget: int = 500) -> str:
 
 
 def _is_log(ending: str) -> bool:
-    """Return whether a text that ends so is shown as a log first."""
+    """Return whether text with this ending is tried as a log first."""
     text = "\n".join(f"{number} of the tests is done" for number in range(200))
     return kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ == "preview_log"
 
 
 @pytest.mark.parametrize("how", [(), ("-q",), ("-v", "--tb=no"), ("--tb=short",)])
-def test_of_a_run_of_pytest_the_failed_tests_are_shown(tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_the_failed_tests_of_a_pytest_run_are_shown(tmp_path: Path, how: tuple[str, ...]) -> None:
     pytest_alone = ("pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-c", "/dev/null", "--rootdir=.")
     shown = _shown(_run(tmp_path, *pytest_alone, *how, "-k", "test_even"))
 
@@ -65,7 +65,7 @@ def test_of_a_run_of_pytest_the_failed_tests_are_shown(tmp_path: Path, how: tupl
     assert "........" not in shown.partition("[… ")[2].partition("\n")[0]
 
 
-def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None:
+def test_the_failed_tests_of_a_unittest_run_are_shown(tmp_path: Path) -> None:
     shown = _shown(_run(tmp_path, "unittest", "-v", "test_numbers"))
 
     assert "ERROR lines]" in shown.partition("\n")[0]
@@ -92,7 +92,7 @@ def test_of_a_run_of_unittest_the_failed_tests_are_shown(tmp_path: Path) -> None
         "error[E0382]: use of moved value: `words`\n  --> src/sort.rs:14:5\n   |\n",
     ],
 )
-def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
+def test_the_ending_of_a_failed_run_makes_it_a_log(ending: str) -> None:
     assert _is_log(ending)
 
 
@@ -112,11 +112,11 @@ def test_what_a_failed_run_ends_with_makes_it_a_log(ending: str) -> None:
         "error[E0382]: see the index of errors\n",
     ],
 )
-def test_prose_about_tests_is_no_log(ending: str) -> None:
+def test_prose_about_tests_is_not_a_log(ending: str) -> None:
     assert not _is_log(ending)
 
 
-def test_the_errors_that_a_program_names_itself_come_before_the_details_of_others() -> None:
+def test_errors_a_program_names_itself_come_before_details_of_other_errors() -> None:
     details = [f"E       AssertionError: assert {letter * 9} == 1" for letter in "abcdefghijklmnop"]
     failed = [f"FAILED tests/test_{letter}.py::test_{letter}" for letter in "abcdefghijklmnop"]
     steps = [f"[2026-01-01 10:00:00] step {number}" for number in range(100)]

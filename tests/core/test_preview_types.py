@@ -1,4 +1,4 @@
-"""A content's declared type chooses its preview first, a wrong one does no harm, and tool output is recognised."""
+"""The declared type of content chooses its preview first, a wrong one does no harm, and tool output is recognised."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ DECLARED = {
     "text/x-yaml": "text",
     "text/yaml": "text",
 }
-"""Type, and the kind that it asks for."""
+"""Content type to the kind that it declares."""
 
 TYPES_OF = {kind: [one for one in DECLARED if DECLARED[one] == kind] for kind in {*DECLARED.values()}}
 DECLARED_WRONGLY = sorted(
     one for kind, types in TYPES_OF.items() if kind not in {"text", "html", "log"} for one in types[:2]
 )
-"""Enough to try on every sample: two of each kind that has a structure."""
+"""Two types of each structured kind: few enough to try on every sample."""
 
 ONLY_DECLARED = {
     "text/html": ("<b>one</b>\n" * MANY, "html"),
@@ -94,11 +94,11 @@ ONLY_DECLARED = {
     "text/markdown": ("".join(f"2026-01-01 12:00:{n % 60:02} entry\n" for n in range(MANY)), "text"),
     "text/x-python": ("[" + "1, 2,\n" * MANY + "]", "text"),
 }
-"""By type: a content whose kind only the type tells, and the kind."""
+"""Content type to content whose kind only the type reveals, and that kind."""
 
 
 DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:00,message\n" * 9)
-"""Each of these may be of two kinds or more."""
+"""Text that may be of two or more kinds."""
 
 
 @pytest.mark.parametrize("content_type", DECLARED)
@@ -110,14 +110,14 @@ def test_the_declared_kind_is_tried_first(content_type: str) -> None:
         assert DECLARED[content_type] == kinds[0] or DECLARED[content_type] not in kinds
 
 
-def test_every_type_that_declares_a_kind_is_tried() -> None:
+def test_every_type_that_declares_a_kind_is_tested() -> None:
     tried = {content_type.partition(";")[0].lower() for content_type in DECLARED}
 
     assert not frozenset[str]().union(*_TYPES.values()) - tried, "DECLARED"
 
 
 @pytest.mark.parametrize("content_type", ONLY_DECLARED)
-def test_content_that_does_not_show_its_kind_is_taken_for_the_declared_kind(content_type: str) -> None:
+def test_content_without_clues_to_its_kind_is_shown_as_the_declared_kind(content_type: str) -> None:
     text, kind = ONLY_DECLARED[content_type]
 
     assert _kind_of(text, content_type) == kind
@@ -144,14 +144,14 @@ def test_no_declaration_breaks_a_preview(name: str, content_type: str, count: in
     assert TIKTOKEN.count(shown) <= budget
 
 
-def test_a_log_that_is_declared_a_table_is_shown_as_a_log() -> None:
+def test_a_log_declared_as_a_table_is_shown_as_a_log() -> None:
     shown = _shown(_sample("log with a comma in each line"), "text/csv").splitlines()
 
     assert shown[0] == "2026-01-01 12:00:00,123 request 0"
     assert shown[-1] == "2026-01-01 12:08:19,123 request 499"
 
 
-def test_a_document_that_is_text_has_the_preview_of_its_type() -> None:
+def test_a_text_document_has_the_preview_of_its_type() -> None:
     offloader = Offloader(token_counter=ByteCounter(), preview_tokens=200)
     document = MediaBlock(ONLY_DECLARED["text/csv"][0].encode(), "text/csv", name="numbers.csv")
     outcome = offloader.offload([document], tool_name="export", policy=Always())
@@ -169,7 +169,7 @@ def test_a_document_that_is_not_text_has_no_preview(data: bytes, media_type: str
 
     first = outcome.blocks[0]
     assert isinstance(first, TextBlock)
-    assert first.text.endswith(")")  # the last of the references
+    assert first.text.endswith(")")  # the last reference line
 
 
 def test_a_json_value_is_declared_as_json() -> None:
@@ -184,7 +184,7 @@ def test_a_json_value_is_declared_as_json() -> None:
 # XML.
 
 
-def test_elements_of_xml_become_rows_and_attributes_fields() -> None:
+def test_xml_elements_become_rows_and_attributes_become_fields() -> None:
     shown = _shown(_sample("feed"), "application/rss+xml", budget=300).splitlines()
 
     assert shown[:3] == [
@@ -229,18 +229,18 @@ def _waypoints(count: int) -> str:
     return f"<way>\n{points}</way>"
 
 
-def test_xml_of_many_elements_is_shown_as_such() -> None:
+def test_xml_of_many_elements_is_shown_as_xml() -> None:
     text = _waypoints(2_500)
 
     assert len(text) > 180_000
     assert preview(_content(text), TIKTOKEN, budget=200).startswith("XML, its elements as fields")
 
 
-def test_xml_of_too_many_elements_leaves_the_work_to_a_simpler_kind() -> None:
+def test_xml_of_too_many_elements_is_left_to_a_simpler_kind() -> None:
     assert preview(_content(_waypoints(8_000)), TIKTOKEN, budget=200).startswith("[lines alike but for their numbers: ")
 
 
-# What tools print.
+# Output of command-line tools.
 
 
 def _lines(template: str, count: int = MANY) -> str:
@@ -277,11 +277,11 @@ PRINTED = {
     ),
     "docker build": (_lines("#{n} [build {n}/500] RUN make step-{n}\n#{n} DONE 0.1s\n"), "text"),
 }
-"""By command: what it prints, and the kind that shows it."""
+"""Command to its output, and the kind that shows it."""
 
 
 @pytest.mark.parametrize("command", PRINTED)
-def test_command_output_is_shown_as_its_kind_and_says_what_is_missing(command: str) -> None:
+def test_command_output_is_shown_as_its_kind_with_what_is_missing(command: str) -> None:
     text, kind = PRINTED[command]
     shown = _shown(text, budget=250)
 
@@ -305,13 +305,13 @@ def test_a_stack_trace_below_a_log_shows_the_exception() -> None:
     assert "IllegalStateException: no connection" in _shown(PRINTED["Java stack trace"][0])
 
 
-def test_a_progress_bar_is_shown_as_it_ended() -> None:
+def test_a_progress_bar_is_shown_in_its_final_state() -> None:
     shown = _shown(PRINTED["pip install"][0]).splitlines()
 
     assert shown[1] == "  499%|###   | 499/500 [00:01<00:02]"
 
 
-def test_matches_say_how_many_each_file_has() -> None:
+def test_matches_are_shown_with_the_number_in_each_file() -> None:
     shown = _shown(PRINTED["grep -rn"][0])
 
     assert re.match(r"250 files, \d+ of 500 matches shown, the rest is not:\nsrc/module_0.py \(2\)\n  0:", shown)

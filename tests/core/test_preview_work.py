@@ -1,4 +1,4 @@
-"""What a preview may cost, counted: calls made, and characters given to a tokenizer. No clock, so no busy machine."""
+"""What a preview may cost, counted in calls and in characters given to a tokenizer. A busy machine changes neither."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coatcheck.core.blocks import JsonValue
 
 MAX_CALLS = 800_000
-"""Of Python functions and of C ones. This many take about 0.1 s without the profiler."""
+"""Calls of Python and C functions. This many take about 0.1 s without the profiler."""
 
 MAX_CHARACTERS = 2_000_000
 
@@ -29,7 +29,7 @@ BUDGET = 2_000
 
 
 class Noting(ByteCounter):
-    """Counts what it is asked to look at."""
+    """Adds up the characters it is asked to count."""
 
     characters = 0
 
@@ -91,13 +91,13 @@ HOSTILE = {
     "text: marks": "e\u0301" * 400_000,
     "text: names": "".join(f"def name_{number}(a): return other_{number}\n" for number in range(20_000)),
 }
-"""Made to take much work in each kind of preview; the first words are the kind that they look like."""
+"""Content made to cost each kind of preview much work. Each name begins with the kind that the content looks like."""
 
 SHOWN_BY_OTHERS = {"preview_command_output", "preview_envelope", "preview_json_in_words"}
-"""They take out the text inside, and leave it to its own kind."""
+"""These kinds unwrap the text inside, and leave it to its own kind."""
 
 
-def test_every_kind_has_a_hostile_content() -> None:
+def test_every_kind_has_hostile_content() -> None:
     named = {name.partition(":")[0].replace(" ", "_").replace("csv", "delimited") for name in HOSTILE}
 
     assert {name for name in vars(kinds) if name.startswith("preview_")} == SHOWN_BY_OTHERS | {
@@ -110,7 +110,7 @@ def _content(text: str, failures: dict[str, Exception]) -> Previewed:
 
 
 def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
-    """Make a preview, and return how many calls that takes."""
+    """Make a preview. Return the number of calls it took, and the preview."""
     calls = 0
 
     def note(_: FrameType, event: str, __: object) -> None:
@@ -128,7 +128,7 @@ def _calls(content: Previewed, counter: TokenCounter) -> tuple[int, str]:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("name", HOSTILE)
-def test_no_content_makes_a_preview_exceed_its_limit_of_work(name: str) -> None:
+def test_no_content_makes_a_preview_exceed_its_work_limit(name: str) -> None:
     counter, failures = Noting(), dict[str, Exception]()
     calls, shown = _calls(_content(HOSTILE[name], failures), counter)
 
@@ -148,7 +148,7 @@ def test_content_that_takes_too_much_work_is_shown_as_text(name: str) -> None:
     assert not failures
 
 
-def test_every_question_to_a_tokenizer_counts_as_work() -> None:
+def test_every_call_of_a_token_counter_counts_as_work() -> None:
     asked: list[Callable[[TokenCounter], object]] = [
         lambda counter: counter.count("word " * 20),
         lambda counter: counter.exceeds("word " * 20, 9),
