@@ -1,4 +1,4 @@
-"""Who waits for whom: calls in the queue of one storage, short and long work; and what runs when no thread is left."""
+"""Who waits for whom: calls queued for one storage, short and long work, and what runs when no thread is left."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ assert len(SMALL.text) < SHORT_BYTES < len(BIG.text)
 REPOSITORY = Path(__file__).parents[2]
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up. Nothing waits that long if the code is right."""
+"""Seconds until a test that would wait forever fails. Nothing waits that long if the code is right."""
 
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """At the end of the test, releases every thread that waits for it."""
+    """Return an event that is set at the end of the test, to release every thread that waits for it."""
     event = threading.Event()
     yield event
     event.set()
@@ -71,7 +71,7 @@ def _together(offloader: Offloader, times: int) -> list[asyncio.Task[Outcome]]:
 
 
 class CountingStorage(DictStorage):
-    """Calls ``saving`` with how many saves are under way, then saves."""
+    """Calls ``saving`` with the number of saves in progress, then saves."""
 
     def __init__(self, saving: Callable[[int], object]) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class CountingStorage(DictStorage):
             self.at_once -= 1
 
 
-async def test_nothing_is_lost_in_a_queue_that_moves_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nothing_is_lost_in_a_moving_queue_however_long_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     now, looked, own_thread = [0.0], threading.Event(), threading.get_ident()
     before_is_over = threading.Semaphore(1)
 
@@ -99,10 +99,10 @@ async def test_nothing_is_lost_in_a_queue_that_moves_however_long_it_is(monkeypa
         return now[0]
 
     def slow(_: int) -> None:
-        assert before_is_over.acquire(timeout=PATIENCE)  # only once the loop knows of the last save
+        assert before_is_over.acquire(timeout=PATIENCE)  # not before the loop knows of the last save
         now[0] += 0.02
         looked.clear()
-        assert looked.wait(PATIENCE)  # only once the waiting calls have looked at the clock
+        assert looked.wait(PATIENCE)  # not before the waiting calls have looked at the clock
 
     for module in (execution, loops):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=monotonic))
@@ -118,7 +118,7 @@ async def test_nothing_is_lost_in_a_queue_that_moves_however_long_it_is(monkeypa
 
 
 @pytest.mark.parametrize("limit", ["of waiting", "of a line in which nobody moves"])
-async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
+async def test_a_call_that_waits_too_long_is_abandoned_and_never_made(
     limit: str, released: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     taken, began = threading.Event(), time.monotonic()
@@ -136,7 +136,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
     offloader = _offloader(storage, network_threads=1, queue_seconds=queue_seconds)
     [first] = _together(offloader, 1)
     assert await asyncio.to_thread(taken.wait, PATIENCE)
-    # The other limit is not reached before the test is given up.
+    # The other limit is longer than the test waits.
     monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 2 * PATIENCE if limit == "of waiting" else 0.01)
     second = await asyncio.wait_for(offloader.aoffload([BIG], tool_name="second"), PATIENCE)
     released.set()
@@ -149,7 +149,7 @@ async def test_a_call_that_waits_too_long_is_given_up_and_never_made(
 
 
 @pytest.mark.parametrize("threads", [1, 5, 20])
-async def test_as_many_calls_run_at_once_as_network_threads_says(threads: int) -> None:
+async def test_network_threads_limits_how_many_calls_run_at_once(threads: int) -> None:
     most, together = [0], threading.Barrier(threads)
 
     def meet(at_once: int) -> None:
@@ -163,7 +163,7 @@ async def test_as_many_calls_run_at_once_as_network_threads_says(threads: int) -
     assert most == [threads]
 
 
-# Short work and long.
+# Short and long work.
 
 
 @pytest.mark.parametrize("storage", ["memory", "file"])
@@ -191,7 +191,7 @@ async def test_two_slow_previews_do_not_hold_up_a_small_result(
 
 
 def _pauses(operation: Effects[Any]) -> int:
-    """Run the engine here; return how often it paused."""
+    """Run an operation of the engine on this thread, and return how often it paused."""
     pauses, answer = 0, None
     try:
         while True:
@@ -219,11 +219,11 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
 
     assert megabytes > 4
     assert pauses >= 2 * megabytes - 1  # to encode, and to find the lines
-    assert searching > megabytes // 2  # it asks for two at once
+    assert searching > megabytes // 2  # it asks for two megabytes at a time
     assert reading == 0
 
 
-async def test_long_work_that_pauses_makes_way_for_long_work_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_paused_long_work_makes_way_for_waiting_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
     executors = execution._Executors()
     executors.long = UnawaitedThreads(1, name="only-one")
     monkeypatch.setattr(execution, "_executors", executors)
@@ -237,7 +237,7 @@ async def test_long_work_that_pauses_makes_way_for_long_work_that_waits(monkeypa
         return name
 
     running = [asyncio.ensure_future(execution.arun(work(name))) for name in ("a", "b")]
-    await asyncio.sleep(0)  # both have begun: one has the thread, and one waits for it
+    await asyncio.sleep(0)  # both have begun: one has the thread, the other waits for it
     both.set()
 
     assert await asyncio.wait_for(asyncio.gather(*running), PATIENCE) == ["a", "b"]
@@ -245,7 +245,7 @@ async def test_long_work_that_pauses_makes_way_for_long_work_that_waits(monkeypa
     assert sorted(done) == ["a"] * 3 + ["b"] * 3
 
 
-async def test_work_that_began_as_short_goes_on_as_long() -> None:
+async def test_work_that_began_as_short_continues_as_long() -> None:
     threads = list[str]()
 
     def work() -> Effects[None]:
@@ -258,9 +258,7 @@ async def test_work_that_began_as_short_goes_on_as_long() -> None:
     assert threads == ["coatcheck-local", "coatcheck-long", "coatcheck-long"]
 
 
-def test_long_work_that_pauses_lets_short_work_end_first(
-    monkeypatch: pytest.MonkeyPatch, released: threading.Event
-) -> None:
+def test_paused_long_work_lets_short_work_end_first(monkeypatch: pytest.MonkeyPatch, released: threading.Event) -> None:
     executors = execution._Executors()
     monkeypatch.setattr(execution, "_executors", executors)
     monkeypatch.setattr(execution, "GIVE_WAY_SECONDS", PATIENCE)
@@ -277,7 +275,7 @@ def test_long_work_that_pauses_lets_short_work_end_first(
     pausing.join(PATIENCE)
 
     assert ended == ["short", "long False"]
-    running.result(PATIENCE)  # its answer comes only after the work has ended
+    running.result(PATIENCE)  # the future has its result only after the work has ended
     monkeypatch.setattr(execution, "GIVE_WAY_SECONDS", 0.0)
     hanging = threading.Event()
     executors.short.submit(hanging.wait, PATIENCE)
@@ -289,7 +287,7 @@ def test_long_work_that_pauses_lets_short_work_end_first(
 
 
 @pytest.mark.parametrize("storage", [InMemoryStorage, DictStorage, AsyncDictStorage])
-async def test_where_the_system_has_no_thread_left_the_async_methods_do_what_the_sync_ones_do(
+async def test_without_free_threads_async_methods_work_like_sync_ones(
     storage: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: threading.Thread) -> None:
@@ -309,7 +307,7 @@ async def test_where_the_system_has_no_thread_left_the_async_methods_do_what_the
     assert await offloader.aexpand("nothing") == "nothing"
 
 
-async def test_a_storage_that_fails_where_no_thread_is_left_keeps_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_storage_that_fails_when_no_thread_is_left_keeps_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_: threading.Thread) -> None:
         msg = "can't start new thread"
         raise RuntimeError(msg)
@@ -350,13 +348,13 @@ AT_THE_END = """
 """
 
 
-def test_a_thread_that_outlives_the_main_one_offloads() -> None:
+def test_a_thread_that_outlives_the_main_thread_can_offload() -> None:
     said = _run(f"{AT_THE_END}\n    threading.Thread(target=work).start()")
 
     assert said.split() == ["Offloaded"] * 12
 
 
-def test_async_methods_work_while_the_interpreter_ends() -> None:
+def test_async_methods_work_while_the_interpreter_shuts_down() -> None:
     said = _run(AT_THE_END.replace("threading.main_thread().join()", "pass") + "\n    atexit.register(work)")
 
     assert said.split() == ["Offloaded"] * 12

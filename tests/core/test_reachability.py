@@ -1,6 +1,6 @@
-"""Any byte of any stored content is at most three retrieval calls away from what the placeholder says, and no more.
+"""Any byte of any stored content is one retrieval call away from the placeholder.
 
-The calls know the text of the placeholder, and which character of which block is wanted; nothing else.
+A call knows only the text of the placeholder, and which character of which block is wanted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.core.strategies import texts
 
 NAMES = st.sampled_from(sorted(SAMPLES))
 WANTED = 20
-"""Characters of the content that the last answer must hold, from the wanted one on."""
+"""How many characters of the content, from the wanted one, the answer must hold."""
 
 
 def _offloader(budget: int) -> Offloader:
@@ -27,13 +27,13 @@ def _offloader(budget: int) -> Offloader:
 
 
 def _references(placeholder: str) -> list[str]:
-    """Return what the placeholder lists below its heading, one reference a line, with the index if there is one."""
+    """Return the references that the placeholder lists below its heading, including the index if there is one."""
     listed = placeholder.partition("[Stored references:]\n")[2]
     return re.findall(r"^  (\S+) \((?:index|.*bytes)", listed.partition("\n\n")[0], re.MULTILINE)
 
 
 def _as_blocks(name: str, text: str) -> list[tuple[Block, str]]:
-    """Return the text in every form that a framework may hand it over in, each with the text that is stored."""
+    """Return the text as each kind of block that a framework may pass, with the text that is stored for it."""
     forms: list[tuple[Block, str]] = [(TextBlock(text), text)]
     if text.isascii():
         forms.append((MediaBlock(text.encode(), "text/plain", name="notes.txt"), text))
@@ -58,7 +58,7 @@ def test_every_character_of_every_kind_is_one_call_away(
     forms = _as_blocks(name, made)
     block, text = forms[form % len(forms)]
     if isinstance(block, TextBlock):
-        text = added + made  # invalid Unicode too
+        text = added + made  # may be invalid Unicode
         block = TextBlock(text)
     offloader = _offloader(budget)
     placeholder = offloader.offload([block], tool_name="search", scope="s", policy=Always()).text
@@ -69,7 +69,7 @@ def test_every_character_of_every_kind_is_one_call_away(
 
 
 @given(data=st.binary(min_size=1, max_size=5_000), media_type=st.sampled_from(["image/png", "application/pdf"]))
-def test_every_byte_of_a_medium_is_one_call_away_where_the_framework_takes_media(data: bytes, media_type: str) -> None:
+def test_every_byte_of_a_medium_is_one_call_away_if_the_framework_takes_media(data: bytes, media_type: str) -> None:
     offloader = _offloader(300)
     outcome = offloader.offload([MediaBlock(data, media_type)], tool_name="draw", scope="s", policy=Always())
     answer = offloader.retrieve(_references(outcome.text)[0], scope="s", native_media=True)

@@ -1,4 +1,4 @@
-"""Filters whose functions refuse some items, in lists within lists, and comparisons with a list or with digits."""
+"""Filters whose functions reject some items of nested lists, and comparisons with a list, an object or odd digits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = json.dumps(
         ("[?length(items[?contains(note, 'frag')]) > 0].id", [1, 3]),
     ],
 )
-def test_a_list_of_which_a_filter_takes_no_item_does_not_hide_the_other_lists(query: str, result: object) -> None:
+def test_a_list_without_items_a_filter_accepts_does_not_hide_the_other_lists(query: str, result: object) -> None:
     answer = stored(ORDERS).ask(query=query)
 
     assert json.loads(body(answer)) == result
@@ -37,19 +37,19 @@ def test_a_list_of_which_a_filter_takes_no_item_does_not_hide_the_other_lists(qu
 @pytest.mark.parametrize(
     "query", ["[].items[?contains(id, 'x')]", "[?contains(id, 'x')] | [0].id | starts_with(@, 'x')"]
 )
-def test_a_filter_that_takes_no_item_of_any_list_is_refused(query: str) -> None:
+def test_a_filter_that_accepts_no_item_of_any_list_is_refused(query: str) -> None:
     with pytest.raises(InvalidRequest, match=r"function contains\(\) takes array or string, but got number"):
         stored(ORDERS).ask(query=query)
 
 
 @pytest.mark.parametrize("literal", ["`[1]`", '`{"a": 1}`'])
-def test_a_name_that_is_never_there_may_be_compared_with_a_list_or_an_object(literal: str) -> None:
+def test_a_missing_field_may_be_compared_with_a_list_or_an_object(literal: str) -> None:
     answer = stored(ORDERS).ask(query=f"length([?tags == {literal}])")
 
     assert "; tags was null in every comparison" in answer.text
 
 
-def test_a_digit_of_another_alphabet_is_no_number_where_warnings_are_errors() -> None:
+def test_a_digit_of_another_script_is_not_a_number_even_if_warnings_are_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InvalidRequest, match="invalid query"):

@@ -1,4 +1,4 @@
-"""Whatever pattern or query a model writes, it is answered within the budget, or refused."""
+"""Any pattern or query a model writes is answered within the budget, or refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_hostile_patterns_and_queries_are_answered_or_refused() -> None:
         str(offloader.offload([TextBlock(text)], tool_name="t", scope="s", policy=Always()).references[0])
         for text in contents
     ]
-    for turn in range(25 * settings().max_examples):  # 10,000 where the run is thorough
+    for turn in range(25 * settings().max_examples):  # 10,000 in a thorough run
         reference = references[turn % len(references)]
         name, makers = chance.choice((("pattern", _PATTERNS), ("query", _QUERIES)))
         try:
@@ -65,11 +65,11 @@ def test_a_query_that_doubles_its_result_at_every_step_is_refused() -> None:
     [("a." * 10_000_000, None), ("a-0123456789abcdef-0123", "9" * 20_000_000)],
     ids=["reference", "line_range"],
 )
-def test_an_argument_of_many_megabytes_is_refused_unread(reference: str, line_range: str | None) -> None:
+def test_an_argument_of_many_megabytes_is_refused_without_parsing_it(reference: str, line_range: str | None) -> None:
     offloader = Offloader(token_counter=ByteCounter())
     started = time.process_time()
 
     with pytest.raises(InvalidRequest):
         offloader.retrieve(reference, scope="s", line_range=line_range)
 
-    assert time.process_time() - started < 1  # each took several seconds, in which no other thread could run
+    assert time.process_time() - started < 1  # parsing each takes several seconds, in which no other thread can run

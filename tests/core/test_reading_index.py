@@ -1,4 +1,4 @@
-"""The index agrees with naive counting, and content is found through it wherever it lies."""
+"""The line index agrees with naive counting, and finds any place in the content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.core.strategies import texts
 
 
 @given(texts())
-def test_encoding_counts_what_it_encodes(text: str) -> None:
+def test_encoding_counts_characters_and_lines(text: str) -> None:
     encoded = encode_text(text)
 
     assert encoded.data == text.encode("utf-8", "surrogatepass")
@@ -29,12 +29,12 @@ def test_encoding_counts_what_it_encodes(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "lines"), [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("a\nb\n", 2), ("\n", 1), ("a\rb\u2028c\f\x85", 1)]
 )
-def test_a_line_ends_at_a_line_feed_only(text: str, lines: int) -> None:
+def test_a_line_ends_only_at_a_line_feed(text: str, lines: int) -> None:
     assert encode_text(text).lines == lines
 
 
 @given(text=texts(), chunk=st.integers(1, 50), most=st.integers(1, 9))
-def test_checkpoints_lie_where_naive_counting_puts_them(text: str, chunk: int, most: int) -> None:
+def test_checkpoints_are_where_naive_counting_puts_them(text: str, chunk: int, most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(index, "CHUNK_CHARACTERS", chunk)
         patch.setattr(index, "MAX_CHECKPOINTS", most)
@@ -59,7 +59,7 @@ def test_only_large_content_gets_an_index() -> None:
 
 
 @given(texts())
-def test_an_index_survives_its_bytes(text: str) -> None:
+def test_an_index_survives_serialization(text: str) -> None:
     if text:
         made = dense_index(text, 3)
         assert LineIndex.from_bytes(made.to_bytes(), size=made.size) == made
@@ -92,13 +92,13 @@ _GOOD = {"version": 2, "size": 9, "characters": 8, "lines": 3, "checkpoints": [[
         {"checkpoints": [[0] * 4_097] * 3},
     ],
 )
-def test_a_stored_index_that_cannot_be_right_is_read_as_none(change: dict[str, object]) -> None:
+def test_an_impossible_stored_index_is_ignored(change: dict[str, object]) -> None:
     assert LineIndex.from_bytes(json.dumps(_GOOD).encode(), size=9) is not None
     assert LineIndex.from_bytes(json.dumps({**_GOOD, **change}).encode(), size=9) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"\xff", b"{", b'{"version":1}'])
-def test_stored_bytes_that_are_not_an_index_are_read_as_none(data: bytes) -> None:
+def test_stored_bytes_that_are_not_an_index_are_ignored(data: bytes) -> None:
     assert LineIndex.from_bytes(data, size=9) is None
 
 
@@ -120,7 +120,7 @@ def test_seeking_by_index_equals_slicing(text: str, spacing: int, part: int, at:
 
 
 @given(st.binary(max_size=200), st.integers(1, 20))
-def test_broken_bytes_decode_the_same_in_any_pieces(data: bytes, size: int) -> None:
+def test_broken_bytes_decode_the_same_however_they_are_split(data: bytes, size: int) -> None:
     held, pieces = b"", []
     for start in range(0, len(data), size):
         piece = held + data[start : start + size]
@@ -132,7 +132,7 @@ def test_broken_bytes_decode_the_same_in_any_pieces(data: bytes, size: int) -> N
 
 
 @given(st.one_of(st.binary(max_size=80), texts(pieces=8).map(lambda text: text.encode("utf-8", "surrogatepass"))))
-def test_characters_are_found_among_any_bytes(data: bytes) -> None:
+def test_characters_are_found_in_any_bytes(data: bytes) -> None:
     text = decode(data)
     for character in range(len(text) + 1):
         at = byte_of_character(data, character)
@@ -176,7 +176,7 @@ class _Shorter(Stored):
         return b"x" * 50
 
 
-def test_twenty_lines_of_a_large_content_cost_the_index_and_little_more() -> None:
+def test_twenty_lines_of_large_content_cost_the_index_and_little_more() -> None:
     text = "".join(f"line {n} {'x' * 90}\n" for n in range(100_000))
     content = stored(text)
 
@@ -189,7 +189,7 @@ def test_twenty_lines_of_a_large_content_cost_the_index_and_little_more() -> Non
     assert len(content.parts) <= 2
 
 
-def test_a_page_far_into_a_large_content_costs_the_index_and_little_more() -> None:
+def test_a_page_far_into_large_content_costs_the_index_and_little_more() -> None:
     content = stored("".join(f"line {n} é{'x' * 90}\n" for n in range(100_000)))
 
     content.ask(offset=7_000_000)
@@ -206,7 +206,7 @@ def test_the_first_page_needs_no_index() -> None:
     assert (content.indexes, content.read_bytes()) == (0, 65_536)
 
 
-def test_a_broken_index_costs_a_scan_and_nothing_else() -> None:
+def test_a_broken_index_only_costs_a_scan() -> None:
     content = stored("a\n" * 1_000_000)
     content.index = b"broken"
     content.characters = None

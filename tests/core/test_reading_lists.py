@@ -1,4 +1,4 @@
-"""What a query compares with a list: a list never equals one of its items, and always differs from it."""
+"""Queries that compare a list with a single value: a list never equals one of its items, and always differs from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HINT = "; a list was compared with a single value: write contains(name, 'a'), or
     ],
 )
 @pytest.mark.parametrize("text", [json.dumps(CHANGES), "".join(f"{json.dumps(one)}\n" for one in CHANGES)])
-def test_a_list_that_is_compared_with_an_item_is_said_to_be_a_list(query: str, text: str) -> None:
+def test_comparing_a_list_with_an_item_gets_a_note(query: str, text: str) -> None:
     assert HINT in stored(text).ask(query=query).text.partition("\n")[0]
 
 
@@ -41,5 +41,5 @@ def test_a_list_that_is_compared_with_an_item_is_said_to_be_a_list(query: str, t
         "[?actions[0] == 'no-op'].id",
     ],
 )
-def test_a_list_that_is_compared_with_a_list_or_searched_gets_no_note(query: str) -> None:
+def test_comparing_a_list_with_a_list_or_searching_it_gets_no_note(query: str) -> None:
     assert HINT not in stored(json.dumps(CHANGES)).ask(query=query).text

@@ -1,4 +1,4 @@
-"""Slices by character and by line, and what is said about content that has neither."""
+"""Slices by character and by line, and what is said about content that is empty or binary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ COUNTERS: list[TokenCounter] = [ByteCounter(), CharacterCounter()]
 
 
 def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
-    """Read everything, following the literal next call."""
+    """Read everything by following each literal next call, and return the pages."""
     found, arguments = list[str](), dict[str, object]()
     while True:
         answer = content.follow(arguments, budget=budget, counter=counter)
@@ -49,7 +49,7 @@ def pages(content: Stored, *, budget: int, counter: TokenCounter) -> list[str]:
 
 
 @given(text=long_texts(), budget=st.integers(MIN_BUDGET, 3_000), counter=st.sampled_from(COUNTERS))
-def test_pages_put_together_are_the_original(text: str, budget: int, counter: TokenCounter) -> None:
+def test_joined_pages_are_the_original(text: str, budget: int, counter: TokenCounter) -> None:
     text = text[:20_000]
     if text:
         assert "".join(pages(stored(text), budget=budget, counter=counter)) == shown(text)
@@ -58,7 +58,7 @@ def test_pages_put_together_are_the_original(text: str, budget: int, counter: To
 @pytest.mark.parametrize(
     "text", ["汉字" * 2_000, "👩‍👩‍👧" * 500, " " * 50_000, "e\u0301\u0301" * 2_000, "\r\n\0\u2028" * 900]
 )
-def test_pages_put_together_are_the_original_in_real_tokens(text: str) -> None:
+def test_joined_pages_are_the_original_in_real_tokens(text: str) -> None:
     assert "".join(pages(stored(text), budget=MIN_BUDGET, counter=TiktokenCounter())) == text
 
 
@@ -71,7 +71,7 @@ def test_a_page_says_what_it_shows() -> None:
     assert 900 < ByteCounter().count(answer.text) <= 1_000
 
 
-def test_small_content_comes_whole() -> None:
+def test_small_content_is_shown_whole() -> None:
     assert stored("héllo\n").ask().text == "[Characters 0-5 of 6]\nhéllo\n\n[End of content]"
 
 
@@ -128,7 +128,7 @@ def test_lines_over_budget_stop_at_a_whole_line() -> None:
     assert 370 < ByteCounter().count(answer.text) <= 400
 
 
-def test_a_line_that_does_not_fit_is_continued_by_character() -> None:
+def test_a_line_that_does_not_fit_continues_by_character() -> None:
     text = "first\n" + "0123456789" * 1_000 + "\nlast\n"
     whole = stored(text).ask(line_range="1-3", budget=300)
     assert whole.text.startswith("[Lines 1-1 of 3]\n\n  1| first\n[output truncated")
@@ -155,7 +155,7 @@ def test_following_the_next_call_shows_every_line(text: str, start: int, count: 
         answer = content.follow(arguments, budget=budget, counter=counter)
         assert counter.count(answer.text) <= budget
         if "offset" in (answer.next_call or {}):
-            break  # a line longer than the budget: read by character from here
+            break  # a line longer than the budget: reading continues by character
         rows = answer.text.split("\n")[2:]
         seen += [row.partition("| ")[2] for row in (rows[:-2] if answer.next_call else rows)]
         arguments = dict(answer.next_call or {})
@@ -165,7 +165,7 @@ def test_following_the_next_call_shows_every_line(text: str, start: int, count: 
 
 
 @pytest.mark.parametrize("selectors", [{"pattern": "x"}, {"line_range": "1-2"}, {"query": "a"}, {"offset": 5}])
-def test_binary_content_cannot_be_searched_and_the_refusal_leads_to_no_other_refusal(
+def test_binary_content_cannot_be_searched_and_the_advice_is_not_refused_too(
     selectors: dict[str, object],
 ) -> None:
     with pytest.raises(InvalidRequest) as refused:
@@ -208,7 +208,7 @@ def test_a_content_type_of_any_length_fits() -> None:
         ("", False),
     ],
 )
-def test_text_is_known_by_its_type(content_type: str, text: bool) -> None:
+def test_text_is_recognised_by_its_content_type(content_type: str, text: bool) -> None:
     assert is_text(content_type) is text
 
 
@@ -240,7 +240,7 @@ def test_no_answer_exceeds_its_budget_in_real_tokens(text: str, selectors: dict[
 
 
 def _start_of(call: Mapping[str, object]) -> tuple[str, int] | None:
-    """Return where a call begins: at a character, or a line; None where it says neither, or counts from the end."""
+    """Return where a call begins, by character or by line, or None if it names neither or counts from the end."""
     if "offset" in call:
         offset = int(str(call["offset"]))
         return None if offset < 0 else ("offset", offset)
@@ -254,7 +254,7 @@ _AROUND = f"{'the ' * 200}\n" * 5
 
 @example(text=f"{_AROUND}ERROR\n{_AROUND}", selectors={"pattern": "ERROR", "context_lines": 5}, budget=300)
 @given(text=_CONTENTS, selectors=selections(), budget=st.integers(MIN_BUDGET, 700))
-def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: dict[str, object], budget: int) -> None:
+def test_each_next_call_goes_further_than_the_last(text: str, selectors: dict[str, object], budget: int) -> None:
     content, call = stored(text[:10_000]), dict(selectors)
     for _ in range(20):
         answer = attempt(partial(content.follow, call, budget=budget))
@@ -266,7 +266,7 @@ def test_each_next_call_goes_further_than_the_one_before(text: str, selectors: d
         call = dict(answer.next_call)
 
 
-def test_a_next_call_that_is_too_long_is_described_instead_of_written_out() -> None:
+def test_a_next_call_that_is_too_long_is_described_instead() -> None:
     long_pattern = "x" + "y?" * 400
     answer = stored("x\n" * 5_000).ask(pattern=long_pattern, budget=MIN_BUDGET)
     assert answer.next_call is not None

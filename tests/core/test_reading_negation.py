@@ -1,4 +1,4 @@
-"""What a query negates: all of the path after the sign, though JMESPath's library negates its first name only."""
+"""Negation in a query covers the whole path after the ``!``. JMESPath's library negates only the first name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query puts in order: numbers that JSON has as text, as prices often are, and NaN."""
+"""Ordering in a query: numbers that JSON holds as strings, as prices often are, and NaN."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def head(query: str, text: str) -> str:
     ],
 )
 @pytest.mark.parametrize("text", [json.dumps(ORDERS), LINES], ids=["JSON", "JSON Lines"])
-def test_numbers_that_are_text_are_said_to_be_ordered_as_text(query: str, text: str) -> None:
+def test_ordering_numbers_held_as_strings_gets_a_note(query: str, text: str) -> None:
     assert head(query, text).endswith(AS_TEXT)
 
 
@@ -57,11 +57,11 @@ def test_numbers_that_are_text_are_said_to_be_ordered_as_text(query: str, text: 
         "sort(`[]`)",
     ],
 )
-def test_an_order_that_is_the_same_for_numbers_and_text_gets_no_note(query: str) -> None:
+def test_an_order_that_is_the_same_for_numbers_and_strings_gets_no_note(query: str) -> None:
     assert "ordered as text" not in head(query, json.dumps(ORDERS))
 
 
-def test_text_that_is_a_number_is_turned_into_one_where_a_number_is_compared() -> None:
+def test_comparing_a_number_with_numeric_strings_gets_a_note_about_to_number() -> None:
     note = "; a number was compared with numbers written as text: write to_number(name) > `9`]"
 
     assert head("length([?price > `600`])", json.dumps(ORDERS)).endswith(note)
@@ -70,12 +70,12 @@ def test_text_that_is_a_number_is_turned_into_one_where_a_number_is_compared() -
 
 
 @pytest.mark.parametrize("query", ["length([?price == `9.33`])", "length([?day > `2025`])"])
-def test_other_text_that_a_number_is_compared_with_needs_quotes(query: str) -> None:
+def test_comparing_a_number_with_other_strings_gets_a_note_about_quotes(query: str) -> None:
     assert head(query, json.dumps(ORDERS)).endswith("compared with text only: write text in single quotes ('9')]")
 
 
 @pytest.mark.parametrize("query", ["sum([].price)", "avg([].price)", "abs([0].price)"])
-def test_a_function_of_numbers_that_got_them_as_text_says_how_to_turn_them(query: str) -> None:
+def test_a_numeric_function_given_numeric_strings_says_how_to_convert_them(query: str) -> None:
     with pytest.raises(
         InvalidRequest, match=r"but got numeric string\. First turn text into numbers: \[\]\.to_number\(name\)$"
     ):
@@ -86,7 +86,7 @@ def test_a_function_of_numbers_that_got_them_as_text_says_how_to_turn_them(query
 @pytest.mark.parametrize(
     ("query", "result"), [("sum([].to_number(price))", "15"), ("length([?to_number(price) > `9`])", "1")]
 )
-def test_text_that_to_number_cannot_read_is_named_if_it_has_digits(query: str, result: str) -> None:
+def test_a_string_that_to_number_cannot_read_is_named_if_it_has_digits(query: str, result: str) -> None:
     prices: list[object] = ["5", "n/a", "1,234.50", "10", "$7", None, ["1"]]
 
     for text in (json.dumps([{"price": price} for price in prices]), json.dumps([{"price": "7%"}] * 3)):
@@ -101,7 +101,7 @@ def test_text_that_to_number_cannot_read_is_named_if_it_has_digits(query: str, r
     "query",
     ["sort_by(@, &loss)[0]", "max_by(@, &loss)", "min_by(@, &loss)", "sort([].loss)", "max([].loss)", "min([].loss)"],
 )
-def test_what_holds_nan_is_put_in_no_order(query: str) -> None:
+def test_values_with_nan_are_not_ordered(query: str) -> None:
     content = stored('[{"loss": 3.5}, {"loss": NaN}, {"loss": 1.5}, {"loss": 2.5}]')
 
     with pytest.raises(InvalidRequest, match=r"NaN has no order\. First leave it out, as in \[\?name == name\]$"):

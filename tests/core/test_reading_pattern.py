@@ -1,4 +1,4 @@
-"""Patterns: what RE2 takes, what is named and refused, what is searched as plain text."""
+"""Patterns: what RE2 accepts, what is refused by name, and what is searched as plain text."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_pattern_that_is_not_a_regular_expression_is_searched_literally(patter
         "if (f(a)||g(b)) return",
     ],
 )
-def test_text_that_is_copied_without_escapes_is_found(line: str) -> None:
+def test_text_copied_without_escapes_is_found(line: str) -> None:
     answer = stored(f"one\n{line}\nthree\n").ask(pattern=line.strip(), context_lines=0)
     header, note, _, row = answer.text.split("\n")
 
@@ -80,7 +80,7 @@ def test_text_that_is_copied_without_escapes_is_found(line: str) -> None:
 
 
 @pytest.mark.parametrize("row", ["| a | 1 |", "a | b |", "| a", "a||b"])
-def test_a_copied_row_of_a_table_is_found_and_not_every_line(row: str) -> None:
+def test_a_copied_table_row_is_found_instead_of_every_line(row: str) -> None:
     answer = stored(f"one\n{row}\nthree\n").ask(pattern=row, context_lines=0)
 
     assert answer.matches == 1
@@ -89,7 +89,7 @@ def test_a_copied_row_of_a_table_is_found_and_not_every_line(row: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["| Ann Lee | 1st", "| Ann Lee | 1st | 29.0 |", "Lee | 1st |"])
-def test_a_row_is_found_if_the_columns_of_its_table_are_wider(pattern: str) -> None:
+def test_a_row_is_found_even_if_the_columns_of_its_table_are_wider(pattern: str) -> None:
     row = "| Ann Lee       | 1st   | 29.0 |"
     answer = stored(f"| name          | class | age  |\n{row}\n| Bo            | 2nd   | 3.0  |").ask(
         pattern=pattern, context_lines=0
@@ -100,7 +100,7 @@ def test_a_row_is_found_if_the_columns_of_its_table_are_wider(pattern: str) -> N
 
 
 @pytest.mark.parametrize("pattern", ["| Cy | 9th |", "b|"])
-def test_a_pattern_that_matches_every_line_is_said_to_do_so(pattern: str) -> None:
+def test_a_pattern_that_matches_every_line_gets_a_note(pattern: str) -> None:
     answer = stored("| Ann | 1st |\n| Bo | 2nd |\n").ask(pattern=pattern)
 
     assert answer.matches == 2
@@ -110,7 +110,7 @@ def test_a_pattern_that_matches_every_line_is_said_to_do_so(pattern: str) -> Non
 
 
 @pytest.mark.parametrize("pattern", ["[ERROR]", "(?i)[error]", "[4711]", "[10.0.0.7]", "[ERROR]|[FATAL]"])
-def test_a_word_in_brackets_is_found_and_not_every_line_with_one_of_its_characters(pattern: str) -> None:
+def test_a_word_in_brackets_is_found_as_a_word_and_not_as_a_character_class(pattern: str) -> None:
     lines = ["[INFO] 1 NEW RULE 104.7", "[ERROR] [10.0.0.7] [4711] disk full", "1040071 ERROR", "2 [INFO] 10.0.0.71"]
     answer = stored("\n".join(lines)).ask(pattern=pattern, context_lines=0)
 
@@ -123,12 +123,12 @@ def test_a_word_in_brackets_is_found_and_not_every_line_with_one_of_its_characte
 
 
 @pytest.mark.parametrize("pattern", ["[a-c]", "[a-cX-Z]"])
-def test_a_range_of_characters_stays_one_where_the_content_has_its_text(pattern: str) -> None:
+def test_a_character_range_stays_one_even_if_the_content_has_its_text(pattern: str) -> None:
     assert "[2 matches for" in stored(f"grep {pattern}\nb\n1").ask(pattern=pattern).text
 
 
 @pytest.mark.parametrize(("pattern", "matches"), [("[a-c]", 2), ("[^x]", 3), ("[ab]+", 1), (r"[\w]", 3), ("[b", 0)])
-def test_a_class_of_characters_whose_text_is_not_in_the_content_stays_one(pattern: str, matches: int) -> None:
+def test_a_character_class_whose_text_is_not_in_the_content_stays_one(pattern: str, matches: int) -> None:
     answer = stored("ab [^x] [ab]+ [\\w]\nc\nd\n" if pattern != "[b" else "ab\n").ask(pattern=pattern)
 
     assert answer.matches == matches
@@ -188,7 +188,7 @@ web-1    0/1  Failed
         (r"\x6fn\(", 7),
     ],
 )
-def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None) -> None:
+def test_text_that_a_preview_shows_unescaped_is_found(pattern: str, line: int | None) -> None:
     answer = stored(ESCAPED).ask(pattern=pattern, context_lines=0)
     if line is None:
         assert answer.matches == 0
@@ -220,7 +220,7 @@ def test_what_a_preview_shows_unescaped_is_found(pattern: str, line: int | None)
         (r'{"pages": "12\u201334"}', r"12\-34"),
     ],
 )
-def test_other_blanks_quotes_and_dashes_and_accents_apart_from_letters_are_found(written: str, pattern: str) -> None:
+def test_other_spaces_quotes_dashes_and_decomposed_accents_are_found(written: str, pattern: str) -> None:
     header, note, _, row = stored(f"one\n{written}\n").ask(pattern=pattern, context_lines=0).text.split("\n")
 
     assert header == f"[1 match for /{pattern}/]"
@@ -242,7 +242,7 @@ def test_other_blanks_quotes_and_dashes_and_accents_apart_from_letters_are_found
         ("Zoë Müller.pdf", unicodedata.normalize("NFD", r"Zoë Müller\.pdf")),
     ],
 )
-def test_a_pattern_in_another_form_finds_the_plain_one(written: str, pattern: str) -> None:
+def test_a_pattern_in_another_form_finds_plain_text(written: str, pattern: str) -> None:
     content = stored(f"one\n{written}\n")
     header, note, _, row = content.ask(pattern=pattern, context_lines=0).text.split("\n")
 
@@ -267,7 +267,7 @@ def test_a_pattern_in_another_form_keeps_its_meaning(pattern: str) -> None:
         (r".*timeout.*\|.*init\>.*", [1, 4]),
     ],
 )
-def test_a_pattern_as_in_grep_that_finds_nothing_is_read_so(pattern: str, lines: list[int]) -> None:
+def test_a_grep_style_pattern_that_finds_nothing_is_read_like_grep(pattern: str, lines: list[int]) -> None:
     content = "timeout\nrefusedly\n(refused): 7 refused: 7\nmain() init()\ncd\n"
     header, note, _, *rows = stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")
 
@@ -277,20 +277,20 @@ def test_a_pattern_as_in_grep_that_finds_nothing_is_read_so(pattern: str, lines:
 
 
 @pytest.mark.parametrize("pattern", [r"\| b \|", r"x\|y", r"a\|", r"\|x\\"])
-def test_a_pattern_that_means_a_bar_matches_no_other_line(pattern: str) -> None:
+def test_an_escaped_bar_stays_a_bar_if_it_cannot_be_an_alternation(pattern: str) -> None:
     assert stored("a | c\nd\n").ask(pattern=pattern).matches == 0
 
 
-def test_a_bar_that_is_in_the_content_is_found_as_it_is() -> None:
+def test_an_escaped_bar_that_is_in_the_content_is_found_literally() -> None:
     assert stored("a\na | b\nb\n").ask(pattern=r"a \| b", context_lines=0).text.endswith("]\n\n> 2| a | b")
 
 
 @pytest.mark.parametrize("pattern", ['"name": "tea"', "thé", "a/b", r"\QR&D\E.", "É{900}{9}", '"' * 1_000])
-def test_what_is_in_the_content_in_no_form_is_not_found(pattern: str) -> None:
+def test_text_that_is_in_the_content_in_no_form_is_not_found(pattern: str) -> None:
     assert stored(ESCAPED).ask(pattern=pattern).matches == 0
 
 
-def test_a_form_of_a_pattern_that_would_take_too_long_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_form_that_would_take_too_long_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search, "MAX_WORK", compile_pattern("café").size * len(ESCAPED.encode()))
 
     assert stored(ESCAPED).ask(pattern="café").matches == 0
@@ -303,11 +303,11 @@ def test_a_code_point_may_be_written_as_in_json_and_python(pattern: str, matches
     assert stored("one\n寿司\n").ask(pattern=pattern).matches == matches
 
 
-def test_a_regular_expression_that_matches_is_not_searched_as_text() -> None:
+def test_a_regular_expression_that_matches_is_not_searched_literally() -> None:
     assert stored("f(x)\nfx\n").ask(pattern="f(x)", context_lines=0).text.endswith("]\n\n> 2| fx")
 
 
-def test_the_note_is_in_an_answer_without_matches_too() -> None:
+def test_the_note_is_also_in_an_answer_without_matches() -> None:
     assert "(missing ]: [): searched as literal text]" in stored("a").ask(pattern="[").text
 
 
@@ -319,7 +319,7 @@ def test_the_end_of_content_may_be_written_as_in_python() -> None:
 @pytest.mark.parametrize(
     "pattern", [r"\C+", r"(?s).+", r"[^q]+", r"\s+", r"[\x00-\xff]+", r"\pZ+", r"a\nb", "a\nb", r"\PL*"]
 )
-def test_no_match_goes_beyond_its_line(pattern: str) -> None:
+def test_no_match_extends_beyond_its_line(pattern: str) -> None:
     matcher, data = compile_pattern(pattern), b"a \n b\n\nc"
     at: int | None = 0
     while at is not None and at <= len(data):
@@ -349,7 +349,7 @@ def test_no_match_goes_beyond_its_line(pattern: str) -> None:
         (".*(?i)+", ".*(?i)+"),
     ],
 )
-def test_surroundings_that_match_anything_are_left_out(pattern: str, the_same: str) -> None:
+def test_parts_around_a_pattern_that_match_anything_are_dropped(pattern: str, the_same: str) -> None:
     assert compile_pattern(pattern).size == Matcher(the_same).size
 
 
@@ -359,7 +359,7 @@ def test_surroundings_that_match_anything_are_left_out(pattern: str, the_same: s
     ),
     line=st.text("ab.c", max_size=12),
 )
-def test_leaving_out_surroundings_changes_no_answer(pattern: list[str], line: str) -> None:
+def test_dropping_parts_around_a_pattern_changes_no_answer(pattern: list[str], line: str) -> None:
     joined = "".join(pattern)
     try:
         whole = Matcher(joined)
@@ -370,7 +370,7 @@ def test_leaving_out_surroundings_changes_no_answer(pattern: list[str], line: st
 
 
 @given(texts(pieces=6))
-def test_any_text_is_a_pattern_or_refused(pattern: str) -> None:
+def test_any_string_is_a_pattern_or_refused(pattern: str) -> None:
     content = stored(f"x {pattern} y")
     if not pattern or len(pattern) > 1_000:
         return
@@ -399,7 +399,7 @@ WORDS = "ein großer Übertrag\nCafé zu\n日本語\n"
 
 
 @pytest.mark.parametrize("pattern", [r"\bÜbertrag\b", r"(?i)\bübertrag", r"é\b zu", r"日\w+", r"日[^\W]", r"\\?\bÜ"])
-def test_where_a_word_in_other_letters_is_not_found_the_answer_says_what_knows_ascii_only(pattern: str) -> None:
+def test_a_missed_word_with_other_letters_gets_a_note_about_ascii_only_syntax(pattern: str) -> None:
     answer = stored(WORDS).ask(pattern=pattern, budget=256)
 
     assert answer.matches == 0
@@ -408,13 +408,13 @@ def test_where_a_word_in_other_letters_is_not_found_the_answer_says_what_knows_a
 
 
 @pytest.mark.parametrize(("pattern", "instead"), [(r"\bÜbertrag\b", "Übertrag"), (r"日\w+", r"日\pL+")])
-def test_what_the_answer_says_to_write_instead_finds_the_word(pattern: str, instead: str) -> None:
+def test_the_pattern_that_the_note_suggests_finds_the_word(pattern: str, instead: str) -> None:
     assert stored(WORDS).ask(pattern=pattern).matches == 0
     assert stored(WORDS).ask(pattern=instead).matches == 1
 
 
 @pytest.mark.parametrize("pattern", ["Überträge", r"\bword\b", r"\\bÜ", r"Über(\b", r"\BÜber\d"])
-def test_a_pattern_that_fails_for_another_reason_gets_no_hint_about_ascii(pattern: str) -> None:
+def test_a_pattern_that_fails_for_another_reason_gets_no_note_about_ascii(pattern: str) -> None:
     answer = stored(WORDS).ask(pattern=pattern)
 
     assert answer.matches == 0
@@ -438,7 +438,7 @@ CRLF = "Line ends are not searched. Some or all here are \\r\\n: leave out \\r, 
 
 
 @pytest.mark.parametrize("pattern", CARRIAGE_RETURNS)
-def test_a_search_for_carriage_returns_says_whether_they_are_in_line_ends(pattern: str) -> None:
+def test_a_search_for_carriage_returns_says_whether_line_ends_have_them(pattern: str) -> None:
     windows, unix = ("".join(f"row {number}{end}" for number in range(99)) for end in ("\r\n", "\n"))
 
     assert CRLF in stored(windows).ask(pattern=pattern, budget=256).text
@@ -448,11 +448,11 @@ def test_a_search_for_carriage_returns_says_whether_they_are_in_line_ends(patter
     assert r"None here is \r\n" in stored(unix + windows).ask(pattern=pattern, line_range="1-99").text
 
 
-def test_a_carriage_return_that_ends_no_line_is_found() -> None:
+def test_a_carriage_return_within_a_line_is_found() -> None:
     assert stored("10 %\r20 %\r\n").ask(pattern=r"\r").matches == 1
 
 
-def test_a_line_end_that_two_pieces_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_end_split_between_two_pieces_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "WINDOW", 4)
 
     assert CRLF in stored("row\r\nrow").ask(pattern=r"x\r").text
@@ -466,12 +466,12 @@ def test_a_search_for_anything_else_says_nothing_about_line_ends(pattern: str) -
     assert "Line ends" not in answer.text
 
 
-def test_a_backspace_means_the_edge_of_a_word() -> None:
+def test_a_backspace_character_means_a_word_boundary() -> None:
     assert stored("cats\na cat\n").ask(pattern="\bcat\b", context_lines=0).text.endswith("\n> 2| a cat")
 
 
 @pytest.mark.parametrize(("pattern", "hint"), [("/Row 5/i", True), ("/Row/", True), ("/Row", False), ("Row/i", False)])
-def test_a_pattern_between_slashes_that_finds_nothing_is_told_so(pattern: str, hint: bool) -> None:
+def test_a_pattern_between_slashes_that_finds_nothing_gets_a_hint(pattern: str, hint: bool) -> None:
     assert (wording.DELIMITERS in stored("row 5\n").ask(pattern=pattern).text) is hint
 
 
@@ -484,12 +484,12 @@ def test_a_pattern_between_slashes_that_finds_nothing_is_told_so(pattern: str, h
         ("'row 5'", wording.QUOTES),
     ],
 )
-def test_a_pattern_as_for_a_search_engine_that_finds_nothing_is_told_so(pattern: str, hint: str) -> None:
+def test_a_search_engine_pattern_that_finds_nothing_gets_a_hint(pattern: str, hint: str) -> None:
     assert hint in stored("row 5\ntimeout\n").ask(pattern=pattern).text
 
 
 @pytest.mark.parametrize("pattern", ["ORDER", "a or b", "OR", '"', "\"a': ", "it's"])
-def test_any_other_pattern_is_told_nothing_about_search_engines(pattern: str) -> None:
+def test_any_other_pattern_gets_no_hint_about_search_engines(pattern: str) -> None:
     answer = stored("row 5\n").ask(pattern=pattern)
 
     assert answer.matches == 0
@@ -501,7 +501,7 @@ def test_slashes_that_are_in_the_content_are_found() -> None:
     assert stored("/usr/lib/\n").ask(pattern="/usr/lib/").matches == 1
 
 
-def test_a_search_in_coloured_lines_that_finds_nothing_says_that_they_are_coloured(
+def test_a_search_that_finds_nothing_in_coloured_lines_says_that_they_are_coloured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     coloured = "\x1b[1mdiff --git a b\x1b[m\nplain\n"
@@ -541,7 +541,7 @@ def test_a_number_is_found_however_the_content_writes_it(content: str, value: st
 @pytest.mark.parametrize(
     "pattern", ['"id": "x-14e12"', '"id": "a1e5"', '"id": "0.0000"', '"n": 1e999', '"v": 0.0001[0-9]']
 )
-def test_what_only_looks_like_such_a_number_is_found_with_other_spaces(pattern: str) -> None:
+def test_text_that_only_looks_like_such_a_number_is_still_found_with_other_spaces(pattern: str) -> None:
     content = '{"id":"x-14e12"} {"id":"a1e5"} {"id":"0.0000"} {"n":1e999} {"v":0.00017}'
 
     assert stored(content).ask(pattern=pattern).matches == 1

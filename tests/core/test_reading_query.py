@@ -1,4 +1,4 @@
-"""Queries give what JMESPath gives, exactly as the content has it, and no query costs more than its budget."""
+"""Queries return what JMESPath returns, exactly as in the content, and no query costs more than its budget."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_result_is_shown_with_its_kind_and_size() -> None:
         ("''", "text", ""),
     ],
 )
-def test_results_of_every_kind(query: str, kind: str | None, result: str | None) -> None:
+def test_a_result_of_each_kind_has_a_header_and_a_body(query: str, kind: str | None, result: str | None) -> None:
     content = stored(json.dumps(ORDERS), "application/json")
     if kind is None or result is None:
         with pytest.raises(InvalidRequest, match="invalid query"):
@@ -104,9 +104,9 @@ def test_a_long_result_is_paged() -> None:
 
 
 @given(value=json_values())
-def test_a_result_is_the_value_itself(value: object) -> None:
+def test_a_result_is_the_exact_value(value: object) -> None:
     text = json.dumps(value)
-    value = json.loads(text)  # two surrogates that make a pair have become one character
+    value = json.loads(text)  # a pair of surrogates becomes one character
     answer = stored(text, "application/json").ask(query="@", budget=100_000)
     if value is None:
         return
@@ -129,11 +129,11 @@ def test_a_result_is_the_value_itself(value: object) -> None:
         "1700000000000",
     ],
 )
-def test_numbers_come_out_as_they_are_written(number: str) -> None:
+def test_numbers_are_shown_as_written(number: str) -> None:
     assert body(stored(f'{{"n": {number}}}').ask(query="n")) == number
 
 
-def test_lone_surrogates_and_a_byte_order_mark_are_no_obstacle() -> None:
+def test_content_with_lone_surrogates_or_a_byte_order_mark_can_be_queried() -> None:
     assert body(stored('{"n": "\\ud800x"}').ask(query="n")) == "\ufffdx"
     assert body(stored('{"n": "\ud800x"}').ask(query="n")) == "\ufffdx"
     assert body(stored('\ufeff{"n": 5}').ask(query="n")) == "5"
@@ -164,18 +164,18 @@ def test_json_lines_are_queried_line_by_line() -> None:
         ("length(x)", "4| 1"),
     ],
 )
-def test_json_lines_are_one_list_where_no_line_gives_anything(query: str, result: str) -> None:
+def test_json_lines_are_queried_as_one_list_if_no_line_gives_a_result(query: str, result: str) -> None:
     assert body(stored(LINES).ask(query=query)) == result
 
 
-def test_a_condition_on_lines_that_are_rows_applies_to_the_rows() -> None:
+def test_a_filter_of_lines_that_are_rows_applies_to_the_rows() -> None:
     rows = stored('["id", "level"]\n[1, "ERROR"]\n[2, "INFO"]\n[3, "ERROR"]\n')
 
     assert json.loads(body(rows.ask(query="[?[1]=='ERROR']"))) == [[1, "ERROR"], [3, "ERROR"]]
     assert body(rows.ask(query="[?[1]=='WARN']")) == "[]"
 
 
-def test_an_empty_list_of_each_line_is_not_taken_for_null() -> None:
+def test_an_empty_list_from_each_line_is_not_taken_for_null() -> None:
     lines = stored('{"items": []}\n' * 3)
 
     assert body(lines.ask(query="not_null(items, 'none')")) == "[]"
@@ -191,7 +191,7 @@ def test_a_line_that_gives_an_empty_list_gives_no_result() -> None:
 
 
 @pytest.mark.parametrize("query", ["rows[?s=='none']", "sort(rows[?s=='none'].s)"])
-def test_lines_that_all_give_an_empty_list_are_an_empty_result(query: str) -> None:
+def test_lines_that_all_give_an_empty_list_have_an_empty_result(query: str) -> None:
     answer = stored('{"rows": [{"s": "a"}]}\n' * 200).ask(query=query)
 
     header, *rest = answer.text.splitlines()
@@ -208,7 +208,7 @@ def test_content_that_is_not_json_is_refused(text: str) -> None:
         stored(text).ask(query="a")
 
 
-def test_content_above_the_limit_is_refused_with_other_ways() -> None:
+def test_content_above_the_limit_is_refused_with_alternatives() -> None:
     with pytest.raises(InvalidRequest, match=r"content of 8,000,002 bytes is too large for a query .*use pattern"):
         stored(json.dumps("x" * 8_000_000)).ask(query="@")
 
@@ -242,7 +242,7 @@ def test_content_above_the_limit_is_refused_with_other_ways() -> None:
         ("\ud800", "Unknown token"),
     ],
 )
-def test_a_query_that_fails_says_why(query: str, message: str) -> None:
+def test_a_failing_query_says_why(query: str, message: str) -> None:
     with pytest.raises(InvalidRequest, match=message) as caught:
         stored('{"a": [1, 2], "n": NaN}').ask(query=query)
 
@@ -251,11 +251,11 @@ def test_a_query_that_fails_says_why(query: str, message: str) -> None:
     str(caught.value).encode("utf-8")
 
 
-def test_texts_and_numbers_have_no_order() -> None:
+def test_strings_and_numbers_are_not_ordered() -> None:
     assert body(stored('[{"a": 1}, {"a": "x"}, {"a": 3}]').ask(query="[?a > `2`].a")) == "[\n3\n]"
 
 
-def test_bare_literals_work_where_warnings_are_errors() -> None:
+def test_bare_literals_work_even_if_warnings_are_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert body(stored('{"a": "open"}').ask(query="a == `open`")) == "true"
@@ -264,7 +264,7 @@ def test_bare_literals_work_where_warnings_are_errors() -> None:
 
 
 @pytest.mark.parametrize("query", ["`>0", "[?a == `x && b > 5]", "a == 'x || b >9", '"a,1'])
-def test_a_number_after_a_quote_that_is_not_closed_stays_as_it_is(query: str) -> None:
+def test_a_number_after_an_unclosed_quote_is_not_rewritten(query: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InvalidRequest, match="invalid query"):
@@ -291,7 +291,7 @@ def test_what_follows_a_star_is_asked_of_each_value(query: str, result: object) 
     assert Evaluator(query).search(spec) == result
 
 
-# -- comparisons that are not what a model means
+# -- comparisons that do not mean what a model intends
 
 FILMS = [
     {"title": "A", "rating": "R", "score": 8, "seen": True},
@@ -315,7 +315,7 @@ def test_numbers_need_no_backticks(query: str, result: object) -> None:
     assert Evaluator(query).search(FILMS) == result
 
 
-def test_a_filter_that_no_item_can_answer_is_refused() -> None:
+def test_a_filter_that_fails_on_every_item_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"takes array or string, but got number\. First leave other values out"):
         stored(json.dumps(FILMS)).ask(query="[?contains(score, 'x')]")
 
@@ -350,7 +350,7 @@ def test_a_filter_that_no_item_can_answer_is_refused() -> None:
         ("length([?'score' > `5`])", "0", "; 'score' is text: name a field in double quotes]"),
     ],
 )
-def test_a_comparison_that_means_something_else_says_so(query: str, result: str, note: str) -> None:
+def test_a_comparison_that_means_something_else_gets_a_note(query: str, result: str, note: str) -> None:
     for text in (json.dumps(FILMS), "".join(f"{json.dumps(film)}\n" for film in FILMS)):
         answer = stored(text).ask(query=query)
 
@@ -383,7 +383,7 @@ def test_a_comparison_that_makes_sense_gets_no_note(query: str, result: str) -> 
     ("query", "titles"),
     [("[?closed == merged].title", ["A", "B"]), ("[?title != merged].title", ["A", "B"]), ("[?title < merged]", [])],
 )
-def test_a_field_that_is_null_in_each_item_is_no_text(query: str, titles: list[str]) -> None:
+def test_a_field_that_is_null_in_every_item_is_not_taken_as_text(query: str, titles: list[str]) -> None:
     items = [{"title": title, "closed": None, "merged": None} for title in "AB"]
 
     answer = stored(json.dumps(items)).ask(query=query)
@@ -393,30 +393,30 @@ def test_a_field_that_is_null_in_each_item_is_no_text(query: str, titles: list[s
 
 
 def _all_of(count: int) -> tuple[str, str]:
-    """Return a list with one item, and a query whose comparisons with texts in double quotes it matches."""
+    """Return a list with one item, and a query that it matches by ``count`` comparisons with double-quoted strings."""
     item = {f"k{number}": f"v{number}" for number in range(count)}
     condition = " && ".join(f'{name} == "{text}"' for name, text in item.items())
     return json.dumps([item]), f"[?{condition}] | length(@)"
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
-def test_an_item_that_matches_several_texts_in_double_quotes_is_found(count: int) -> None:
+def test_an_item_that_matches_several_double_quoted_strings_is_found(count: int) -> None:
     content, query = _all_of(count)
     assert body(stored(content).ask(query=query)) == "1"
 
 
-def test_more_texts_in_double_quotes_are_refused_with_what_to_write() -> None:
+def test_too_many_double_quoted_strings_are_refused_with_advice() -> None:
     content, query = _all_of(6)
     with pytest.raises(InvalidRequest, match=r"too many texts in double quotes.*single quotes"):
         stored(content).ask(query=query)
 
 
 @pytest.mark.parametrize("query", [r'[?a == "\ud83d"]', r'[?"\ud83d" == a]', r'[?"\ud83d" == `1`]'])
-def test_a_note_about_half_a_character_is_valid_unicode(query: str) -> None:
+def test_a_note_about_a_lone_surrogate_is_valid_unicode(query: str) -> None:
     assert "\ufffd" in stored('[{"a": "x"}]').ask(query=query).text.encode().decode()
 
 
-def test_a_constant_key_of_half_a_character_is_refused_in_valid_unicode() -> None:
+def test_a_lone_surrogate_as_a_sort_key_is_refused_in_valid_unicode() -> None:
     with pytest.raises(InvalidRequest, match="orders by '\ufffd'"):
         stored('[{"a": "x"}]').ask(query="sort_by(@, &'\ud83d')")
 
@@ -425,7 +425,7 @@ def test_a_field_may_have_the_name_of_a_literal() -> None:
     assert body(stored('[{"a": 1, "true": 1}, {"a": true, "true": 1}]').ask(query="[?a == true].a")) == "[\n1\n]"
 
 
-def test_a_query_that_gives_null_says_which_comparison_may_be_why() -> None:
+def test_a_query_that_returns_null_says_which_comparison_may_be_the_reason() -> None:
     assert stored(json.dumps(FILMS)).ask(query="[?kind == 'R'] | [0]").text == (
         "[Query '[?kind == 'R'] | [0]' matched nothing (null)" + wording.always_null("kind") + "]"
     )
@@ -441,13 +441,13 @@ def test_a_query_that_gives_null_says_which_comparison_may_be_why() -> None:
         ("none[?score > `5`]", False),
     ],
 )
-def test_a_filter_of_an_object_says_that_lists_are_filtered(query: str, said: bool) -> None:
+def test_a_filter_of_an_object_says_that_only_lists_are_filtered(query: str, said: bool) -> None:
     films = {"films": {film["title"]: film for film in FILMS}}
 
     assert (wording.FILTERS_LISTS in stored(json.dumps(films)).ask(query=query).text) is said
 
 
-def test_a_filter_of_lines_that_are_objects_is_one_of_their_list() -> None:
+def test_a_filter_of_json_lines_applies_to_their_list_without_a_note() -> None:
     lines = "".join(f"{json.dumps(film)}\n" for film in FILMS)
 
     assert wording.FILTERS_LISTS not in stored(lines).ask(query="[?score > `9`]").text
@@ -461,7 +461,7 @@ def test_ordering_by_a_constant_is_refused(function: str) -> None:
         stored(json.dumps(FILMS)).ask(query=f"{function}(@, &'score')")
 
 
-# -- hostile queries: no clock, but each of them would take minutes or gigabytes
+# -- hostile queries: without the budget, each would take minutes or gigabytes, so no clock is needed
 
 
 _HOSTED = {
@@ -518,7 +518,7 @@ def _times(step: str, start: str = "@", *, joint: str = " | ", most: int = 1_000
     ],
 )
 def test_hostile_queries_end_within_their_budget(query: str) -> None:
-    # All contents where the run is thorough; else one for each query, so that each gets a quarter of them.
+    # A thorough run tries all contents. Any other tries one per query, so that each content gets a quarter of them.
     contents = [*_HOSTED.values()]
     if settings().max_examples < settings.get_profile("thorough").max_examples:
         contents = [contents[len(query) % len(contents)]]
@@ -550,7 +550,7 @@ def _ends_within_its_budget(query: str, content: str) -> None:
         pytest.param("[?a < b]", [{"a": "x" * 7_000, "b": "x" * 7_001}], id="texts are ordered"),
     ],
 )
-def test_what_a_step_builds_or_walks_through_is_charged(
+def test_everything_a_step_builds_or_walks_through_is_charged(
     query: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Evaluator(query).search(value) is not None
@@ -561,7 +561,7 @@ def test_what_a_step_builds_or_walks_through_is_charged(
 
 
 @pytest.mark.no_cover
-def test_a_function_that_mismatches_on_every_line_costs_as_much_as_an_exception_takes(
+def test_a_function_that_fails_on_every_line_is_charged_the_cost_of_its_exceptions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked, search = [0], Evaluator.search
@@ -574,12 +574,12 @@ def test_a_function_that_mismatches_on_every_line_costs_as_much_as_an_exception_
     with pytest.raises(InvalidRequest, match=r"too much work|keys\(\)"):
         stored("1\n" * 100_000).ask(query="keys(@)")
 
-    assert 1_000 < asked[0] < 50_000  # of 12 microseconds each
+    assert 1_000 < asked[0] < 50_000  # calls of 12 microseconds each
 
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("blank", ["", " ", "\t\r"])
-def test_blank_lines_and_lines_that_only_the_standard_parser_takes_keep_their_numbers(blank: str) -> None:
+def test_blank_lines_and_lines_only_the_standard_parser_accepts_keep_the_line_numbers(blank: str) -> None:
     content = stored(f'{{"a": 1}}\n{blank}\n{{"a": NaN}}\n' + '{"a": 2}\n' * 20_000 + '{"a": "\\ud800"}\n')
 
     answer = content.ask(query="a")
@@ -590,13 +590,13 @@ def test_blank_lines_and_lines_that_only_the_standard_parser_takes_keep_their_nu
     assert body(content.ask(query="[1].a")) == "NaN"
 
 
-def test_a_list_that_is_named_again_and_again_is_not_flattened_before_it_is_charged() -> None:
+def test_a_list_named_many_times_is_charged_before_it_is_flattened() -> None:
     query, value = "[" + "@," * 400 + "@][]", [0] * 100_000
     tracemalloc.start()
     try:
         with pytest.raises(InvalidRequest, match="too much work"):
             Evaluator(query).search(value)
-        assert tracemalloc.get_traced_memory()[1] < 10_000_000  # the flat list would have 320 MB
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000  # the flat list would take 320 MB
     finally:
         tracemalloc.stop()
 
@@ -617,7 +617,7 @@ def test_a_walk_ends_where_the_budget_does(monkeypatch: pytest.MonkeyPatch) -> N
     assert steps <= 101
 
 
-def test_json_that_is_nested_without_end_is_refused() -> None:
+def test_json_nested_too_deeply_is_refused() -> None:
     with pytest.raises(InvalidRequest, match=r"nested too deeply|neither JSON"):
         stored("[" * 500_000 + "]" * 500_000).ask(query="@")
     with pytest.raises(InvalidRequest, match=r"nested too deeply|neither JSON"):
@@ -625,7 +625,7 @@ def test_json_that_is_nested_without_end_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ['{"a": %s}', "[\n%s\n]", '{"a": 1}\n{"a": %s}\n', "%s"])
-def test_a_number_of_more_digits_than_python_reads_is_named(text: str) -> None:
+def test_a_number_with_more_digits_than_python_reads_is_named(text: str) -> None:
     with pytest.raises(InvalidRequest, match="a number of thousands of digits"):
         stored(text % ("9" * 5_000)).ask(query="@")
     assert stored(text % ("9" * 4_000)).ask(query="@").text
@@ -641,7 +641,7 @@ def test_a_number_of_more_digits_than_python_reads_is_named(text: str) -> None:
         pytest.param("to_array(a || a)[?@]", None, id="some lines gave an empty list"),
     ],
 )
-def test_a_query_for_the_list_of_all_lines_has_a_budget_of_its_own(
+def test_a_query_of_the_list_of_all_lines_has_its_own_budget(
     query: str, found: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(interpreter, "MAX_UNITS", 100)
@@ -663,7 +663,7 @@ def test_a_result_that_is_too_large_to_print_is_refused(monkeypatch: pytest.Monk
 
 
 @pytest.mark.no_cover
-def test_ordinary_queries_on_much_data_are_within_budget() -> None:
+def test_ordinary_queries_of_much_data_are_within_budget() -> None:
     records = [{"id": n, "status": "failed" if n % 9 else "ok", "total": n} for n in range(30_000)]
     content = stored(json.dumps(records))
 
@@ -721,18 +721,18 @@ _PLAIN_JSON = st.recursive(
 
 
 @given(query=_QUERIES, value=_PLAIN_JSON)
-def test_queries_give_what_jmespath_gives(query: str, value: object) -> None:
+def test_queries_return_what_jmespath_returns(query: str, value: object) -> None:
     try:
         # After "a.*" the library's parser differs: see test_what_follows_a_star_is_asked_of_each_value.
         parsed = interpreter._Parser().parse(query) if ".*" in query.replace(" ", "") else jmespath.compile(query)
         expected = parsed.search(value)
     except (ValueError, TypeError):
-        return  # ours may be kinder: see the order of texts and numbers
+        return  # ours may be more lenient, as in ordering strings and numbers
     assert Evaluator(query).search(value) == expected
 
 
 @given(st.one_of(texts(pieces=6), st.text("@[]{}()|.*&!`'\"<>=a0-,:? ", max_size=40)), _PLAIN_JSON)
-def test_any_text_is_a_query_or_refused(query: str, value: object) -> None:
+def test_any_string_is_a_query_or_refused(query: str, value: object) -> None:
     found = attempt(lambda: Evaluator(query).search(value))
     if isinstance(found, InvalidRequest):
         str(found).encode("utf-8")

@@ -1,4 +1,4 @@
-"""Queries of content that is more than JSON: a few other lines or words, and objects that follow one another."""
+"""Queries of content that is not only JSON: a few other lines or words, and objects that follow one another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDERS = [{"id": n, "who": f"customer {n}", "tags": ["a", "b"]} for n in range(9
         ('{"a": 1}\n' * 3 + '{"a": 2}\n{"a": 4', "a", "each line queried by itself, 4 of 4", "1| 1\n2| 1\n3| 1\n4| 2"),
     ],
 )
-def test_a_few_lines_may_be_something_else(text: str, query: str, header: str, result: str) -> None:
+def test_a_few_lines_may_be_other_than_json(text: str, query: str, header: str, result: str) -> None:
     answer = stored(text).ask(query=query)
 
     assert answer.text.startswith(f"[Result of query '{query}': {header}")
@@ -28,7 +28,7 @@ def test_a_few_lines_may_be_something_else(text: str, query: str, header: str, r
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: str) -> None:
+def test_consecutive_objects_over_many_lines_are_queried_like_lines(end: str) -> None:
     text = "\n".join(json.dumps(order, indent=2) for order in ORDERS).replace("\n", end) + end
 
     assert body(stored(text).ask(query="[?id > `6`].who | [0]")) == "customer 7"
@@ -38,7 +38,7 @@ def test_objects_of_many_lines_one_after_the_other_are_queried_like_lines(end: s
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("indent", [0, 2])
 @pytest.mark.parametrize("words", ["ok", "Next:", "[INFO] asked\ntwice", '["x"]\nits end'])
-def test_words_between_objects_of_many_lines_hide_none_of_them(words: str, indent: int, end: str) -> None:
+def test_words_between_objects_over_many_lines_hide_no_object(words: str, indent: int, end: str) -> None:
     rows = [{"id": number, "of": [{"a": {"b": 1}}, {}], "last": {"c": {}}} for number in range(100)]
     shown = [json.dumps(row, indent=indent) for row in rows]
     text = "\n".join((*shown[:50], words, *shown[50:], words)).replace("\n", end) + end
@@ -52,14 +52,14 @@ def test_words_between_objects_of_many_lines_hide_none_of_them(words: str, inden
     assert body(stored(text).ask(query="[50].id")) == "50"
 
 
-def test_a_number_below_one_object_is_left_out() -> None:
+def test_a_number_below_a_single_object_is_left_out() -> None:
     answer = stored(json.dumps({"orders": ORDERS}, indent=2) + "\n200").ask(query="orders[8].who")
 
     assert body(answer) == "customer 8"
     assert "; the words before and after the JSON are left out]" in answer.text
 
 
-def test_an_object_that_is_cut_off_is_counted_in_lines() -> None:
+def test_the_lines_of_a_cut_off_object_are_counted_as_not_json() -> None:
     shown = [json.dumps({"id": number, "of": {}}, indent=2) for number in range(20)]
     cut = shown[7].removesuffix("\n}")
 
@@ -82,7 +82,7 @@ def test_an_object_that_is_cut_off_is_counted_in_lines() -> None:
         ("", "; see {id}"),
     ],
 )
-def test_json_between_a_few_words_is_queried(before: str, after: str) -> None:
+def test_json_among_a_few_words_is_queried(before: str, after: str) -> None:
     rows = [{"id": number, "name": f"caf\xe9 {number}"} for number in range(900)]
     content = stored(f"{before}{json.dumps(rows, ensure_ascii=False)}{after}")
 
@@ -96,7 +96,7 @@ def test_json_between_a_few_words_is_queried(before: str, after: str) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("shift", range(8))
-def test_an_end_of_an_object_is_found_where_one_search_for_ends_passes_to_the_next(end: str, shift: int) -> None:
+def test_the_end_of_an_object_is_found_at_the_border_of_two_searches(end: str, shift: int) -> None:
     first = "{" + end + f'"id": "{"x" * 262_127}'  # the first search ends near the end of this object
     text = end.join((f'{first}{"y" * shift}"', "}", *("{", '"id": 2', "}") * 2))
 

@@ -1,4 +1,4 @@
-"""The model's arguments: every shape that has a meaning is taken, everything else is refused with what is accepted."""
+"""The model's arguments: any form with a clear meaning is accepted; any other is refused with the accepted forms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_an_empty_argument_counts_as_not_given(nothing: str | None) -> None:
         ("  ", None),
     ],
 )
-def test_a_line_range_has_many_shapes(given: object, meant: tuple[int, int] | None) -> None:
+def test_a_line_range_may_take_many_forms(given: object, meant: tuple[int, int] | None) -> None:
     assert parse_request(line_range=given).line_range == meant
 
 
@@ -128,11 +128,11 @@ def test_a_wrong_argument_is_named_with_what_is_accepted(arguments: dict[str, ob
 
 
 @pytest.mark.parametrize(("given", "meant"), [(10, 10), ("11", 11), (" 12", 12), (13.0, 13), ("-5", -5), (0, 0)])
-def test_a_number_may_be_text(given: object, meant: int) -> None:
+def test_a_number_may_be_a_string(given: object, meant: int) -> None:
     assert parse_request(offset=given).offset == meant
 
 
-def test_a_pattern_may_come_without_its_quotes() -> None:
+def test_a_pattern_may_be_a_number() -> None:
     assert parse_request(pattern=404).pattern == "404"
 
 
@@ -142,14 +142,14 @@ def test_context_is_clamped() -> None:
     assert parse_request(context_lines=-3).context_lines == 0
 
 
-def test_a_pattern_may_go_with_a_range_and_an_offset() -> None:
+def test_a_pattern_may_be_combined_with_a_range_and_an_offset() -> None:
     request = parse_request(pattern="x", line_range="2-3", offset=7)
 
     assert (request.pattern, request.line_range, request.offset) == ("x", (2, 3), 7)
     assert not request.selects_nothing
 
 
-def test_offset_zero_is_as_good_as_none() -> None:
+def test_offset_zero_counts_as_no_offset() -> None:
     assert parse_request(line_range="2-3", offset=0).line_range == (2, 3)
     assert parse_request(offset="0").selects_nothing
 
@@ -160,7 +160,7 @@ _ANYTHING = _LEAVES | st.lists(_LEAVES, max_size=3) | st.dictionaries(_ENDS, _LE
 
 
 @given(**dict.fromkeys(OPTIONS, _ANYTHING))
-def test_anything_is_a_request_or_refused(**arguments: object) -> None:
+def test_any_arguments_are_a_request_or_refused(**arguments: object) -> None:
     request = attempt(lambda: parse_request(**arguments))
     if isinstance(request, InvalidRequest):
         assert len(str(request)) < 300
@@ -169,5 +169,5 @@ def test_anything_is_a_request_or_refused(**arguments: object) -> None:
         assert 0 <= request.context_lines <= MAX_CONTEXT_LINES
 
 
-def test_a_number_to_search_for_may_come_without_quotes() -> None:
+def test_a_number_to_search_for_needs_no_quotes() -> None:
     assert parse_request(pattern=404).pattern == "404"

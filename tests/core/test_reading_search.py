@@ -1,4 +1,4 @@
-"""Search finds what a naive search by line finds, in windows of any size, and shows it within bounds."""
+"""Search finds what a naive search by line finds, in windows of any size, and shows it within the budget."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PATTERNS = [
     *["ERROR", "a", "[0-9]+", "^a", "b$", r"\bx", r"x\b", "a|b", "xx"],
     *["[^a]b", "é", r"\.", "^a.b$", "汉", "(?i)error", "ab?c"],
 ]
-"""Patterns that Python's ``re`` and RE2 read alike, and none of which matches the empty text."""
+"""Patterns that ``re`` and RE2 read alike. None matches the empty string."""
 
 
 @contextmanager
 def tiny(window: int = 80) -> Iterator[None]:
-    """Make every size that the search works with small, so that short texts cross every border.
+    """Make every size in the search small, so that short text crosses every border.
 
-    A line of more than a quarter of a window is long: a line that exceeds a window always is.
+    A line longer than a quarter of a window counts as long, so a line that exceeds a window always does.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scan, "WINDOW", window)
@@ -45,7 +45,7 @@ def tiny(window: int = 80) -> Iterator[None]:
 
 
 def naive(pattern: str, lines: list[str], *, long_line: int) -> list[tuple[int, int]]:
-    """Return line number and start in the line of each match, by Python's ``re``."""
+    """Return the line number and the position in its line of each match, found by Python's ``re``."""
     compiled, found = re.compile(pattern, re.ASCII), []
     for number, line in enumerate(lines, start=1):
         matches = [(number, match.start()) for match in compiled.finditer(line)]
@@ -122,7 +122,9 @@ def test_rows_are_the_lines_around_the_matches(text: str, pattern: str, context:
     around = {n for number in matching for n in range(number - context, number + context + 1) if 1 <= n <= len(lines)}
     with pytest.MonkeyPatch.context() as patch:
         longest = max(len(line.encode("utf-8", "surrogatepass")) for line in text.split("\n"))
-        patch.setattr(scan, "WINDOW", max(window, longest))  # a longer line would be searched by occurrence
+        patch.setattr(
+            scan, "WINDOW", max(window, longest)
+        )  # a line longer than a window would be searched by occurrence
         answer = stored(text, spacing=9).ask(pattern=pattern, context_lines=context, budget=100_000)
     if not matching:
         assert answer.text.startswith(f"No matches found for pattern '{pattern}' (searched {len(lines)} line")
@@ -198,7 +200,7 @@ def test_a_match_that_is_not_shown_shows_no_context_either() -> None:
     assert len(last_lines) > 1, "the budgets cut at different rows"
 
 
-def test_lines_that_are_apart_are_separated_without_context_too() -> None:
+def test_separate_lines_are_separated_even_without_context() -> None:
     text = "a\nb\na\nb\na\n"
 
     assert (
@@ -235,8 +237,8 @@ def test_the_next_call_keeps_the_line_range() -> None:
 
 
 @pytest.mark.parametrize("shift", range(4))
-def test_an_occurrence_is_one_match_where_a_look_ends_within_a_character(shift: int) -> None:
-    first, run = "\N{WINE GLASS}", "\N{WINE GLASS}" * 2_000  # of four bytes each: longer than the first look
+def test_an_occurrence_is_one_match_even_if_a_look_ends_within_a_character(shift: int) -> None:
+    first, run = "\N{WINE GLASS}", "\N{WINE GLASS}" * 2_000  # four bytes each: longer than the first look
 
     assert stored(f"{first}{'-' * shift} {run} and no more").ask(pattern="\N{WINE GLASS}+").matches == 2
 
@@ -267,14 +269,14 @@ def test_greedy_surroundings_do_not_hide_the_place_of_an_occurrence() -> None:
     assert answer.text.startswith("[1 match for /.*ERROR.*/]\n\n> 1 [characters 8,900-9,104]| …xxx")
 
 
-def test_a_match_that_is_longer_than_any_look_is_still_found() -> None:
+def test_a_match_longer_than_any_look_is_still_found() -> None:
     answer = stored("{" + "x" * 300_000 + "}\n").ask(pattern=r"^\{.*\}$")
 
     assert answer.matches == 1
     assert answer.text.startswith("[1 match for /^\\{.*\\}$/]\n\n> 1 [characters 0-199]| {xxx")
 
 
-def test_a_match_of_64_kib_is_found_in_a_line_that_is_longer_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_match_of_64_kib_is_found_in_a_line_longer_than_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "WINDOW", 300_000)
     for before in (0, 60_000, 131_000, 299_990, 400_000):
         text = "x" * before + "<" + "y" * 65_000 + ">" + "x" * 500_000
@@ -318,7 +320,7 @@ def test_windows_line_ends_are_line_ends() -> None:
 )
 @pytest.mark.parametrize("text", ["a\n\nb", "a\n\nb\n", "a\r\n\r\nb\r\n"])
 @pytest.mark.parametrize("window", [1, 2, 3, 100])
-def test_anchors_mean_lines_and_content_not_windows(
+def test_anchors_match_at_lines_and_content_but_not_at_windows(
     pattern: str, matches: int, text: str, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scan, "WINDOW", window)
@@ -326,7 +328,7 @@ def test_anchors_mean_lines_and_content_not_windows(
     assert stored(text).ask(pattern=pattern).matches == matches
 
 
-def test_anchors_do_not_fire_at_the_ends_of_a_line_range() -> None:
+def test_content_anchors_do_not_match_at_the_ends_of_a_line_range() -> None:
     content = stored("a\nb\na\nb\n")
 
     assert content.ask(pattern=r"\A", line_range="2-3").matches == 0
@@ -345,7 +347,7 @@ def test_a_word_boundary_sees_across_looks() -> None:
 _ERRORS: dict[str, object] = {"pattern": "ERROR", "context_lines": 0}
 
 
-def test_counting_stops_and_paging_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_stops_but_paging_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "MAX_HITS", 50)
     text = "".join(f"ERROR {n}\n" for n in range(1, 301))
     content, seen, arguments = stored(text), list[int](), _ERRORS
@@ -360,7 +362,7 @@ def test_counting_stops_and_paging_does_not(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("line", ["ERROR ", "x" * 90_000 + "ERROR "])
-def test_counting_stops_in_a_long_line_and_paging_does_not(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counting_stops_in_a_long_line_but_paging_does_not(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scan, "MAX_HITS", 5)
     text = line * 30 + "y" * 2_000
     content, offsets, arguments = stored(text), list[int](), _ERRORS
@@ -381,7 +383,7 @@ def test_the_answer_says_that_no_match_follows_the_offset() -> None:
     assert (answer.matches, answer.next_call) == (1, None)
 
 
-def test_nothing_found_says_how_to_go_on() -> None:
+def test_an_answer_without_matches_says_how_to_go_on() -> None:
     answer = stored("a\nb\nc\n").ask(pattern="error", line_range="2-3")
 
     assert answer.text.startswith("No matches found for pattern 'error' in lines 2-3 (searched 2 lines).\n")
@@ -401,7 +403,7 @@ def test_a_negative_offset_searches_the_end() -> None:
     assert answer.text == "[3 matches for /ERROR/; 3-3 shown]\n\n> 3| ERROR 3"
 
 
-def test_a_huge_program_on_huge_content_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_huge_pattern_on_huge_content_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     content = stored("x\n" * 1_000)
     assert content.ask(pattern="a[xy]{999}z").matches == 0
 
@@ -411,7 +413,7 @@ def test_a_huge_program_on_huge_content_is_refused(monkeypatch: pytest.MonkeyPat
     assert content.ask(pattern="a[xy]{999}z", line_range="1-100").matches == 0
 
 
-def test_a_search_reads_everything_once_and_shows_from_what_it_has() -> None:
+def test_a_search_reads_everything_once_and_shows_matches_from_memory() -> None:
     text = "".join(f"line {n} {'x' * 90}{'ERROR' if n % 9_000 == 8_999 else ''}\n" for n in range(100_000))
     content = stored(text)
     answer = content.ask(pattern="ERROR")
@@ -427,12 +429,12 @@ def test_a_search_reads_everything_once_and_shows_from_what_it_has() -> None:
 )
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "a\n" * 300_000, "a\r\n" * 200_000], ids=["line", "lines", "crlf"])
 def test_hostile_patterns_take_linear_time(pattern: str, text: str) -> None:
-    # No clock here: what is quadratic or exponential runs into the time limit of the whole test run.
+    # No clock here: quadratic or exponential work would hit the time limit of the whole test run.
     assert Stored(data=text.encode(), characters=len(text), lines=1).ask(pattern=pattern).matches is not None
 
 
 @pytest.mark.no_cover
-def test_many_occurrences_in_a_long_line_are_looked_for_in_short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_occurrences_in_a_long_line_are_found_in_short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
     find = Matcher.find
 
@@ -445,7 +447,7 @@ def test_many_occurrences_in_a_long_line_are_looked_for_in_short_looks(monkeypat
     answer = stored("a" * 1_000_000).ask(pattern="a.*b|a")
 
     assert answer.matches == scan.MAX_HITS
-    assert looked < 64_000_000  # a look as long as a match may be, for each of them, would be 1.3 GB
+    assert looked < 64_000_000  # looks as long as a match may be would add up to 1.3 GB
 
 
 def test_the_memory_for_showing_matches_is_bounded() -> None:
@@ -459,7 +461,7 @@ def test_the_memory_for_showing_matches_is_bounded() -> None:
     assert next(kept.get(4_000 * 10_000, 4_000 * 10_000 + 4_096)) == ByteRange(4_000 * 10_000, 4_096)
 
 
-def test_the_match_is_shown_even_where_less_context_fits_than_was_asked_for() -> None:
+def test_the_match_is_shown_even_if_less_context_fits_than_requested() -> None:
     text = "".join(f"line {number} {'of a long log ' * 10}\n" for number in range(500))
     answer = stored(text).ask(pattern="line 250 ", context_lines=80).text
     head, fewer, blank, *lines = answer.split("\n")

@@ -1,4 +1,4 @@
-"""References and keys: the same content, call and scope give the same ones; another scope's say nothing."""
+"""References and keys: the same content, call and scope give the same ones. Those of other scopes reveal nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOSTILE_NAMES = ["../../x", "a" * 1_400, "", "\0", "ключ", "A-b.C", "con", "
 
 
 @given(tool_name=texts(pieces=6), scope=SCOPES, data=st.binary(max_size=50))
-def test_a_reference_leads_to_its_key_in_its_scope(tool_name: str, scope: str, data: bytes) -> None:
+def test_a_reference_resolves_to_its_key_in_its_scope(tool_name: str, scope: str, data: bytes) -> None:
     digest = content_digest("text/plain", data)
 
     assert resolve_reference(make_reference(tool_name, scope, digest=digest), scope) == Key.of(scope, digest)
@@ -29,7 +29,7 @@ def test_a_reference_of_another_scope_is_unknown(scope: str, other: str, data: b
     reference = make_reference("search", scope, digest=digest)
     unknown = make_reference("search", "a scope that nobody has", digest=digest)
     if reference in (make_reference("search", other, digest=digest), unknown):
-        return  # one pair of scopes in 65,536 has the same check; such a reference is called expired
+        return  # one pair of scopes in 65,536 has the same check; such a reference counts as expired
 
     with pytest.raises(ReferenceNotFound) as foreign:
         resolve_reference(reference, other)
@@ -62,7 +62,7 @@ def test_no_scope_reaches_a_key(scope: str) -> None:
 @pytest.mark.parametrize(
     "written", ["{}", "`{}`", '"{}"', "({})", " {} \n", "[{}]", "ref: {}", "<{}>", "{}.", "ref={}", "'{}',"]
 )
-def test_what_models_put_around_a_reference_does_not_matter(written: str) -> None:
+def test_text_that_models_put_around_a_reference_does_not_matter(written: str) -> None:
     digest = content_digest("text/plain", b"x")
     reference = make_reference("search", "s", digest=digest)
 
@@ -70,7 +70,7 @@ def test_what_models_put_around_a_reference_does_not_matter(written: str) -> Non
     assert resolve_reference(written.format(reference.upper()), "s") == Key.of("s", digest)
 
 
-def test_the_slug_does_not_matter() -> None:
+def test_the_slug_of_a_reference_does_not_matter() -> None:
     digest = content_digest("text/plain", b"x")
     reference = make_reference("search", "s", digest=digest)
 
@@ -79,7 +79,7 @@ def test_the_slug_does_not_matter() -> None:
 
 
 @pytest.mark.parametrize("reference", [None, 7, "", "   ", b"x", ["a"], "x" * 257])
-def test_text_that_is_not_a_reference_at_all_is_refused_with_where_to_find_one(reference: object) -> None:
+def test_a_value_that_cannot_be_a_reference_is_refused_with_where_to_find_one(reference: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^reference .*: copy it from the placeholder, .* \[Stored ref"):
         resolve_reference(reference, "s")
 
@@ -105,13 +105,13 @@ REFERENCE = make_reference("read_log", "s", digest=content_digest("text/plain", 
     ],
     ids=["no check", "cut", "cut in the digest", "too long", "other signs", "two"],
 )
-def test_what_is_not_one_whole_reference_is_refused_with_what_to_do(given: str) -> None:
+def test_anything_but_one_whole_reference_is_refused_with_advice(given: str) -> None:
     with pytest.raises(ReferenceNotFound, match="not one whole reference: copy one from a placeholder") as refused:
         resolve_reference(given, "s")
     assert str(refused.value).startswith(f"reference not found: {given[:30]}")
 
 
-def test_text_that_never_was_a_reference_is_refused_in_the_words_of_strands() -> None:
+def test_text_that_never_was_a_reference_is_refused_in_strands_words() -> None:
     with pytest.raises(ReferenceNotFound, match=r"^reference not found: mem_1_tool_0$"):
         resolve_reference("mem_1_tool_0", "s")
 

@@ -1,7 +1,7 @@
-"""Refused requests: a model reads what is wrong with what it gave, never about an argument it did not give.
+"""Refused requests: a model reads what is wrong with the arguments it gave, never about one it did not give.
 
 A refusal first says what is wrong. After its first colon or full stop it says what to do instead, and may name any
-argument there. So what it names before that must have been given.
+argument there. So any argument it names before that must have been given.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ CONTENTS: dict[str, Block] = {
     "JSON with a number of thousands of digits": TextBlock(f"[{'9' * 5_000}]"),
     "an image": MediaBlock(b"\x89PNG" * 99, "image/png"),
 }
-"""Between them, nearly all refusals occur. None holds the name of an argument, which a refusal may quote."""
+"""Content that together causes nearly all refusals. None holds an argument's name, because a refusal may quote it."""
 
 NAME = re.compile(rf"\b(?:{'|'.join(OPTIONS)})\b")
 
 
 def named_as_wrong(refusal: str) -> set[str]:
     """Return the arguments that a refusal names before it says what to do instead."""
-    *_, refusal = refusal.split(LIST_READ_INSTEAD)  # above that, only the reference is missing
+    *_, refusal = refusal.split(LIST_READ_INSTEAD)  # before that, only the reference is missing
     wrong, *_ = re.split(r"[:.] ", refusal, maxsplit=1)
     return set(NAME.findall(wrong))
 
 
 @pytest.fixture(scope="module")
 def offloader() -> Offloader:
-    """Return what stores everything, and takes the huge line for too much to query."""
+    """Return an offloader that stores everything, and refuses queries of the huge line as too large."""
     return Offloader(InMemoryStorage(), policies={"*": Always()}, max_query_bytes=1_000_000)
 
 
 @pytest.fixture(scope="module")
 def references(offloader: Offloader) -> dict[str, str]:
-    """Return what a model gives for each content, and for the list of all."""
+    """Return the reference of each content, and the one that stands for the list of all."""
     outcomes = {name: offloader.offload([block], tool_name="t", scope="s") for name, block in CONTENTS.items()}
     return {**{name: outcome.references[0].id for name, outcome in outcomes.items()}, "the list": LISTING}
 
@@ -75,7 +75,7 @@ def _check_refusals(selection: dict[str, Any], offloader: Offloader, references:
             refusal = failure_for_model(answer)
             named = named_as_wrong(refusal)
             assert named <= sent, f"{content}: {refusal}"
-            # An image refuses whatever selects a part of it.
+            # For an image, every selector is refused.
             assert named or content == "an image", f"{content}: no argument is named: {refusal}"
 
 
@@ -101,5 +101,5 @@ def test_a_refusal_names_only_arguments_that_were_given(
 @pytest.mark.parametrize(
     ("refusal", "named"), [(wording.TOO_MUCH_WORK, {"query"}), (too_slow(10.0), set())], ids=["a query", "a pattern"]
 )
-def test_a_refusal_of_what_takes_too_long_names_no_other_argument(refusal: str, named: set[str]) -> None:
+def test_a_refusal_of_slow_work_names_no_other_argument(refusal: str, named: set[str]) -> None:
     assert named_as_wrong(refusal) == named

@@ -1,4 +1,4 @@
-"""The retrieval tool as every framework shows it: one short schema, and arguments as models send them."""
+"""The retrieval tool as every framework shows it: one short schema, and arguments in the forms that models send."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from coatcheck.engine import retrieving
 from coatcheck.engine.execution import run
 
 
-def test_a_framework_that_changes_its_schema_changes_no_other() -> None:
+def test_a_framework_that_changes_its_schema_affects_no_other() -> None:
     retrieval_schema()["properties"]["line_range"].clear()
 
     assert retrieval_schema()["properties"]["line_range"]["type"] == "string"
@@ -43,11 +43,11 @@ def test_a_framework_that_changes_its_schema_changes_no_other() -> None:
         (["R"], {"reference": ["R"]}),
     ],
 )
-def test_what_a_model_sends_becomes_arguments_of_retrieve(sent: object, arguments: dict[str, Any]) -> None:
+def test_the_models_input_becomes_the_arguments_of_retrieve(sent: object, arguments: dict[str, Any]) -> None:
     assert retrieval_arguments(sent) == arguments
 
 
-def test_arguments_that_the_tool_does_not_have_are_named_with_those_it_has() -> None:
+def test_unknown_arguments_are_named_with_the_accepted_ones() -> None:
     with pytest.raises(InvalidRequest) as caught:
         retrieval_arguments({"reference": "R", "scope": None, "lines": "1-2"})
 
@@ -56,14 +56,14 @@ def test_arguments_that_the_tool_does_not_have_are_named_with_those_it_has() -> 
     )
 
 
-def test_a_flood_of_unknown_arguments_makes_no_long_answer() -> None:
+def test_many_unknown_arguments_do_not_make_a_long_answer() -> None:
     with pytest.raises(InvalidRequest) as caught:
         retrieval_arguments({"x" * 9_000 + str(number): 1 for number in range(100)})
 
     assert len(str(caught.value)) < 400
 
 
-def test_a_foreign_error_is_logged_by_its_class_and_the_model_gets_no_word_of_it(
+def test_a_foreign_error_is_logged_by_class_and_hidden_from_the_model(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="coatcheck"):
@@ -73,7 +73,7 @@ def test_a_foreign_error_is_logged_by_its_class_and_the_model_gets_no_word_of_it
     assert caplog.messages == ["a tool result could not be read back, because of an internal error: OSError"]
 
 
-def test_a_storage_failure_is_reported_as_one() -> None:
+def test_a_storage_failure_is_reported_as_a_storage_failure() -> None:
     assert "the storage failed" in failure_for_model(StorageError("disk full"))
 
 
@@ -94,7 +94,7 @@ def test_a_missing_or_invalid_scope_is_logged_for_the_host_and_not_explained_to_
     assert "scope" in str(answered.error)
 
 
-def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_where_it_was_raised(
+def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_its_origin(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object, **__: object) -> None:
@@ -124,7 +124,7 @@ def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_where_it_wa
     assert offloader.stats().failed == 1
 
 
-def test_an_argument_that_no_request_takes_is_an_internal_error_and_an_event() -> None:
+def test_an_argument_that_no_request_accepts_is_an_internal_error_and_an_event() -> None:
     events: list[Event] = []
     offloader = Offloader(on_event=events.append)
 
@@ -134,6 +134,6 @@ def test_an_argument_that_no_request_takes_is_an_internal_error_and_an_event() -
     assert (events[-1].kind, events[-1].error_type) == ("failed", "KeyError")
 
 
-def test_our_own_error_is_passed_on_as_it_is_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_our_own_error_is_passed_on_unchanged_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert failure_for_model(InvalidRequest("offset must be a whole number")) == "offset must be a whole number"
     assert not caplog.records

@@ -1,4 +1,4 @@
-"""Whose content it is: the argument, else the ambient scope, else the framework's identity, else the default."""
+"""Which scope is used: the argument, else the ambient scope, else the framework's identity, else the default."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         (None, None, None, "default"),
     ],
 )
-def test_order_of_scopes(argument: str | None, ambient: str | None, identity: str | None, expected: str) -> None:
+def test_scopes_are_chosen_in_this_order(
+    argument: str | None, ambient: str | None, identity: str | None, expected: str
+) -> None:
     if ambient is None:
         assert choose_scope(argument, identity, required=False) == expected
         return
@@ -34,7 +36,7 @@ def test_order_of_scopes(argument: str | None, ambient: str | None, identity: st
         assert choose_scope(argument, identity, required=False) == expected
 
 
-def test_a_required_scope_refuses_the_default_and_says_what_to_do() -> None:
+def test_require_scope_refuses_the_default_with_advice() -> None:
     with pytest.raises(InvalidRequest, match=r"require_scope=True .* thread_id"):
         choose_scope(None, None, required=True)
     assert choose_scope(None, "thread-1", required=True) == "thread-1"
@@ -75,15 +77,17 @@ def yielding(name: str) -> Generator[None, None, None]:
         yield
 
 
-def test_a_block_that_ends_in_another_context_than_it_began_in_says_so_and_what_to_do() -> None:
+def test_a_block_that_ends_in_another_context_raises_with_advice() -> None:
     dependency = yielding("tenant")
-    contextvars.copy_context().run(next, dependency)  # FastAPI runs each step of a sync one in a copy of the context
+    contextvars.copy_context().run(
+        next, dependency
+    )  # FastAPI runs each step of a sync dependency in a copy of the context
 
     with pytest.raises(InvalidRequest, match=r"may have had another scope.*pass scope="):
         contextvars.copy_context().run(next, dependency)
 
 
-def test_blocks_that_do_not_end_in_reverse_order_say_so_and_leave_no_scope_behind() -> None:
+def test_blocks_that_end_out_of_order_raise_and_leave_no_scope_behind() -> None:
     one, other = yielding("tenant-1"), yielding("tenant-2")
     next(one)
     next(other)
@@ -95,7 +99,7 @@ def test_blocks_that_do_not_end_in_reverse_order_say_so_and_leave_no_scope_behin
 
 
 @pytest.mark.parametrize("error", [KeyError("the host's own"), asyncio.CancelledError()], ids=["error", "cancelled"])
-def test_an_error_passes_a_block_that_did_not_hold_and_the_log_says_so(
+def test_an_error_passes_through_a_block_whose_scope_did_not_hold_and_the_log_says_so(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     left_open = yielding("tenant-2")
@@ -111,7 +115,7 @@ def test_an_error_passes_a_block_that_did_not_hold_and_the_log_says_so(
     assert choose_scope(None, "thread-1", required=True) == "thread-1"
 
 
-def test_a_block_of_an_adapter_does_not_mind_what_a_tool_left_open() -> None:
+def test_an_adapters_block_tolerates_a_scope_that_a_tool_left_open() -> None:
     left_open = yielding("tenant")
 
     with enter_scope("thread-1"):
@@ -122,7 +126,7 @@ def test_a_block_of_an_adapter_does_not_mind_what_a_tool_left_open() -> None:
         left_open.close()
 
 
-async def test_what_a_tool_leaves_running_has_the_scope_of_an_adapters_block_only_until_it_ends() -> None:
+async def test_a_task_left_running_by_a_tool_has_the_adapters_scope_only_until_its_block_ends() -> None:
     seen: list[Scope] = []
     go, looked = asyncio.Event(), asyncio.Event()
 
@@ -149,7 +153,7 @@ def test_an_invalid_scope_is_refused(name: Any) -> None:  # noqa: ANN401
         pass
 
 
-def test_the_shared_default_is_warned_about_once_in_a_process(
+def test_the_shared_default_causes_one_warning_per_process(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])
@@ -176,7 +180,7 @@ def test_the_shared_default_is_warned_about_once_in_a_process(
 
 
 @pytest.mark.parametrize("given", [{"scope": "mine"}, {"identity": "mine"}])
-def test_no_warning_is_given_where_a_scope_is_given(
+def test_there_is_no_warning_if_a_scope_is_given(
     given: dict[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(scopes, "_unwarned", [True])
@@ -189,8 +193,8 @@ def test_no_warning_is_given_where_a_scope_is_given(
     assert scopes._unwarned
 
 
-def test_a_number_too_long_to_be_written_is_refused_as_a_scope_and_as_a_reference() -> None:
-    huge: Any = 10**5_000  # Python writes no int of more than 4,300 digits
+def test_a_number_too_long_to_print_is_refused_as_a_scope_and_as_a_reference() -> None:
+    huge: Any = 10**5_000  # Python prints no int of more than 4,300 digits
 
     with pytest.raises(InvalidRequest, match="not a number of more than 15 digits"):
         Offloader().offload([TextBlock("text")], tool_name="t", scope=huge)

@@ -40,7 +40,7 @@ def test_type_checkers_see_each_setting_with_its_type() -> None:
     assert not OffloaderOptions.__required_keys__
 
 
-def test_settings_and_keywords_are_two_ways_to_say_the_same() -> None:
+def test_settings_and_keywords_are_equivalent() -> None:
     policies: dict[str | tuple[str, ...], Policy] = {"export": Never()}
 
     by_keyword = Offloader(max_result_tokens=700, policies=policies)
@@ -77,7 +77,7 @@ def test_settings_are_checked_when_they_are_made() -> None:
         replace(Settings(preview_tokens=600), max_result_tokens=500)
 
 
-def test_a_threshold_above_the_default_of_the_hard_limit_is_refused_with_what_to_set() -> None:
+def test_a_threshold_above_the_default_hard_limit_is_refused_with_what_to_set() -> None:
     words = r"max_inline_tokens must be at least max_result_tokens \(60,000\), not 50,000, its default: set both"
     with pytest.raises(InvalidRequest, match=words):
         Settings(max_result_tokens=60_000)
@@ -118,12 +118,12 @@ def test_an_object_that_is_not_settings_is_refused(given: Any) -> None:  # noqa:
         ("policy", "policies"),
     ],
 )
-def test_an_unknown_keyword_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+def test_an_unknown_keyword_is_refused_with_the_nearest_one(name: str, nearest: str) -> None:
     with pytest.raises(TypeError, match=rf"^Offloader has no argument '{name}'\. Did you mean '{nearest}'"):
         Offloader(**{name: 5})  # type: ignore[arg-type]
 
 
-def test_an_unknown_keyword_is_answered_with_all_there_are() -> None:
+def test_an_unknown_keyword_is_refused_with_all_known_ones() -> None:
     with pytest.raises(TypeError) as refused:
         Offloader(colour="red")  # type: ignore[call-arg]
 
@@ -131,7 +131,7 @@ def test_an_unknown_keyword_is_answered_with_all_there_are() -> None:
     assert all(name in str(refused.value) for name in OffloaderOptions.__annotations__)
 
 
-def test_an_unknown_keyword_names_the_class_that_was_called() -> None:
+def test_the_error_for_an_unknown_keyword_names_the_called_class() -> None:
     class OurOffloader(Offloader):
         pass
 

@@ -1,4 +1,4 @@
-"""A storage that does not answer is asked once a minute, and every other call fails at once instead of waiting too."""
+"""A storage that does not answer is tried once a minute. Every other call fails at once instead of waiting too."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 BIG = "".join(f"row {number}\n" for number in range(2_000))
 LIMIT = loops.TIME_LIMIT_SECONDS
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up. Nothing waits that long if the code is right."""
+"""Seconds until a test that would wait forever fails. Nothing waits that long if the code is right."""
 
 
 class Clock:
-    """Goes only when it is told to."""
+    """A clock that moves only when it is told to."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -37,7 +37,7 @@ class Clock:
 
 
 class HangingStorage(DictStorage):
-    """Takes ``seconds`` for each call; then it answers, or fails if it is down."""
+    """Takes ``seconds`` for each call, then answers, or fails if it is down."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class HangingStorage(DictStorage):
         self.is_down = True
         self.calls = 0
         self.meanwhile: list[Callable[[], object]] = []
-        """What happens while it is waited for: each is called during one call."""
+        """Functions to call while somebody waits for the storage, one per call."""
 
     def _call(self) -> None:
         self.calls += 1
@@ -98,14 +98,14 @@ async def _aoffload(offloader: Offloader, number: int) -> Outcome:
 
 
 def _asleep(storage: HangingStorage) -> Offloader:
-    """Return an offloader that has found out that the storage does not answer, with one call."""
+    """Return an offloader that has learnt, from one call, that the storage does not answer."""
     offloader = _offloader(storage)
     assert isinstance(_offload(offloader), Kept)
     assert storage.calls == 1
     return offloader
 
 
-def test_fifty_results_wait_once_for_a_storage_that_does_not_answer(storage: HangingStorage, clock: Clock) -> None:
+def test_fifty_results_wait_only_once_for_a_silent_storage(storage: HangingStorage, clock: Clock) -> None:
     offloader, began = _offloader(storage), clock.now
     outcomes = [_offload(offloader, number) for number in range(50)]
 
@@ -115,7 +115,7 @@ def test_fifty_results_wait_once_for_a_storage_that_does_not_answer(storage: Han
     assert offloader.stats().failed == 50
 
 
-async def test_so_it_is_in_the_async_methods(storage: HangingStorage, clock: Clock) -> None:
+async def test_fifty_async_results_wait_only_once_for_a_silent_storage(storage: HangingStorage, clock: Clock) -> None:
     offloader, began = _offloader(storage), clock.now
     for number in range(50):
         assert isinstance(await _aoffload(offloader, number), Kept)
@@ -123,7 +123,7 @@ async def test_so_it_is_in_the_async_methods(storage: HangingStorage, clock: Clo
     assert (storage.calls, clock.now - began) == (1, LIMIT)
 
 
-def test_so_it_is_within_a_step_of_parallel_calls(storage: HangingStorage) -> None:
+def test_a_step_of_parallel_calls_waits_only_once_for_a_silent_storage(storage: HangingStorage) -> None:
     results = [ToolResult(blocks=(TextBlock(f"{number}\n{BIG}"),), tool_name="t") for number in range(10)]
     outcomes = _offloader(storage).offload_step(results)
 
@@ -132,7 +132,7 @@ def test_so_it_is_within_a_step_of_parallel_calls(storage: HangingStorage) -> No
 
 
 @pytest.mark.parametrize("is_async", [True, False], ids=["async storage", "network storage"])
-async def test_a_call_that_is_given_up_at_the_time_limit_was_in_vain(
+async def test_a_call_abandoned_at_the_time_limit_counts_as_unanswered(
     is_async: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     released, calls = threading.Event(), []
@@ -154,7 +154,7 @@ async def test_a_call_that_is_given_up_at_the_time_limit_was_in_vain(
         assert isinstance(await asyncio.wait_for(_aoffload(offloader, number), PATIENCE), Kept)
     released.set()
 
-    assert len(calls) <= 1  # none where the machine is so busy that no thread took it in time
+    assert len(calls) <= 1  # none if the machine is so busy that no thread took it in time
 
 
 def test_reads_do_not_wait_either_and_say_why(storage: HangingStorage) -> None:
@@ -186,7 +186,7 @@ def test_a_storage_on_this_machine_is_always_asked(clock: Clock) -> None:
     assert storage.calls == 3
 
 
-def test_the_log_says_for_each_result_that_it_was_not_tried(
+def test_the_log_says_of_each_result_that_it_was_not_tried(
     storage: HangingStorage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = _asleep(storage)
@@ -200,7 +200,7 @@ def test_the_log_says_for_each_result_that_it_was_not_tried(
     )
 
 
-def test_a_result_that_cannot_stay_whole_is_tried_each_time(storage: HangingStorage) -> None:
+def test_a_result_that_cannot_stay_whole_is_tried_every_time(storage: HangingStorage) -> None:
     offloader = _offloader(storage, max_inline_tokens=5_000)
     assert isinstance(_offload(offloader), Kept)
     long = [TextBlock(BIG * 2)]
@@ -213,7 +213,9 @@ def test_a_result_that_cannot_stay_whole_is_tried_each_time(storage: HangingStor
     assert isinstance(_offload(offloader), Offloaded)
 
 
-def test_after_a_minute_one_call_tries_and_the_others_go_on_without(storage: HangingStorage, clock: Clock) -> None:
+def test_after_a_minute_one_call_tries_and_the_others_go_on_without_waiting(
+    storage: HangingStorage, clock: Clock
+) -> None:
     offloader = _asleep(storage)
     others: list[Outcome] = []
     clock.now += PAUSE_SECONDS
@@ -224,7 +226,7 @@ def test_after_a_minute_one_call_tries_and_the_others_go_on_without(storage: Han
     assert storage.calls == 2
 
 
-def test_if_the_try_is_in_vain_too_there_is_another_pause(storage: HangingStorage, clock: Clock) -> None:
+def test_if_the_try_fails_too_there_is_another_pause(storage: HangingStorage, clock: Clock) -> None:
     offloader = _asleep(storage)
     clock.now += PAUSE_SECONDS
     for number in range(10):
@@ -233,7 +235,7 @@ def test_if_the_try_is_in_vain_too_there_is_another_pause(storage: HangingStorag
     assert storage.calls == 2
 
 
-def test_as_soon_as_a_try_is_answered_everything_is_stored_again(storage: HangingStorage, clock: Clock) -> None:
+def test_once_a_try_is_answered_everything_is_stored_again(storage: HangingStorage, clock: Clock) -> None:
     offloader = _asleep(storage)
     storage.is_down = False
     assert isinstance(_offload(offloader), Kept)
@@ -242,7 +244,7 @@ def test_as_soon_as_a_try_is_answered_everything_is_stored_again(storage: Hangin
     assert [type(_offload(offloader, number)) for number in range(3)] == [Offloaded] * 3
 
 
-async def test_a_try_that_is_cancelled_leaves_the_next_one_to_another(clock: Clock) -> None:
+async def test_a_cancelled_try_leaves_the_next_try_to_another_call(clock: Clock) -> None:
     class Waiting(AsyncDictStorage):
         begun = asyncio.Event()
 
@@ -267,7 +269,7 @@ async def test_a_try_that_is_cancelled_leaves_the_next_one_to_another(clock: Clo
     assert isinstance(await _aoffload(offloader, 2), Offloaded)
 
 
-def test_a_storage_that_fails_at_once_is_asked_each_time(storage: HangingStorage) -> None:
+def test_a_storage_that_fails_at_once_is_tried_every_time(storage: HangingStorage) -> None:
     storage.seconds = IN_VAIN_SECONDS / 2
     offloader = _offloader(storage)
     for number in range(5):
@@ -276,7 +278,7 @@ def test_a_storage_that_fails_at_once_is_asked_each_time(storage: HangingStorage
     assert storage.calls == 5
 
 
-def test_a_storage_that_answers_others_is_asked_again_after_a_call_in_vain(storage: HangingStorage) -> None:
+def test_a_storage_that_answers_other_calls_is_tried_again_after_an_unanswered_one(storage: HangingStorage) -> None:
     offloader = _offloader(storage)
 
     def answer_another() -> None:
@@ -291,7 +293,7 @@ def test_a_storage_that_answers_others_is_asked_again_after_a_call_in_vain(stora
     assert isinstance(_offload(offloader, 2), Offloaded)
 
 
-def test_a_large_content_that_takes_too_long_says_nothing_about_the_storage(storage: HangingStorage) -> None:
+def test_large_content_that_takes_too_long_says_nothing_about_the_storage(storage: HangingStorage) -> None:
     offloader = _offloader(storage)
     offloader.offload([TextBlock("x" * (_MANY_BYTES + 1))], tool_name="t", scope="s")
     storage.is_down = False
@@ -299,7 +301,7 @@ def test_a_large_content_that_takes_too_long_says_nothing_about_the_storage(stor
     assert isinstance(_offload(offloader), Offloaded)
 
 
-def test_a_large_content_that_is_tried_in_a_pause_makes_it_no_longer(storage: HangingStorage, clock: Clock) -> None:
+def test_large_content_that_is_tried_during_a_pause_does_not_extend_it(storage: HangingStorage, clock: Clock) -> None:
     offloader = _asleep(storage)
     clock.now += PAUSE_SECONDS - LIMIT
     large = offloader.offload([TextBlock("x" * (_MANY_BYTES + 1))], tool_name="t", scope="s")
@@ -309,7 +311,7 @@ def test_a_large_content_that_is_tried_in_a_pause_makes_it_no_longer(storage: Ha
     assert isinstance(_offload(offloader), Offloaded)
 
 
-def test_a_whole_load_says_nothing_where_parts_are_what_agents_read(clock: Clock) -> None:
+def test_a_whole_load_says_nothing_about_a_storage_that_agents_read_in_parts(clock: Clock) -> None:
     class Ranging(HangingStorage):
         def load_range(self, key: str, *, start: int, length: int) -> Stored | None:
             return self.load(key)
@@ -327,7 +329,7 @@ def test_a_whole_load_says_nothing_where_parts_are_what_agents_read(clock: Clock
     assert isinstance(_offload(offloader, 1), Offloaded)
 
 
-def test_a_page_of_what_is_stored_does_not_wait_either(clock: Clock) -> None:
+def test_listing_a_page_does_not_wait_either(clock: Clock) -> None:
     class Paging(HangingStorage):
         def page(self, prefix: str, *, limit: int, after: str | None = None) -> Page:
             self._call()
@@ -341,7 +343,7 @@ def test_a_page_of_what_is_stored_does_not_wait_either(clock: Clock) -> None:
     assert storage.calls == 1
 
 
-def test_what_the_host_deletes_is_tried_and_tells_nothing(storage: HangingStorage) -> None:
+def test_deletions_by_the_host_are_tried_and_say_nothing_about_the_storage(storage: HangingStorage) -> None:
     offloader = _asleep(storage)
     storage.is_down, storage.seconds = False, IN_VAIN_SECONDS
     assert offloader.delete_scope("s") == 0

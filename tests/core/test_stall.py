@@ -1,6 +1,6 @@
 """Invariant 9, measured: the event loop goes on while results are offloaded, searched and counted for the first time.
 
-Time is what this process spent computing, not what a clock on the wall says: other programs do not count.
+Times are processor time of this process, not wall-clock time, so other programs do not count.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ REPOSITORY = Path(__file__).parents[2]
 
 RESULTS = 32
 LINES = 25_000
-"""Of each result: a megabyte."""
+"""Lines of each result, which make a megabyte."""
 
 LONGEST = 0.5
-"""Of all computing: the longest that the loop may wait for its turn. Measured: 0.1. On the loop itself, the work of all
-results would be one wait, 1.0."""
+"""The longest that the loop may wait for its turn, as a share of all processor time. Measured: 0.1. If the work ran on
+the loop itself, it would be one wait: 1.0."""
 
 OWN = 0.25
-"""Of all computing: what may run on the loop's own thread. Measured: 0.1, most of it hops to threads and back."""
+"""The most that may run on the loop's own thread, as a share of all processor time. Measured: 0.1, most of it hops to
+threads and back."""
 
 FIRST_USE = """
 import asyncio, json, sys, time
@@ -91,7 +92,7 @@ print(json.dumps(loading))
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
-    """Seconds of computing."""
+    """Seconds of processor time."""
 
     total: float
     longest: float  # between two turns of the loop
@@ -99,16 +100,16 @@ class Spent:
 
 
 async def measured(work: Awaitable[object]) -> Spent:
-    """Return what ``work`` cost, and how long the loop went without a turn meanwhile."""
+    """Return what ``work`` cost, and how long the loop went without a turn in the meantime."""
     gc.collect()
-    gc.freeze()  # what other tests left would be looked through on the loop's thread, at any moment: 0.14 s once
+    gc.freeze()  # else a collection might scan what other tests left, on the loop's thread: 0.14 s once
     gaps = [0.0]
     started, own = time.process_time(), time.thread_time()
 
     async def tick() -> None:
-        last = started  # until its first turn, the loop waits for one
+        last = started  # the wait for the first turn counts too
         while True:
-            await asyncio.sleep(0.005)  # each turn is work on the loop's thread too: a thousand a second are half of it
+            await asyncio.sleep(0.005)  # turns are work on the loop's thread too: half of it at a thousand per second
             now = time.process_time()
             gaps.append(now - last)
             last = now
@@ -122,7 +123,7 @@ async def measured(work: Awaitable[object]) -> Spent:
     return spent
 
 
-@pytest.mark.no_cover  # tracing slows Python code, which is most of what runs on the loop, and little else
+@pytest.mark.no_cover  # tracing slows only Python code, which is most of what runs on the loop
 async def test_the_loop_gets_its_turn_while_many_results_are_offloaded_and_searched(tmp_path: Path) -> None:
     TiktokenCounter().warm_up()
     offloader = Offloader(FileStorage(tmp_path))
@@ -147,8 +148,9 @@ async def test_the_loop_gets_its_turn_while_many_results_are_offloaded_and_searc
         assert spent.own < OWN * spent.total
 
 
-def test_the_first_use_holds_the_loop_for_no_longer_than_tiktoken_needs_for_its_table(tmp_path: Path) -> None:
-    # Measured: as long at most, and a tenth. Other programs may slow one of the two, but hardly three times in a row.
+def test_the_first_use_holds_the_loop_no_longer_than_tiktoken_needs_to_build_its_table(tmp_path: Path) -> None:
+    # Measured: at most the same for the longest wait, and a tenth for the loop's own thread. Other programs may slow
+    # one of the two runs, but hardly three times in a row.
     assert any(_is_short(run(FIRST_USE, tmp_path / str(number))) for number in range(3))
 
 
@@ -164,7 +166,7 @@ def test_no_module_is_loaded_on_the_thread_of_the_loop(tmp_path: Path) -> None:
 
 
 def run(script: str, folder: Path) -> Any:  # noqa: ANN401 - what the script prints as JSON
-    """Run ``script`` in a new interpreter, which finds what this one finds: the tests may run from a wheel."""
+    """Run ``script`` in a new interpreter that imports what this one can: the tests may run from a wheel."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY), *filter(None, sys.path)])}
     command = [sys.executable, "-c", script, str(folder)]
     return json.loads(subprocess.run(command, env=env, capture_output=True, check=True).stdout)
@@ -172,7 +174,7 @@ def run(script: str, folder: Path) -> Any:  # noqa: ANN401 - what the script pri
 
 @dataclass(frozen=True, kw_only=True)
 class Texts(Delivery[list[str]]):
-    """A result of texts alone, of an adapter that notes on which threads it converts."""
+    """A result of strings only, whose adapter records the threads on which it converts."""
 
     raw: list[str]
     threads: set[threading.Thread] = field(default_factory=set)
@@ -190,7 +192,7 @@ class Texts(Delivery[list[str]]):
         return [] if changed else self.raw
 
 
-async def test_many_texts_are_converted_off_the_loop_and_few_on_it() -> None:
+async def test_many_strings_are_converted_off_the_loop_and_few_on_it() -> None:
     many, few = Texts(raw=["some words"] * 20_000), Texts(raw=["some words " * 20_000])
 
     for texts in (many, few):
@@ -200,8 +202,8 @@ async def test_many_texts_are_converted_off_the_loop_and_few_on_it() -> None:
     assert few.threads == {threading.current_thread()}
 
 
-async def test_a_query_on_a_large_text_that_is_no_json_holds_the_loop_only_for_moments() -> None:
-    """The search for objects of many lines ran through all of it in one call, with the interpreter's lock: 0.5 s."""
+async def test_a_query_of_large_text_that_is_not_json_holds_the_loop_only_for_moments() -> None:
+    """In one call, the search for objects over many lines would hold the interpreter's lock for 0.5 s."""
     offloader = Offloader()
     text = "src/a.py:12: some words\n" * 300_000
     outcome = await offloader.aoffload([TextBlock(text)], tool_name="grep")
@@ -211,6 +213,6 @@ async def test_a_query_on_a_large_text_that_is_no_json_holds_the_loop_only_for_m
         with pytest.raises(InvalidRequest, match="neither JSON nor JSON Lines"):
             await offloader.aretrieve(outcome.references[0], query="[0]")
 
-    spents = [await measured(query()) for _ in range(3)]  # of all computing: 0.05; in one call it was 0.5
+    spents = [await measured(query()) for _ in range(3)]  # share of all processor time: 0.05; in one call it was 0.5
 
     assert min(spent.longest / spent.total for spent in spents) < 0.25

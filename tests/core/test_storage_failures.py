@@ -1,4 +1,4 @@
-"""What an ``Offloader`` makes of its storage's errors: ours, with the cause, but without text they may quote."""
+"""An ``Offloader`` turns its storage's errors into ours, with the cause, but without any content they may quote."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ except StorageError as error:
 
 
 class Raising(DictStorage):
-    """Fails to load once it has an ``error``, and may choose the words that are repeated."""
+    """Fails to load once it has an ``error``. ``describe_error`` may choose the words for it."""
 
     error: BaseException | None = None
     describe_error: Any = None
@@ -88,7 +88,7 @@ class AsyncRaising(AsyncDictStorage):
 
 
 async def failure_of(storage: Any, error: BaseException, way: str) -> StorageError:  # noqa: ANN401 - of either kind
-    """Return what an offloader raises where the storage raises ``error``."""
+    """Return the error of an offloader whose storage raises ``error``."""
     offloader = Offloader(storage)
     reference = str((await offloader.aoffload([BIG], tool_name="t")).references[0])
     storage.error = error
@@ -99,7 +99,7 @@ async def failure_of(storage: Any, error: BaseException, way: str) -> StorageErr
 
 
 async def outcome_of(offloader: Offloader, block: TextBlock, way: str) -> Outcome:
-    """Return the outcome for a result."""
+    """Return the outcome of offloading a block."""
     if way == "async":
         return await offloader.aoffload([block], tool_name="t")
     return await asyncio.to_thread(offloader.offload, [block], tool_name="t")
@@ -141,7 +141,7 @@ WAYS = pytest.mark.parametrize("way", ["sync", "async"])
         "AttributeError",
     ],
 )
-async def test_a_foreign_error_becomes_ours_with_only_the_words_of_the_system(
+async def test_a_foreign_error_becomes_ours_with_only_the_systems_words(
     storage: Any,  # noqa: ANN401 - of either kind
     error: Exception,
     words: str,
@@ -200,7 +200,7 @@ async def test_a_storage_may_choose_the_words_for_its_errors(storage: Any, way: 
     ],
     ids=["None", "bytes", "raises", "raises ours", "mock", "no method"],
 )
-async def test_where_a_storage_says_nothing_usable_the_class_is_named(storage: Any, describe: object, way: str) -> None:  # noqa: ANN401
+async def test_an_unusable_error_description_is_replaced_by_the_class(storage: Any, describe: object, way: str) -> None:  # noqa: ANN401
     storage.describe_error = describe
 
     failure = await failure_of(storage, ValueError("content that was quoted"), way)
@@ -210,7 +210,7 @@ async def test_where_a_storage_says_nothing_usable_the_class_is_named(storage: A
 
 
 @WAYS
-async def test_a_storage_is_not_asked_to_describe_an_error_that_is_not_its_own(
+async def test_a_storage_is_not_asked_to_describe_errors_of_others(
     storage: Any,  # noqa: ANN401 - of either kind
     way: str,
 ) -> None:
@@ -226,7 +226,7 @@ async def test_a_storage_is_not_asked_to_describe_an_error_that_is_not_its_own(
 
 
 @WAYS
-async def test_what_a_storage_says_is_one_line_of_bounded_length(storage: Any, way: str) -> None:  # noqa: ANN401
+async def test_an_error_description_is_one_line_of_bounded_length(storage: Any, way: str) -> None:  # noqa: ANN401
     storage.describe_error = lambda _: "first\nsecond\r\n" + "word " * 1_000
 
     failure = str(await failure_of(storage, ValueError(), way))
@@ -240,18 +240,18 @@ async def test_what_a_storage_says_is_one_line_of_bounded_length(storage: Any, w
 async def test_a_result_is_cut_and_not_lost_whatever_the_storage_raises(way: str) -> None:
     class Odd(DictStorage):
         def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
-            raise OSError("could not write %s", content[:20])  # noqa: EM101, TRY003 - as many write it by mistake
+            raise OSError("could not write %s", content[:20])  # noqa: EM101, TRY003 - a common mistake
 
     offloader = Offloader(Odd(), max_inline_tokens=3_000)
     outcome = await outcome_of(offloader, TextBlock(BIG.text * 3), way)
 
     assert isinstance(outcome, Truncated)
-    assert "row 1\n" in outcome.blocks[0].text  # type: ignore[union-attr] # a text
+    assert "row 1\n" in outcome.blocks[0].text  # type: ignore[union-attr] # a text block
     assert "could not be stored (the storage failed)" in outcome.blocks[0].text  # type: ignore[union-attr] # as above
 
 
 @WAYS
-async def test_a_proxy_that_cannot_connect_is_a_storage_that_fails(way: str) -> None:
+async def test_a_proxy_that_cannot_connect_is_a_failing_storage(way: str) -> None:
     class Proxy:
         is_connected = True
 
@@ -270,7 +270,7 @@ async def test_a_proxy_that_cannot_connect_is_a_storage_that_fails(way: str) -> 
 
 
 @WAYS
-async def test_where_a_storage_fails_to_give_its_path_only_the_path_is_missing(
+async def test_if_a_storage_fails_to_return_its_path_only_the_path_is_missing(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Pathless(DictStorage):
@@ -283,11 +283,11 @@ async def test_where_a_storage_fails_to_give_its_path_only_the_path_is_missing(
     outcome = await outcome_of(offloader, BIG, way)
 
     assert isinstance(outcome, Offloaded)
-    assert "file:" not in outcome.blocks[0].text  # type: ignore[union-attr] # a text
+    assert "file:" not in outcome.blocks[0].text  # type: ignore[union-attr] # a text block
     assert "its path cannot be named: PermissionError" in caplog.text
 
 
-async def test_what_a_storage_says_is_what_is_logged_where_a_save_fails(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_storages_own_error_description_is_logged_when_a_save_fails(caplog: pytest.LogCaptureFixture) -> None:
     class Full(DictStorage):
         def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
             raise ValueError(content)
@@ -302,7 +302,7 @@ async def test_what_a_storage_says_is_what_is_logged_where_a_save_fails(caplog: 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such limit")
-def test_a_program_without_an_event_loop_goes_on_where_no_file_descriptor_is_left(tmp_path: Path) -> None:
+def test_a_program_without_an_event_loop_goes_on_when_no_file_descriptor_is_left(tmp_path: Path) -> None:
     command = [sys.executable, "-c", NO_DESCRIPTORS_LEFT, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
@@ -312,14 +312,14 @@ def test_a_program_without_an_event_loop_goes_on_where_no_file_descriptor_is_lef
 
 
 class _Full(DictStorage):
-    """Takes nothing."""
+    """Refuses every save, as with a full disk."""
 
     def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("texts", [[], [BIG]], ids=["media alone", "media and text"])
-def test_of_more_media_than_their_marks_can_stay_only_the_notice_is_left(texts: list[TextBlock]) -> None:
+def test_if_media_have_no_room_for_their_marks_only_the_notice_is_left(texts: list[TextBlock]) -> None:
     media = [MediaBlock(b"%d" % number, "image/png") for number in range(600)]
     offloader = Offloader(_Full(), max_inline_tokens=3_000, token_counter=ByteCounter())
 

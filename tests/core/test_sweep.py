@@ -1,4 +1,4 @@
-"""Sweeping: which entries are past a limit, which are spared, and what is saved again while a sweep runs."""
+"""Sweeping: which entries are past a limit, which are spared, and entries saved again while a sweep runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _aged(*ages: float) -> tuple[Offloader, InMemoryStorage]:
     return offloader, storage
 
 
-async def test_sweep_by_age_spares_what_is_younger() -> None:
+async def test_a_sweep_by_age_spares_younger_entries() -> None:
     offloader, storage = _aged(90_000, 50_000, 10)
 
     assert offloader.sweep(max_age_seconds=86_400) == 1
@@ -36,7 +36,7 @@ async def test_sweep_by_age_spares_what_is_younger() -> None:
     assert len(storage.entries("")) == 1
 
 
-def test_sweep_by_size_takes_the_oldest_first_and_spares_the_last_hour() -> None:
+def test_a_sweep_by_size_removes_the_oldest_first_and_spares_the_last_hour() -> None:
     offloader, storage = _aged(90_000, 50_000, 10, 5)
 
     assert offloader.sweep(max_bytes=65_000) == 1
@@ -54,7 +54,7 @@ def test_an_entry_saved_within_the_hour_is_not_reported_as_overdue() -> None:
     ]
 
 
-def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:
+def test_a_sweep_by_scope_size_leaves_smaller_scopes_alone() -> None:
     ages = iter([90_000, 80_000, 70_000, 60_000])
     storage = InMemoryStorage(clock=lambda: time.time() - next(ages))
     offloader = _offloader(storage)
@@ -69,7 +69,7 @@ def test_sweep_by_the_size_of_a_scope_leaves_smaller_scopes_alone() -> None:
 
 
 class _Aged(DictStorage):
-    """Lists what it was told to, until that is deleted: keys with their sizes and their ages in seconds."""
+    """Lists the given keys, with their sizes and their ages in seconds, until they are deleted."""
 
     def __init__(self, listed: dict[str, tuple[int, float]]) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class _Aged(DictStorage):
 OLDER, YOUNGER = (str(Key.of("scope", digit * 64)) for digit in "01")
 
 
-def test_a_line_index_goes_with_its_content_even_if_there_is_room_for_it() -> None:
+def test_a_line_index_is_swept_with_its_content_even_if_there_is_room_for_it() -> None:
     storage = _Aged(
         {
             f"{OLDER}-lines": (10, 90_000),
@@ -109,7 +109,7 @@ def test_a_line_index_whose_content_was_lost_is_swept_after_an_hour() -> None:
     assert set(storage.listed) == {f"{YOUNGER}-lines"}
 
 
-def test_a_line_index_is_as_young_as_its_content_which_may_be_read_without_it() -> None:
+def test_a_line_index_is_as_young_as_its_content_because_reads_may_skip_it() -> None:
     storage = _Aged({OLDER: (1_000, 10), f"{OLDER}-lines": (10, 90_000)})
 
     limits = SweepLimits(max_age_seconds=50_000, max_bytes=None, max_scope_bytes=None)
@@ -128,7 +128,7 @@ def test_a_line_index_stays_if_its_content_was_used_since_the_sweep_listed_it() 
 
 
 class _SavedAgainMeanwhile(DictStorage):
-    """Lists and deletes, but does not sweep. Between a listing and the next one, somebody saves everything again."""
+    """Lists and deletes, but does not sweep. Everything is saved again between one listing and the next."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class _SavedAgainMeanwhile(DictStorage):
         del self.kept[key]
 
 
-def test_a_sweep_spares_what_was_saved_again_while_it_ran() -> None:
+def test_a_sweep_spares_entries_saved_again_while_it_ran() -> None:
     storage = _SavedAgainMeanwhile()
     offloader = _offloader(storage)
     offloader.offload([TextBlock("x" * 20_000)], tool_name="t")
@@ -153,7 +153,7 @@ def test_a_sweep_spares_what_was_saved_again_while_it_ran() -> None:
 
 
 class _OldEntries(_SavedAgainMeanwhile):
-    """The same, with nobody saving anything."""
+    """The same, but nothing is saved again."""
 
     def entries(self, prefix: str) -> list[Listed]:
         listed = super().entries(prefix)
@@ -171,7 +171,7 @@ def test_a_storage_that_only_lists_and_deletes_is_swept_too() -> None:
     assert not storage.kept
 
 
-def test_sweep_without_a_limit_is_refused() -> None:
+def test_a_sweep_without_a_limit_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="max_age_seconds"):
         _offloader().sweep()
 

@@ -1,4 +1,4 @@
-"""What OpenTelemetry gets from a run: metrics that agree with ``Stats``, and spans in their place."""
+"""What OpenTelemetry gets from a run: metrics that agree with ``Stats``, and spans below the caller's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up."""
+"""Seconds until a test that would wait forever fails."""
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def telemetry() -> Telemetry:
 # Metrics.
 
 
-def test_the_metrics_say_what_stats_says(telemetry: Telemetry) -> None:
+def test_the_metrics_agree_with_the_stats(telemetry: Telemetry) -> None:
     stats = [offloader.stats() for offloader in run_through_everything(telemetry.listener)]
 
     def summed(name: str) -> int:
@@ -117,7 +117,7 @@ async def test_the_time_spent_in_the_queue_of_the_storage_is_reported_and_measur
 # Spans.
 
 
-def test_each_event_but_a_result_that_stays_is_a_span(telemetry: Telemetry) -> None:
+def test_every_event_except_a_kept_result_is_a_span(telemetry: Telemetry) -> None:
     events: list[Event] = []
     run_through_everything(telemetry.listener, events.append)
 
@@ -142,7 +142,7 @@ STORAGES: dict[str, Callable[[Path], Storage]] = {
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-async def test_a_span_is_a_child_of_the_callers_span_sync_and_async(
+async def test_sync_and_async_spans_are_children_of_the_callers_span(
     storage: str, tmp_path: Path, telemetry: Telemetry
 ) -> None:
     offloader = Offloader(STORAGES[storage](tmp_path), on_event=telemetry.listener)
@@ -169,7 +169,7 @@ async def test_a_span_is_a_child_of_the_callers_span_sync_and_async(
     }
 
 
-# The extra.
+# The ``otel`` extra.
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Threads that nobody waits for at the end: how many there are, what they do with work, and when they go."""
+"""Threads that nobody waits for at exit: how many there are, how they take work, and when they end."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PATIENCE = 60
-"""Seconds until a test that would wait forever is given up."""
+"""Seconds until a test that would wait forever fails."""
 
 
 def ours(name: str) -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(name)]
 
 
-def test_there_are_no_more_threads_than_allowed_and_all_work_is_done() -> None:
+def test_no_more_threads_start_than_allowed_and_all_work_is_done() -> None:
     threads = UnawaitedThreads(3, name="at-most-three")
     released = threading.Event()
     running = [threads.submit(released.wait, PATIENCE) for _ in range(10)]
@@ -33,7 +33,7 @@ def test_there_are_no_more_threads_than_allowed_and_all_work_is_done() -> None:
     assert at_work == 3
 
 
-def test_a_thread_that_is_free_is_used_again() -> None:
+def test_a_free_thread_is_used_again() -> None:
     threads = UnawaitedThreads(16, name="used-again")
     for _ in range(500):
         threads.submit(int).result(PATIENCE)
@@ -53,7 +53,7 @@ def test_no_work_waits_behind_calls_that_hang_while_another_thread_could_start()
     assert [each.result(PATIENCE) for each in hanging] == [True] * 7
 
 
-def test_an_error_does_not_hold_what_the_work_was_given() -> None:
+def test_an_error_keeps_no_reference_to_the_arguments_of_its_work() -> None:
     threads = UnawaitedThreads(1, name="holds-nothing")
 
     class Content:
@@ -88,7 +88,7 @@ def test_an_error_goes_to_whoever_waits_and_ends_no_thread(error: BaseException)
     assert threads.submit(lambda: "answer").result(PATIENCE) == "answer"
 
 
-def test_work_that_was_given_up_before_it_began_is_not_done() -> None:
+def test_work_cancelled_before_it_begins_is_not_done() -> None:
     threads = UnawaitedThreads(1, name="given-up")
     released = threading.Event()
     done: list[str] = []
@@ -102,7 +102,7 @@ def test_work_that_was_given_up_before_it_began_is_not_done() -> None:
     assert done == ["the last"]
 
 
-def test_threads_end_when_they_are_forgotten_after_the_work_that_they_have() -> None:
+def test_threads_end_after_their_remaining_work_when_their_pool_is_gone() -> None:
     threads = UnawaitedThreads(2, name="forgotten")
     released = threading.Event()
     running = [threads.submit(released.wait, PATIENCE) for _ in range(4)]
@@ -117,7 +117,7 @@ def test_threads_end_when_they_are_forgotten_after_the_work_that_they_have() -> 
     assert [thread.is_alive() for thread in alive] == [False, False]
 
 
-def test_a_thread_that_could_not_start_is_started_by_the_next_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_that_could_not_start_is_started_for_the_next_work(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = UnawaitedThreads(1, name="not-started")
     start: Callable[[threading.Thread], None] = threading.Thread.start
 
@@ -135,7 +135,7 @@ def test_a_thread_that_could_not_start_is_started_by_the_next_work(monkeypatch: 
     assert not done
 
 
-def test_where_no_more_threads_can_start_those_that_run_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_when_no_more_threads_can_start_running_ones_do_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     threads = UnawaitedThreads(2, name="the-only-one")
     released = threading.Event()
     running = threads.submit(released.wait, PATIENCE)

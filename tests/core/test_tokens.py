@@ -1,4 +1,4 @@
-"""Counting, estimating and cutting: exact where it must be, early where it can be, on any input whatever."""
+"""Counting, estimating and cutting: exact where it must be, stopping early where it can, on any input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEGABYTE = 1_000_000
 
 
 class WordCounter(TokenCounter):
-    """A user's counter that has only ``count``."""
+    """A user's counter that implements only ``count``."""
 
     def count(self, text: str) -> int:
         return len(text.split())
@@ -51,9 +51,7 @@ def test_no_input_kills_or_stalls_the_tokenizer(text: str) -> None:
 
 @pytest.mark.parametrize("counter", COUNTERS)
 @given(text=texts(), limit=st.integers(0, 60))
-def test_head_and_tail_never_exceed_their_limit_and_are_parts_of_the_text(
-    counter: TokenCounter, text: str, limit: int
-) -> None:
+def test_head_and_tail_are_parts_of_the_text_within_their_limit(counter: TokenCounter, text: str, limit: int) -> None:
     head, tail = counter.head(text, limit), counter.tail(text, limit)
 
     assert text.startswith(head)
@@ -73,14 +71,14 @@ def test_exceeds_agrees_with_count(counter: TokenCounter, text: str, limit: int)
     size=st.integers(8_000, 40_000),
     near=st.integers(-12, 12),
 )
-def test_exceeds_agrees_with_count_near_the_limit_of_a_long_text(piece: str, size: int, near: int) -> None:
+def test_exceeds_agrees_with_count_near_the_limit_of_long_text(piece: str, size: int, near: int) -> None:
     text = (piece * size)[:size]
     tokens = TIKTOKEN.count(text)
 
     assert TIKTOKEN.exceeds(text, max(0, tokens + near)) == (tokens > max(0, tokens + near))
 
 
-def test_exceeds_counts_the_whole_text_where_its_pieces_take_more_tokens() -> None:
+def test_exceeds_counts_the_whole_text_if_its_pieces_take_more_tokens() -> None:
     text = ("=" * 77 + "\n") * 200
     tokens = TIKTOKEN.count(text)
     assert sum(TIKTOKEN.count(text[start : start + 2_048]) for start in range(0, len(text), 2_048)) > tokens
@@ -90,7 +88,7 @@ def test_exceeds_counts_the_whole_text_where_its_pieces_take_more_tokens() -> No
 
 
 @given(text=texts(), limit=st.integers(0, 20))
-def test_a_counter_that_only_counts_gets_the_other_methods(text: str, limit: int) -> None:
+def test_a_counter_that_only_counts_inherits_the_other_methods(text: str, limit: int) -> None:
     counter = WordCounter()
 
     assert counter.exceeds(text, limit) == (counter.count(text) > limit)
@@ -106,7 +104,7 @@ def test_head_and_tail_use_most_of_their_budget(counter: TokenCounter) -> None:
     assert counter.count(counter.tail(text, 500)) > 490
 
 
-def test_a_slice_that_takes_more_tokens_alone_than_as_a_part_still_fits() -> None:
+def test_a_slice_that_takes_more_tokens_alone_than_in_context_still_fits() -> None:
     accented = "these\u0301"  # "these" is one token, but the accent belongs to its last letter
     assert TIKTOKEN.count(accented[:4]) == 2
     assert 0 < len(TIKTOKEN.head(accented, 1)) < 4
@@ -135,7 +133,7 @@ def test_a_cut_gives_up_on_a_character_with_endless_marks() -> None:
 
 
 @given(text=texts())
-def test_bytes_are_weighed_not_characters(text: str) -> None:
+def test_the_byte_counter_counts_bytes_not_characters(text: str) -> None:
     assert ByteCounter().count(text) == -(-utf8_length(text) // 4)
 
 
@@ -149,7 +147,7 @@ def test_an_estimate_is_exact_up_to_its_limit(text: str, exact_up_to: int) -> No
         assert estimate.tokens == counted
 
 
-def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
+def test_an_estimate_beyond_its_limit_has_two_significant_digits_and_is_close() -> None:
     text = "".join(f"2026-01-{day % 28 + 1:02} INFO request {day} served in {day % 97} ms\n" for day in range(50_000))
     estimate = CountedOnce(TIKTOKEN).estimate(text, exact_up_to=10_000)
 
@@ -159,8 +157,8 @@ def test_an_estimate_beyond_its_limit_has_two_digits_and_is_near() -> None:
 
 
 @pytest.mark.parametrize("length", [2_048, 4_096, 16_384, 18_432, 32_768, 40_960])
-def test_text_that_ends_where_a_part_does_is_counted_to_its_end(length: int) -> None:
-    text = "x" * length  # with a counter whose counts of parts may not add up to that of the whole
+def test_text_that_ends_exactly_at_a_part_is_counted_to_its_end(length: int) -> None:
+    text = "x" * length  # for a counter whose counts of parts may not add up to the count of the whole
     once = CountedOnce(ByteCounter())
 
     assert once.begin(text, math.inf) == (length, ByteCounter().count(text))
@@ -169,7 +167,7 @@ def test_text_that_ends_where_a_part_does_is_counted_to_its_end(length: int) -> 
         assert once.estimate(text, exact_up_to=1) == Estimate(ByteCounter().count(text), exact=True)
 
 
-def test_an_estimate_adds_what_was_counted_to_what_it_extrapolates() -> None:
+def test_an_estimate_adds_the_counted_part_to_the_extrapolated_rest() -> None:
     text = "served in 97 ms, and again\n" * 1_000
     estimate = CountedOnce(TIKTOKEN).estimate(text, exact_up_to=5_000)
 
@@ -177,7 +175,7 @@ def test_an_estimate_adds_what_was_counted_to_what_it_extrapolates() -> None:
     assert estimate.tokens == pytest.approx(TIKTOKEN.count(text), rel=0.1)
 
 
-def test_an_estimate_is_no_less_than_what_was_counted_where_its_windows_miss_the_dense_parts() -> None:
+def test_an_estimate_is_at_least_the_tokens_counted_even_if_its_windows_miss_dense_parts() -> None:
     text = "\u5de5\u5177 7," * 3_000 + " " * 40_000
 
     estimate = CountedOnce(TIKTOKEN).estimate(text, exact_up_to=5_000)
@@ -187,7 +185,7 @@ def test_an_estimate_is_no_less_than_what_was_counted_where_its_windows_miss_the
     assert estimate.tokens >= 5_000
 
 
-def test_an_estimate_of_a_huge_text_looks_at_small_windows_only() -> None:
+def test_an_estimate_of_huge_text_looks_only_at_small_windows() -> None:
     looked_at = 0
 
     class Counting(ByteCounter):
@@ -201,7 +199,7 @@ def test_an_estimate_of_a_huge_text_looks_at_small_windows_only() -> None:
     assert looked_at <= 3 * WINDOW_CHARACTERS
 
 
-def test_exceeds_stops_as_soon_as_it_knows() -> None:
+def test_exceeds_stops_as_soon_as_the_answer_is_certain() -> None:
     looked_at = 0
 
     class Counting(WordCounter):
@@ -224,12 +222,12 @@ def test_an_unknown_encoding_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, b"o200k_base", 200_000])
-def test_what_is_no_encoding_is_refused_too(wrong: Any) -> None:  # noqa: ANN401
+def test_a_value_that_is_not_an_encoding_is_refused_too(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^encoding must be one of .*, or a ready tiktoken\.Encoding, not "):
         TiktokenCounter(wrong)
 
 
-def test_an_encoding_that_is_not_on_this_machine_is_not_fetched(
+def test_an_encoding_that_is_not_on_this_machine_is_not_downloaded(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path_factory.mktemp("empty")))
@@ -238,7 +236,7 @@ def test_an_encoding_that_is_not_on_this_machine_is_not_fetched(
         TiktokenCounter("cl100k_base")
 
 
-def test_a_ready_encoding_is_taken_as_it_is() -> None:
+def test_a_ready_encoding_is_used_unchanged() -> None:
     import tiktoken  # noqa: PLC0415 - only this test needs the module itself
 
     letters = {bytes([value]): value for value in range(256)}

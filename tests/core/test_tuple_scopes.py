@@ -1,4 +1,4 @@
-"""Scopes that are tuples: no two scopes share a key, and what is below the first parts goes together."""
+"""Scopes that are tuples: no two scopes share a key, and all scopes below the same first parts are deleted together."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_scopes_that_look_alike_are_different(one: Scope, other: Scope) -> None:
 
 
 @given(above=TUPLES, other=SCOPES)
-def test_only_scopes_that_begin_with_the_parts_have_their_prefix(above: tuple[str, ...], other: Scope) -> None:
+def test_only_keys_of_scopes_that_begin_with_the_parts_have_their_prefix(above: tuple[str, ...], other: Scope) -> None:
     is_below = isinstance(other, tuple) and other[: len(above)] == above
 
     assert str(Key.of(other, DIGEST)).startswith(scope_part(above)) is is_below
 
 
 @given(name=SCOPES, kind=st.sampled_from(["", "lines", "unfinished"]))
-def test_a_key_is_read_back_as_it_was_written(name: Scope, kind: str) -> None:
+def test_a_key_parses_back_to_itself(name: Scope, kind: str) -> None:
     key = Key(scope=scope_part(name), digest=DIGEST[:16], kind=kind)
 
     assert Key.parse(str(key)) == key
@@ -71,7 +71,7 @@ def test_a_reference_is_as_short_for_a_tuple_as_for_a_str(name: tuple[str, ...])
     assert resolve_reference(reference, name) == Key.of(name, DIGEST)
 
 
-def test_a_str_has_the_same_key_as_in_earlier_versions() -> None:
+def test_a_str_scope_has_the_same_key_as_in_earlier_versions() -> None:
     assert str(Key.of("user-1", DIGEST)) == "c6c289e49e9c05b2/0123456789abcdef"
 
 
@@ -95,7 +95,7 @@ def test_an_invalid_scope_is_refused_and_described(given: Any, said: str) -> Non
 
 
 @pytest.mark.parametrize("under", ["tenant-7", (), ("a", 7), None, ["tenant-7"]])
-async def test_an_invalid_prefix_of_a_tuple_deletes_nothing(under: Any) -> None:  # noqa: ANN401
+async def test_an_invalid_tuple_prefix_deletes_nothing(under: Any) -> None:  # noqa: ANN401
     storage = InMemoryStorage()
     offloader = Offloader(storage, policies={"*": Always()})
     offloader.offload([TextBlock("content\n")], tool_name="t", scope="tenant-7")
@@ -145,7 +145,7 @@ async def test_deleting_a_tuple_scope_leaves_the_scopes_below_it_alone() -> None
     assert readable(offloader, references) == ["tenant-7", ("tenant-77", "a")]
 
 
-def test_a_tuple_reads_only_its_own_content() -> None:
+def test_a_tuple_scope_reads_only_its_own_content() -> None:
     offloader, references = filled()
 
     for one, reference in references.items():
@@ -157,7 +157,7 @@ def test_a_tuple_reads_only_its_own_content() -> None:
         assert offloader.expand(f"see {reference}", scope=one) == "see the same content\n"
 
 
-def test_a_tuple_may_be_the_ambient_scope_or_the_identity_and_events_have_it() -> None:
+def test_a_tuple_may_be_the_ambient_scope_or_the_identity_and_is_in_events() -> None:
     seen: list[Event] = []
     offloader = Offloader(DictStorage(), policies={"*": Always()}, on_event=seen.append)
 
@@ -170,7 +170,7 @@ def test_a_tuple_may_be_the_ambient_scope_or_the_identity_and_events_have_it() -
     assert "tenant-7" not in str(seen[0].attributes)
 
 
-def test_a_storage_that_names_its_references_keeps_tuples_apart() -> None:
+def test_a_storage_that_chooses_its_references_keeps_tuple_scopes_apart() -> None:
     offloader = Offloader(Shelves(), policies={"*": Always()})
     reference = offloader.offload([TextBlock("content\n")], tool_name="t", scope=("a", "b")).references[0]
 

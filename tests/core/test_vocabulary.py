@@ -21,9 +21,9 @@ RANKS_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tik
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> tiktoken.Encoding:
-    """Tiktoken's own o200k_base, made by tiktoken's own code from a cache that holds the bundled ranks.
+    """Return tiktoken's own o200k_base, built by tiktoken's own code from a cache with the bundled ranks.
 
-    tiktoken checks the ranks against the checksum in its source, so this fails if they are not the published ones.
+    tiktoken checks the ranks against a checksum in its source, so this fails if they are not the published ones.
     """
     cache = tmp_path_factory.mktemp("tiktoken-cache")
     name = hashlib.sha1(RANKS_URL.encode(), usedforsecurity=False).hexdigest()
@@ -45,7 +45,7 @@ def test_the_ranks_have_the_checksum_that_tiktoken_demands() -> None:
     assert hashlib.sha256(gzip.decompress(packed)).hexdigest() == BUNDLED_SHA256
 
 
-def test_the_licence_note_lies_next_to_the_ranks() -> None:
+def test_the_licence_note_is_next_to_the_ranks() -> None:
     note = files("coatcheck.core.vocabulary").joinpath("LICENSE-o200k_base").read_text()
 
     assert "MIT License" in note
@@ -71,7 +71,7 @@ def test_split_pattern_and_special_tokens_are_tiktokens_own(published: tiktoken.
     assert bundled._special_tokens == published._special_tokens
 
 
-def test_the_ranks_are_not_kept_in_python_too() -> None:
+def test_the_ranks_are_not_also_kept_in_python() -> None:
     TiktokenCounter().count("any")
 
     assert not load_vocabulary("o200k_base").encoding._mergeable_ranks

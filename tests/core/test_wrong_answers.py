@@ -1,4 +1,4 @@
-"""Storages that return the wrong thing: a StorageError says what is wrong, and no foreign error gets out."""
+"""Storages that return the wrong thing: a StorageError says what is wrong, and no foreign error escapes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRONG_ANSWERS = [(b"raw", "answered with bytes"), ({"content": b""}, "answered w
 
 
 class AnsweringStorage(RangeStorage):
-    """Answers what it is told to."""
+    """Returns what ``change`` makes of each entry."""
 
     change: Callable[[Stored], Any] = staticmethod(lambda found: found)
 
@@ -57,7 +57,7 @@ class AnsweringStorage(RangeStorage):
 
 
 class WholeStorage(DictStorage):
-    """The same without ranges."""
+    """The same, but loads only whole entries."""
 
     change: Callable[[Stored], Any] = staticmethod(lambda found: found)
 
@@ -97,7 +97,7 @@ async def test_a_wrong_answer_to_a_load_is_a_storage_error_that_says_what_is_wro
 
 
 @pytest.mark.parametrize("kind", [AnsweringStorage, WholeStorage])
-def test_an_intact_entry_under_the_key_of_another_is_refused(kind: type[AnsweringStorage | WholeStorage]) -> None:
+def test_an_intact_entry_under_another_entrys_key_is_refused(kind: type[AnsweringStorage | WholeStorage]) -> None:
     storage = kind()
     offloader = Offloader(storage, policies={"*": Always()})
     references = [
@@ -189,7 +189,7 @@ def test_a_wrong_answer_to_a_sweep_is_a_storage_error() -> None:
 
 
 class OddlyListing(InMemoryStorage):
-    """Lists as it is told to; ``sweep`` is the engine's."""
+    """Lists what ``listed`` makes of its entries. It has no ``sweep``, so the engine sweeps."""
 
     sweep = None  # type: ignore[assignment]
     listed: Callable[[list[Listed]], list[Listed]] = staticmethod(lambda entries: entries)
@@ -220,7 +220,7 @@ def test_a_storage_that_lists_an_entry_twice_loses_nothing_within_the_limit() ->
     assert offloader.sweep(max_bytes=3 * len("text 0")) == 1
 
 
-def test_of_an_entry_listed_twice_the_later_save_counts() -> None:
+def test_the_later_save_of_an_entry_listed_twice_counts() -> None:
     storage = OddlyListing()
     offloader = Offloader(storage, policies={"*": Always()})
     reference = _stored(offloader, "text", scope="s")

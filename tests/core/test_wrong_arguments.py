@@ -1,4 +1,4 @@
-"""Arguments of an offloader that host code gets wrong: each is refused by name, before anything is done."""
+"""Arguments of an offloader that host code gets wrong. Each is refused by name, before anything is done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RESULT = ToolResult(blocks=(TextBlock("a result"),), tool_name="t")
 LARGE = "a line of a large result\n" * 40_000
 
 
-async def test_deleting_no_scope_deletes_nothing_of_the_ambient_one() -> None:
+async def test_deleting_without_a_scope_deletes_nothing_of_the_ambient_one() -> None:
     offloader = Offloader(InMemoryStorage(), policies={"*": Always()})
     kept = offloader.offload([TextBlock("a result\n")], tool_name="t", scope="mine").references[0]
 
@@ -76,7 +76,7 @@ async def test_a_wrong_argument_of_a_step_is_refused(results: Any, more: dict[st
         await offloader.aoffload_step(results, scope="s", **more)
 
 
-def test_what_stays_of_a_step_is_a_tuple_of_the_same_blocks_however_they_came() -> None:
+def test_a_kept_result_of_a_step_holds_a_tuple_of_the_same_blocks_however_they_came() -> None:
     block = TextBlock("small")
     results: list[Any] = [ToolResult(blocks=blocks, tool_name="t") for blocks in ([block], iter([block]))]  # type: ignore[arg-type]
 
@@ -85,7 +85,7 @@ def test_what_stays_of_a_step_is_a_tuple_of_the_same_blocks_however_they_came() 
         assert outcome.blocks[0] is block
 
 
-async def test_a_read_back_refuses_a_name_that_its_tool_cannot_have_and_tells_the_model_nothing_of_it() -> None:
+async def test_a_read_back_refuses_an_invalid_tool_name_without_telling_the_model() -> None:
     offloader = Offloader(InMemoryStorage(), policies={"*": Always()})
     reference = offloader.offload([TextBlock("a result\n")], tool_name="t", scope="s").references[0]
 
@@ -98,7 +98,7 @@ async def test_a_read_back_refuses_a_name_that_its_tool_cannot_have_and_tells_th
 
 
 @pytest.mark.parametrize("wrong", [None, 7, object()])
-async def test_the_last_resort_takes_whatever_it_gets(wrong: Any) -> None:  # noqa: ANN401
+async def test_the_last_resort_accepts_anything(wrong: Any) -> None:  # noqa: ANN401
     offloader = Offloader(InMemoryStorage())
 
     assert offloader.last_resort(wrong, tool_name="t", scope="s") is None, "it is small"
@@ -106,7 +106,7 @@ async def test_the_last_resort_takes_whatever_it_gets(wrong: Any) -> None:  # no
 
 
 @pytest.mark.parametrize("wrong", ["", 7])
-def test_a_last_resort_without_the_name_of_a_tool_names_none(wrong: Any) -> None:  # noqa: ANN401
+def test_a_last_resort_with_an_invalid_tool_name_names_no_tool(wrong: Any) -> None:  # noqa: ANN401
     outcome = Offloader(InMemoryStorage()).last_resort(
         [TextBlock(LARGE)], tool_name="t", scope="s", retrieval_tool=wrong
     )
@@ -119,7 +119,7 @@ def test_a_last_resort_without_the_name_of_a_tool_names_none(wrong: Any) -> None
 @pytest.mark.parametrize(
     "wrong", [{"blocks": LARGE}, {"blocks": [LARGE]}, {"tool_name": 7}, {"retrieval_tool": 7}, {"error": "a reason"}]
 )
-async def test_a_wrong_argument_keeps_no_last_resort_from_storing(wrong: dict[str, Any]) -> None:
+async def test_a_wrong_argument_does_not_keep_the_last_resort_from_storing(wrong: dict[str, Any]) -> None:
     offloader = Offloader(InMemoryStorage())
     arguments: dict[str, Any] = {"blocks": [TextBlock(LARGE)], "tool_name": "t", "scope": "s", **wrong}
 
@@ -129,7 +129,7 @@ async def test_a_wrong_argument_keeps_no_last_resort_from_storing(wrong: dict[st
 
 
 @pytest.mark.parametrize("wrong", [[], {}, "1", True, -1])
-async def test_a_limit_of_a_sweep_that_is_no_number_is_refused(wrong: Any) -> None:  # noqa: ANN401
+async def test_a_sweep_limit_that_is_not_a_number_is_refused(wrong: Any) -> None:  # noqa: ANN401
     offloader = Offloader(InMemoryStorage())
 
     for name in ("max_age_seconds", "max_bytes", "max_scope_bytes"):

@@ -1,4 +1,4 @@
-"""A sync method over an async storage on an event loop, and an async method without one: what the model is told."""
+"""What the model is told if a sync method meets an async storage on a loop, or an async method runs without asyncio."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LARGE = "a line of a large result\n" * 40_000
 
 
 def without_asyncio(call: Coroutine[object, object, object]) -> object:
-    """Begin a coroutine as an event loop does that is not asyncio's."""
+    """Start a coroutine like an event loop other than asyncio's."""
     with pytest.raises(StopIteration) as end:
         call.send(None)
     return end.value.value
 
 
-async def test_a_sync_read_back_on_a_loop_tells_the_host_what_to_call_and_the_model_nothing_of_it(
+async def test_a_sync_read_back_on_a_loop_tells_the_host_but_not_the_model_what_to_call(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     offloader = Offloader(AsyncDictStorage(), policies={"*": Always()})
@@ -38,7 +38,7 @@ async def test_a_sync_read_back_on_a_loop_tells_the_host_what_to_call_and_the_mo
     assert "use the async method" in caplog.text
 
 
-def test_where_no_asyncio_loop_runs_the_model_is_not_told_of_a_scope_that_was_given() -> None:
+def test_without_an_asyncio_loop_the_model_is_not_told_of_the_given_scope() -> None:
     outcome = without_asyncio(Offloader(InMemoryStorage()).alast_resort([TextBlock(LARGE)], tool_name="t", scope="s"))
 
     assert isinstance(outcome, Truncated)
