@@ -190,4 +190,4 @@ SAMPLES: dict[str, tuple[str, Callable[[int], str]]] = {
     "hashes": (TEXT, _hashes),
     "words": (TEXT, _words),
 }
-"""Sample name to the kind that must show it, and a function that builds the sample from a number of records."""
+"""Maps a sample's name to the kind that must show it, and to a function that builds it from a number of records."""

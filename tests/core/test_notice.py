@@ -38,7 +38,7 @@ MAX_WITH_ODD_NAME_TOKENS = 125
 """A reference holds up to 32 characters of the tool's name: words if the name is usual, noise if it is odd."""
 
 FIRST_CHARACTERS = 200
-"""How many characters Strands' conversation manager, Haystack's offloader and others keep of an old result."""
+"""How many first characters of an old result Strands' conversation manager, Haystack's offloader and others keep."""
 
 NAMES = ("search", "get_file_contents", "mcp__github__list_pull_requests", "browser_snapshot", "execute_sql")
 BIG = TextBlock("a line of a log\n" * 500_000)
@@ -106,7 +106,7 @@ def test_with_one_reference_the_notice_costs_at_most_100_tokens_or_125_for_an_od
 
 
 @given(name=st.text(max_size=128), copies=st.integers(1, 12), several=st.booleans())
-def test_the_first_reference_ends_in_the_first_200_characters(name: str, copies: int, *, several: bool) -> None:
+def test_the_first_reference_ends_within_the_first_200_characters(name: str, copies: int, *, several: bool) -> None:
     pieces = [TextBlock(f"{number} {name}" * 50) for number in range(1, copies + 1)]
     content = pieces if several else [TextBlock("".join(piece.text for piece in pieces))]
     offloader = Offloader(InMemoryStorage(), token_counter=ByteCounter(), preview_tokens=20)
@@ -129,7 +129,7 @@ class LongPaths:
         return None
 
 
-def test_a_storages_own_reference_of_110_characters_ends_in_the_first_200_too() -> None:
+def test_a_storages_own_reference_of_110_characters_ends_within_the_first_200_too() -> None:
     text, (reference, *_) = placeholder_of(Offloader(LongPaths()), *SEVERAL, tool_name="n" * 128)
 
     assert len(reference) == 110

@@ -214,7 +214,7 @@ def test_few_references_are_all_listed_in_order(stored: int) -> None:
 
 
 @pytest.mark.parametrize("stored", [MAX_LISTED + 1, 40, 3_000])
-def test_of_many_references_the_first_the_last_and_the_index_are_listed(stored: int) -> None:
+def test_only_the_first_and_last_of_many_references_and_the_index_are_listed(stored: int) -> None:
     made = _built([_image(number) for number in range(stored)], full_list=INDEX)
 
     assert _named(made) == [*range(FIRST_SHOWN), *range(stored - LAST_SHOWN, stored)]
@@ -269,9 +269,7 @@ def test_previews_that_cost_more_tokens_below_their_headings_stay_within_the_bud
     assert isinstance(outcome, Offloaded)
     block, *_ = outcome.blocks
     assert isinstance(block, TextBlock)
-    assert (
-        TiktokenCounter().count(block.text.partition("\n\n")[2]) <= budget
-    )  # "]\n/" takes more tokens than "]" and "\n/" do
+    assert TiktokenCounter().count(block.text.partition("\n\n")[2]) <= budget  # "]" and "\n/" take less than "]\n/"
 
 
 def test_budget_that_a_short_text_does_not_need_goes_to_the_longer_ones() -> None:

@@ -311,7 +311,7 @@ def test_a_value_that_fits_without_quotes_is_shown_whole(text: str) -> None:
     assert shown == "[[1025, John, 12], [1101, Haley, 10], [1247, Alexis, 11], [1304, Jo, 12]]"
 
 
-def test_a_budget_of_nothing_shows_nothing() -> None:
+def test_a_budget_of_zero_shows_nothing() -> None:
     assert _preview(LOG, 0) == ""
 
 
@@ -446,7 +446,7 @@ def test_json_too_large_to_parse_is_shown_as_text(monkeypatch: pytest.MonkeyPatc
     assert "characters" in _preview(json.dumps({"deep": {"orders": ORDERS}}), 300)
 
 
-def test_a_preview_of_a_large_text_is_made_from_its_ends() -> None:
+def test_a_preview_of_large_text_is_made_from_its_ends() -> None:
     looked_at = 0
 
     class Counting(ByteCounter):
@@ -486,7 +486,7 @@ WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath",
 
 
 @pytest.mark.parametrize("end", ["", "\n"])
-def test_the_gap_of_a_text_ends_right_before_the_next_shown_line(end: str) -> None:
+def test_the_gap_in_text_ends_right_before_the_next_shown_line(end: str) -> None:
     lines = [f"{a} and {b} met {c} by the {d}" for a in WORDS for b in WORDS for c in WORDS[:4] for d in WORDS[:2]]
     shown = _preview("\n".join(lines) + end, 200).split("\n")
     (at,) = (number for number, line in enumerate(shown) if line.startswith("[…"))

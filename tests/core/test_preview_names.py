@@ -149,7 +149,7 @@ def test_a_name_that_follows_a_longer_term_containing_it_is_listed_once() -> Non
     assert last == "[… more, in it: Ghent Bruges …]"
 
 
-def test_the_gap_in_a_text_names_numbers() -> None:
+def test_the_gap_in_text_names_numbers() -> None:
     text = "".join("nothing to see in this line of words\n" * 40 + f"order {n * 7919} came\n" for n in range(1, 20))
 
     assert "15838" in checked_preview(Previewed.of(text), 200)

@@ -79,7 +79,7 @@ DECLARED = {
     "text/x-yaml": "text",
     "text/yaml": "text",
 }
-"""Content type to the kind that it declares."""
+"""Maps a content type to the kind that it declares."""
 
 TYPES_OF = {kind: [one for one in DECLARED if DECLARED[one] == kind] for kind in {*DECLARED.values()}}
 DECLARED_WRONGLY = sorted(
@@ -94,7 +94,7 @@ ONLY_DECLARED = {
     "text/markdown": ("".join(f"2026-01-01 12:00:{n % 60:02} entry\n" for n in range(MANY)), "text"),
     "text/x-python": ("[" + "1, 2,\n" * MANY + "]", "text"),
 }
-"""Content type to content whose kind only the type reveals, and that kind."""
+"""Maps a content type to content whose kind only the type reveals, and to that kind."""
 
 
 DOUBTFUL = ("[1]\n[2]", '<?xml version="1.0"?><html></html>', "2026-01-01 12:00:00,message\n" * 9)
@@ -277,7 +277,7 @@ PRINTED = {
     ),
     "docker build": (_lines("#{n} [build {n}/500] RUN make step-{n}\n#{n} DONE 0.1s\n"), "text"),
 }
-"""Command to its output, and the kind that shows it."""
+"""Maps a command to its output, and to the kind that shows it."""
 
 
 @pytest.mark.parametrize("command", PRINTED)

@@ -149,7 +149,7 @@ async def test_a_call_that_waits_too_long_is_abandoned_and_never_made(
 
 
 @pytest.mark.parametrize("threads", [1, 5, 20])
-async def test_network_threads_limits_how_many_calls_run_at_once(threads: int) -> None:
+async def test_as_many_calls_run_at_once_as_network_threads_allows(threads: int) -> None:
     most, together = [0], threading.Barrier(threads)
 
     def meet(at_once: int) -> None:

@@ -277,7 +277,7 @@ def test_a_grep_style_pattern_that_finds_nothing_is_read_like_grep(pattern: str,
 
 
 @pytest.mark.parametrize("pattern", [r"\| b \|", r"x\|y", r"a\|", r"\|x\\"])
-def test_an_escaped_bar_stays_a_bar_if_it_cannot_be_an_alternation(pattern: str) -> None:
+def test_an_escaped_bar_that_is_not_in_the_content_matches_no_other_line(pattern: str) -> None:
     assert stored("a | c\nd\n").ask(pattern=pattern).matches == 0
 
 

@@ -122,9 +122,7 @@ def test_rows_are_the_lines_around_the_matches(text: str, pattern: str, context:
     around = {n for number in matching for n in range(number - context, number + context + 1) if 1 <= n <= len(lines)}
     with pytest.MonkeyPatch.context() as patch:
         longest = max(len(line.encode("utf-8", "surrogatepass")) for line in text.split("\n"))
-        patch.setattr(
-            scan, "WINDOW", max(window, longest)
-        )  # a line longer than a window would be searched by occurrence
+        patch.setattr(scan, "WINDOW", max(window, longest))  # a line longer than this is searched by occurrence
         answer = stored(text, spacing=9).ask(pattern=pattern, context_lines=context, budget=100_000)
     if not matching:
         assert answer.text.startswith(f"No matches found for pattern '{pattern}' (searched {len(lines)} line")

@@ -116,7 +116,7 @@ def test_text_that_never_was_a_reference_is_refused_in_strands_words() -> None:
         resolve_reference("mem_1_tool_0", "s")
 
 
-def test_every_reference_in_a_text_is_found() -> None:
+def test_every_reference_in_text_is_found() -> None:
     made = [make_reference("tool", "s", digest=content_digest("text/plain", bytes([value]))) for value in range(5)]
     text = f"{made[0]}, see {made[1]}; [{made[2]}]\n  {made[3]} (text/plain, 3 bytes)\n| ref: {made[4]}]"
 

@@ -79,9 +79,8 @@ def yielding(name: str) -> Generator[None, None, None]:
 
 def test_a_block_that_ends_in_another_context_raises_with_advice() -> None:
     dependency = yielding("tenant")
-    contextvars.copy_context().run(
-        next, dependency
-    )  # FastAPI runs each step of a sync dependency in a copy of the context
+    # FastAPI runs each step of a sync dependency in a copy of the context.
+    contextvars.copy_context().run(next, dependency)
 
     with pytest.raises(InvalidRequest, match=r"may have had another scope.*pass scope="):
         contextvars.copy_context().run(next, dependency)

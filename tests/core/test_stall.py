@@ -33,8 +33,8 @@ LINES = 25_000
 """Lines of each result, which make a megabyte."""
 
 LONGEST = 0.5
-"""The longest that the loop may wait for its turn, as a share of all processor time. Measured: 0.1. If the work ran on
-the loop itself, it would be one wait: 1.0."""
+"""The longest that the loop may wait for its turn, as a share of all processor time. Measured: 0.1. On the loop itself,
+the work of all results would be one wait: 1.0."""
 
 OWN = 0.25
 """The most that may run on the loop's own thread, as a share of all processor time. Measured: 0.1, most of it hops to

@@ -1,4 +1,4 @@
-"""What OpenTelemetry gets from a run: metrics that agree with ``Stats``, and spans below the caller's."""
+"""What OpenTelemetry gets from a run: metrics that agree with ``Stats``, and spans as children of the caller's."""
 
 from __future__ import annotations
 
