@@ -1,4 +1,4 @@
-"""The scripted model behind Anthropic's wire format, on loopback, for the real Claude Code, which the SDK brings."""
+"""A scripted model that speaks Anthropic's wire format on loopback, for the real Claude Code that the SDK bundles."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ("Script", "run_client", "scripted_api")
 SECONDS = 120
 
 Script: TypeAlias = "Callable[[list[str]], tuple[str, dict[str, object]] | None]"
-"""Gets the results of all calls so far, as the model reads them; returns the next call, or None for the last answer."""
+"""Takes the results of all calls so far, as the model reads them. Returns the next call, or None to give its answer."""
 
 
 def run_client(command: Sequence[str | Path], folder: Path, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a client in ``folder`` with an empty input, and return what it printed. Two minutes are its limit."""
+    """Run a client in ``folder`` with empty stdin, and return its exit code and output. Allow it two minutes."""
     return subprocess.run(
         command,
         env=env,
@@ -71,7 +71,7 @@ def events(model: str, number: int, call: tuple[str, dict[str, object]] | None) 
 def scripted_api(
     script: Script, *, bodies: list[dict[str, Any]] | None = None
 ) -> Iterator[tuple[str, list[list[str]]]]:
-    """Serve; yield the address and the tool results in each request. ``bodies`` collects the whole requests."""
+    """Serve a script. Yield the URL and the tool results in each request. ``bodies`` collects the requests in full."""
     seen: list[list[str]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ def scripted_api(
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])) or b"{}")
-            if not body.get("tools") or not body.get("stream"):  # the client asks for a title, or for a count of tokens
+            if not body.get("tools") or not body.get("stream"):  # asks for a title or a token count
                 self._send(b'{"input_tokens": 1}', "application/json")
                 return
             seen.append(results_in(body))

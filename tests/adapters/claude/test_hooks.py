@@ -47,7 +47,7 @@ def said(response: object, *, tool: str = "Bash") -> PostToolUseHookInput:
 
 
 async def answer(matchers: dict[Any, list[HookMatcher]], response: object, **options: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return what the hook puts in place of a response; None if it leaves the response alone."""
+    """Return what the hook replaces a response with, or None if it leaves the response alone."""
     ((event, (matcher,)),) = matchers.items()
     assert event == "PostToolUse"
     (hook,) = matcher.hooks
@@ -76,7 +76,7 @@ async def test_a_large_response_is_searched_and_rebuilt_off_the_event_loop(
     assert threading.main_thread() not in threads
 
 
-async def test_no_response_waits_for_the_threads_of_the_host() -> None:
+async def test_no_response_waits_for_the_thread_pool_of_the_host() -> None:
     busy, release = anyio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(1))
@@ -91,7 +91,7 @@ async def test_no_response_waits_for_the_threads_of_the_host() -> None:
         await waiting
 
 
-async def test_a_large_text_becomes_a_placeholder_in_the_same_shape() -> None:
+async def test_a_placeholder_replaces_large_text_and_the_response_keeps_its_shape() -> None:
     found = await answer(hooks(Offloader()), BASH)
 
     assert found["stdout"].startswith(OPENING)
@@ -153,20 +153,20 @@ def test_a_server_without_a_scope_is_refused_since_it_could_not_read_what_the_ho
 
 
 @pytest.mark.parametrize("wrong", [None, InMemoryStorage(), Offloader], ids=["nothing", "storage", "class"])
-def test_what_is_no_offloader_is_refused_at_once(wrong: object) -> None:
+def test_an_argument_that_is_not_an_offloader_is_refused_at_once(wrong: object) -> None:
     with pytest.raises(InvalidRequest, match=r"^hooks needs an Offloader, such as "):
         hooks(cast("Any", wrong))
     with pytest.raises(InvalidRequest, match=r"^server needs an Offloader, such as "):
         server(cast("Any", wrong), scope="s")
 
 
-async def test_where_nothing_can_be_stored_a_result_stays_or_is_cut_above_the_hard_limit() -> None:
+async def test_if_nothing_can_be_stored_a_result_stays_or_is_cut_above_the_hard_limit() -> None:
     assert await answer(hooks(Offloader(FailingStorage())), BASH) is None
     cut = await answer(hooks(Offloader(FailingStorage(), max_inline_tokens=3_000)), BASH)
     assert cut["stdout"].startswith("Tool result cut. ")
 
 
-async def test_an_error_of_ours_leaves_the_result_up_to_the_hard_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_after_an_error_of_ours_a_result_stays_up_to_the_hard_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*args: object, **named: object) -> None:
         raise RuntimeError
 
@@ -186,7 +186,7 @@ async def test_a_response_that_is_too_deep_to_measure_stays(caplog: pytest.LogCa
 
 
 class Wire(Transport):
-    """Stands in for the client that the SDK's runner talks to: calls one hook, and keeps the answers."""
+    """Stands in for the client that the SDK's runner talks to. Calls one hook and keeps the answers."""
 
     def __init__(self, event: object) -> None:
         self.answers: list[dict[str, Any]] = []
@@ -234,7 +234,7 @@ class Wire(Transport):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the runner leaves a stream open
-async def test_the_runner_of_the_sdk_takes_the_hooks_and_their_answer() -> None:
+async def test_the_sdks_runner_accepts_the_hooks_and_their_answer() -> None:
     options = ClaudeAgentOptions(hooks=hooks(Offloader()))
     assert options.hooks is not None
     wire = Wire(said(BASH))

@@ -1,4 +1,4 @@
-"""The real Claude Code, as the SDK brings it, with a scripted model on loopback: checks what reaches the model.
+"""The real Claude Code that the SDK bundles, with a scripted model on loopback: checks what reaches the model.
 
 Claude Code silently drops an answer of the wrong shape. Only its next request shows whether it did.
 """
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason="this wheel of the S
 
 
 def environment(home: Path, url: str) -> dict[str, str]:
-    """Return an environment in which a client reaches only loopback and reads no settings of the tests' user."""
+    """Return an environment in which a client uses only loopback and reads none of the user's own settings."""
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
@@ -64,7 +64,7 @@ def reference_in(placeholder: str) -> str:
 
 
 def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path: Path, files: Path) -> None:
-    """Bash, Read, Grep, a notebook; then the ``coatcheck get`` of the placeholder, whose output stays whole."""
+    """The tools are Bash, Read, Grep, and Read of a notebook. The output of ``coatcheck get`` is not offloaded."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         match len(results):
@@ -104,7 +104,7 @@ def test_the_command_replaces_what_each_tool_returned_and_reads_it_back(tmp_path
 
 
 def test_the_command_replaces_what_powershell_returned(tmp_path: Path, files: Path) -> None:
-    """The shell is a stand-in that prints numbers; whether Claude Code takes the answer does not depend on it."""
+    """The shell is a stand-in that prints numbers. It does not affect whether Claude Code accepts the hook's answer."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         return None if results else ("PowerShell", {"command": "1..5000", "description": "count"})
@@ -129,7 +129,7 @@ def test_the_command_replaces_what_powershell_returned(tmp_path: Path, files: Pa
 
 
 def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: Path, files: Path) -> None:
-    """The summary of the scripted model is just ``done``, so only the hook can name the references."""
+    """The scripted model's summary is just ``done``, so only the hook can name the references."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         is_first = not results and len(bodies) == 1
@@ -161,8 +161,8 @@ def test_after_a_compaction_the_model_is_told_what_it_can_still_read(tmp_path: P
     assert not any(isinstance(part, Result) for part in after.parts)
 
 
-async def test_the_hooks_of_the_sdk_replace_a_result_and_its_server_reads_it_back(tmp_path: Path, files: Path) -> None:
-    """The definition of the tool is in every request: a client that searches for tools would hide it from the model."""
+async def test_the_sdk_hooks_replace_a_result_and_the_sdk_server_reads_it_back(tmp_path: Path, files: Path) -> None:
+    """Every request holds the tool's definition, although a client with tool search would hide it from the model."""
 
     def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
         match len(results):
