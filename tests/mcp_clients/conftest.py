@@ -1,4 +1,4 @@
-"""Fixtures: the scripted model and a process for each framework, which last as long as the tests run."""
+"""Session fixtures: the scripted model, and one process for each framework."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="session")
 def agents() -> Iterator[Callable[[str], ForeignAgent]]:
-    """Return the agent of a framework, which starts when it is first asked for."""
+    """Yield a function that returns a framework's agent, and starts it on first use."""
     with ExitStack() as running:
 
         @cache

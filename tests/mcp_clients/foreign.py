@@ -1,6 +1,6 @@
-"""Agents of other frameworks as clients of the proxy: each a process of an environment that has no coatcheck.
+"""Agents of other frameworks as clients of the proxy, each a process in an environment without coatcheck.
 
-An agent gets the address of a scripted model, and a server: a command or a URL. It knows nothing of the proxy.
+An agent gets the URL of a scripted model, and the command or URL of a server. It knows nothing about the proxy.
 """
 
 # ruff: noqa: ANN401 - answers are any JSON
@@ -34,14 +34,14 @@ __all__ = ("ENVIRONMENTS", "TOKEN", "ForeignAgent", "Job", "serving_on_a_port", 
 FOLDER = Path(__file__).parent
 
 ENVIRONMENTS = Path(os.environ.get("COATCHECK_MCP_CLIENTS", ""))
-"""Where the session installed the frameworks, each in its own environment."""
+"""Where the nox session installed the frameworks, each in its own environment."""
 
 TOKEN = "the-token"  # noqa: S105 - a test's
 
 Job = dict[str, Any]
-"""``model``, the address of the scripted model; ``server``, ``{"command": [...]}`` or ``{"url": ..., "headers": ...}``;
-``is_async``; ``kept``, names of tools; ``cancelled``, what the host says in place of a tool, by its name; ``final``,
-``text`` and ``model`` of the answer that a tool gives to the user, by its name."""
+"""What an agent is asked to do. ``model`` is the URL of the scripted model. ``server`` is ``{"command": [...]}`` or
+``{"url": ..., "headers": ...}``. ``kept`` lists tool names. ``cancelled`` maps a tool's name to what the host says in
+its place, and ``final`` to the ``text`` and ``model`` of the answer that the tool gives to the user. ``is_async``."""
 
 
 class ForeignAgent:
@@ -53,7 +53,7 @@ class ForeignAgent:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def run(self, job: Job) -> Any:
-        """Return the answer to the user, if a tool gave one.
+        """Run a job, and return the answer to the user if a tool gave one.
 
         Raises:
             RuntimeError: the agent failed.
@@ -70,7 +70,7 @@ class ForeignAgent:
         return answer["answer"]
 
     def end(self) -> None:
-        """Let the process end."""
+        """Close stdin, and wait for the process to end."""
         with self._process as process:
             assert process.stdin is not None
             process.stdin.close()
@@ -78,7 +78,7 @@ class ForeignAgent:
 
 @asynccontextmanager
 async def serving_on_pipes(front: Server[Any]) -> AsyncIterator[Mapping[str, Any]]:
-    """Serve clients that start a command, from this process, over the pipes that they made for that command."""
+    """Serve clients that start a command. This process answers, over the pipes that they made for that command."""
 
     async def serve(stream: SocketStream) -> None:
         assert isinstance(stream, UNIXSocketStream)
@@ -98,7 +98,7 @@ async def serving_on_pipes(front: Server[Any]) -> AsyncIterator[Mapping[str, Any
 
 @asynccontextmanager
 async def serving_on_a_port(app_on: Callable[[int], Starlette]) -> AsyncIterator[Mapping[str, Any]]:
-    """Serve clients over HTTP with the application for a port."""
+    """Serve HTTP clients on a free port, with the application that ``app_on`` returns for it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         server = uvicorn.Server(uvicorn.Config(app_on(port), log_level="error", timeout_graceful_shutdown=1))

@@ -1,4 +1,4 @@
-"""The harness of agents that reach the proxy as MCP clients, over stdio or HTTP, from processes of their own."""
+"""The contract's harness for agents in other processes that reach the proxy as MCP clients, over stdio or HTTP."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ("ForeignHarness", "without_frame", "without_prefix")
 
 
 class ForeignHarness:
-    """Runs an agent behind the proxy."""
+    """Runs an agent whose tools are behind the proxy."""
 
     def __init__(
         self, server: ScriptedServer, agent: ForeignAgent, *, transport: str, bare: Callable[[str], str]
     ) -> None:
-        """Take a running agent; ``bare`` returns the text of a tool result without what its framework adds."""
+        """Take a running agent. ``bare`` strips what its framework adds to the text of a tool result."""
         self._server = server
         self._bare = bare
         self._agent = agent
@@ -66,7 +66,7 @@ class ForeignHarness:
         return [replace(one, text=self._bare(one.text)) for one in received]
 
     def _answer(self, serving: ExitStack, result: Returned) -> dict[str, str]:
-        """Return a tool's answer to the user, and a model that gives it, for agents that pass the question on."""
+        """Return a tool's answer to the user, and the URL of a model that gives it, for agents that delegate."""
         text = text_of(result)
         conversation = serving.enter_context(self._server.conversation(lambda _: (), final_answer=text))
         return {"text": text, "model": conversation.base_url}
@@ -74,7 +74,7 @@ class ForeignHarness:
 
 @asynccontextmanager
 async def front_of(case: Run, transport: str) -> AsyncIterator[Mapping[str, Any]]:
-    """Serve the tools of a run, through the proxy where the run has an offloader."""
+    """Serve the tools of a run, through the proxy if the run has an offloader."""
     server = server_of(case)
     if case.offloader is None:
         plain = (
@@ -98,17 +98,17 @@ async def front_of(case: Run, transport: str) -> AsyncIterator[Mapping[str, Any]
 
 
 def text_of(result: Returned) -> str:
-    """Return the text parts of a result, joined by line ends."""
+    """Return the text blocks of a result, joined by newlines."""
     return "\n".join(block.text for block in result.blocks if isinstance(block, TextBlock))
 
 
 def without_prefix(text: str) -> str:
-    """Return a tool result without the "Error: " that Strands and our adapter put before what a failing tool says."""
+    """Strip the "Error: " that Strands and our adapter put before the message of a failing tool."""
     return text.removeprefix("Error: ")
 
 
 def without_frame(text: str) -> str:
-    """Return a tool result without what Pydantic AI makes of it: an object of an error, a list of several texts."""
+    """Strip what Pydantic AI wraps a tool result in: an object for an error, a list for several strings."""
     try:
         value = json.loads(text)
     except ValueError:

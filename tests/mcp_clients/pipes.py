@@ -1,6 +1,6 @@
-"""The command of a server that runs in another process. Run, not imported.
+"""The command of a server that runs in another process. Run as a program, not imported.
 
-It hands its standard input and output to the process that listens on a Unix socket, and ends when that is done.
+It hands its stdin and stdout to the process that listens on a Unix socket, and ends when that process is done.
 """
 
 from __future__ import annotations

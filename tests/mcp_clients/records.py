@@ -1,4 +1,4 @@
-"""A server of FastMCP's with a tool for each kind of result. Run, not imported."""
+"""A FastMCP server with a tool for each kind of result. Run as a program, not imported."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ pytestmark = pytest.mark.skipif(not ENVIRONMENTS.name, reason="needs the framewo
 
 RECORDS = (sys.executable, str(Path(__file__).parent / "records.py"))
 PICTURE = bytes(range(256)) * 400
-"""What the tool draws."""
+"""What the tool ``draw`` returns."""
 
 STEP = [("read_log", {"number": 1}), ("read_log", {"number": 2}), ("list_rows", {}), ("draw", {}), ("fail", {})]
 
 
 @contextmanager
 def proxy(folder: Path, transport: str, scope: str) -> Iterator[Mapping[str, Any]]:
-    """Yield how an agent reaches the proxy: the command to start, or the URL where the proxy runs."""
+    """Yield how an agent reaches the proxy: the command that starts it, or the URL where it runs."""
     settings = folder / "coatcheck.toml"
     settings.write_text("[tools.draw]\nalways = true\n", encoding="utf-8")
     options = [f"--storage={folder / 'store'}", f"--scope={scope}", f"--config={settings}"]
@@ -54,7 +54,7 @@ def proxy(folder: Path, transport: str, scope: str) -> Iterator[Mapping[str, Any
 
 
 class Script:
-    """A model that asks for everything at once, and then reads back."""
+    """A model that makes all its calls at once, and then reads back."""
 
     def __init__(self, *, reads: Sequence[Mapping[str, object]] = (), first: Sequence[Any] = STEP) -> None:
         self.received: list[Received] = []
@@ -80,7 +80,7 @@ def calls(made: Sequence[tuple[str, Mapping[str, object]]]) -> list[ModelCall]:
 
 
 def converse(agent: ForeignAgent, server: ScriptedServer, address: Mapping[str, Any], script: Script) -> bytes:
-    """Return the last request to the model."""
+    """Run a conversation, and return the last request to the model."""
     with server.conversation(script) as conversation:
         agent.run({"model": conversation.base_url, "server": address})
         return conversation.sent[-1]

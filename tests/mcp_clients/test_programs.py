@@ -1,7 +1,7 @@
-"""Clients that people use, from npm, with the entries of docs/mcp-clients.md: what each one's model gets to see.
+"""Clients that people use, from npm, with the entries of docs/mcp-clients.md: what each one's model sees.
 
-A scripted model, in the wire format that the client speaks, asks each client to call tools of a public server. The
-proxy and everything that it stores are in the test's own home directory.
+A scripted model, in the client's wire format, asks each client to call tools of a public server. The proxy and
+everything that it stores stay in the test's own home directory.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TEXT = "".join(f"line {number} of a long file\n" for number in range(40_000))
 
 
 class CodexConversation(Conversation):
-    """A conversation by the Responses API, where the tools of a server share a namespace."""
+    """A conversation over the Responses API, where the tools of a server share a namespace."""
 
     def respond(self, body: dict[str, Any], calls: Sequence[ModelCall], *, says: str | None, path: str) -> Response:
         del path
@@ -82,32 +82,32 @@ def serving(make: Callable[[], ScriptedServer]) -> Serve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """How to tell a client about the server ``files`` and its model, and how to ask it for one answer."""
+    """How to configure a client with its model and the server ``files``, and how to ask it one question."""
 
     command: Sequence[str]
     """A program from the folder of npm packages, and its arguments."""
 
     tool: str
-    """How a tool is named for its model."""
+    """What its model calls a tool, as a format string."""
 
     files: Callable[[str, Sequence[str]], Mapping[str, str]]
-    """Gets the model's address and the server's command; returns the contents of files in the home directory."""
+    """Takes the model's URL and the server's command. Returns the content of each file in the home directory."""
 
     env: Callable[[str], Mapping[str, str]]
-    """Gets the model's address; returns variables of the environment."""
+    """Takes the model's URL. Returns environment variables."""
 
     serve: Serve
-    """Serves the script in the wire format that the client speaks."""
+    """Serves a script in the client's wire format."""
 
     installs: str | None = None
-    """What ``coatcheck mcp install`` calls it, if that makes the entry."""
+    """What ``coatcheck mcp install`` calls it, if that command makes its entry."""
 
     sessions: str | None = None
-    """Where in the home directory it keeps its sessions, if ``coatcheck replay`` reads them."""
+    """Where it keeps its sessions in the home directory, if ``coatcheck replay`` reads them."""
 
 
 def entry_of(section: str, server: Sequence[str]) -> str:
-    """Return the entry that the page has for a client, with the paths of this machine."""
+    """Return the entry that the page shows for a client, with the paths of this machine."""
     found = re.search(rf"^### {section}$.*?^```\w+\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert found is not None
     block = found[1]
@@ -166,7 +166,7 @@ CLIENTS = {
             "ANTHROPIC_API_KEY": "none",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
-            "MCP_CONNECTION_NONBLOCKING": "false",  # else the scripted model calls a tool before the server is there
+            "MCP_CONNECTION_NONBLOCKING": "false",  # else the scripted model calls a tool before the server is up
             "MCP_CONNECT_TIMEOUT_MS": "60000",
         },
         serve=scripted_api,
@@ -203,7 +203,7 @@ CLIENTS = {
 
 
 def run(client: Client, url: str, home: Path, *, shared: Path) -> subprocess.CompletedProcess[str]:
-    """Run a client with the model at ``url`` and a server that shares a folder, which the proxy is in front of."""
+    """Run a client with the model at ``url`` and, behind the proxy, a server that shares a folder."""
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_COLOR": "1", **client.env(url)}
     for file, text in client.files(url, ["node", str(FILES_SERVER), str(shared)]).items():
         (home / file).parent.mkdir(exist_ok=True)
@@ -259,7 +259,7 @@ def test_the_model_of_a_client_sees_a_placeholder_and_reads_back(name: str, tmp_
 
 
 def test_claude_code_always_shows_its_model_the_definition_of_the_retrieval_tool(tmp_path: Path) -> None:
-    """Where its model searches for the definitions of all other tools, as newer versions let it by default."""
+    """With tool search, the default in newer versions, its model has to search for every other tool's definition."""
     bodies: list[dict[str, Any]] = []
     client = CLIENTS["Claude Code"]
     searching = replace(client, env=lambda url: {**client.env(url), "ENABLE_TOOL_SEARCH": "true"})
@@ -269,4 +269,4 @@ def test_claude_code_always_shows_its_model_the_definition_of_the_retrieval_tool
 
     shown = {tool["name"] for tool in bodies[0]["tools"]}
     assert client.tool.format(RETRIEVAL_TOOL) in shown
-    assert client.tool.format("read_text_file") not in shown  # it would have to be searched for
+    assert client.tool.format("read_text_file") not in shown  # the model has to search for it

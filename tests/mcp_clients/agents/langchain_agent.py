@@ -1,4 +1,4 @@
-"""A LangChain agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
+"""A LangChain agent with the tools of an MCP server, run by ``serve``. It does not need coatcheck."""
 
 # ruff: noqa: ANN401 - jobs are any JSON
 
@@ -45,19 +45,19 @@ async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
 
 def connection_to(server: Mapping[str, Any]) -> Connection:
     if "url" in server:
-        return {"transport": "streamable_http", **server}  # type: ignore[return-value] # one of its kinds
+        return {"transport": "streamable_http", **server}  # type: ignore[return-value] # one member of the union
     command, *arguments = server["command"]
     return {"transport": "stdio", "command": command, "args": arguments}
 
 
 def ask_to_keep(session: ClientSession, names: list[str]) -> None:
-    """Send ``_meta`` with calls of some tools: LangChain's adapter for MCP passes none on."""
+    """Send ``_meta`` with calls of some tools, since LangChain's MCP adapter passes none on."""
     call = session.call_tool
 
     async def call_tool(name: str, *arguments: Any, **options: Any) -> Any:
         return await call(name, *arguments, **options, meta={"coatcheck": "keep"} if name in names else None)
 
-    session.call_tool = call_tool  # type: ignore[method-assign] # the same, for every caller
+    session.call_tool = call_tool  # type: ignore[method-assign] # callers see no difference
 
 
 def final_tool(name: str, text: str) -> BaseTool:
@@ -68,7 +68,7 @@ def final_tool(name: str, text: str) -> BaseTool:
 
 
 def cancel(words: Mapping[str, str], state: Any, _: object) -> dict[str, Any]:
-    """Answer for the tools that the host cancels."""
+    """Answer the calls of tools that the host cancels."""
     calls = [call for call in state["messages"][-1].tool_calls if call["name"] in words]
     return {
         "messages": [

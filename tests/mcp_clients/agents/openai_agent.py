@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
+"""An OpenAI Agents SDK agent with the tools of an MCP server, run by ``serve``. It does not need coatcheck."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_TURNS = 2_000
 """A model that reads page after page takes many turns."""
 
 SECONDS = 60
-"""For one call, of a kilobyte or of 100 MB."""
+"""The time limit of one call, whether it returns a kilobyte or 100 MB."""
 
 
 async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,7 +37,7 @@ async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
             model=OpenAIChatCompletionsModel("scripted", client),
             tool_use_behavior={"stop_at_tool_names": list(final)} if final else "run_llm_again",
         )
-        # The agent would ask for them itself; here the host has something to say about some.
+        # The agent would list the tools itself, but the host changes some of them first.
         offered = await MCPUtil.get_function_tools(
             server, convert_schemas_to_strict=False, run_context=RunContextWrapper(None), agent=agent
         )

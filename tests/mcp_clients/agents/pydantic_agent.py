@@ -1,4 +1,4 @@
-"""A Pydantic AI agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
+"""A Pydantic AI agent with the tools of an MCP server, run by ``serve``. It does not need coatcheck."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def converse(job: Mapping[str, Any]) -> dict[str, Any]:
 def toolset_of(job: Mapping[str, Any]) -> MCPToolset[Any]:
     async def call(_: object, call_tool: CallToolFunc, name: str, arguments: dict[str, Any]) -> ToolResult:
         if name in job["cancelled"]:
-            return job["cancelled"][name]  # type: ignore[no-any-return] # words
+            return job["cancelled"][name]  # type: ignore[no-any-return] # a str
         return await call_tool(name, arguments, metadata={"coatcheck": "keep"} if name in job["kept"] else None)
 
-    # By default the second error in a row, such as that of a wrong reference, ends the run.
+    # By default, the second error in a row ends the run, even if a wrong reference caused it.
     options: dict[str, Any] = {"process_tool_call": call, "tool_error_behavior": "failed"}
     server = job["server"]
     if "url" in server:

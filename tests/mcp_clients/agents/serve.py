@@ -1,6 +1,6 @@
-"""Serves jobs with the agent of one framework, in an environment without coatcheck. Run with the framework's name.
+"""Runs jobs with the agent of one framework, in an environment without coatcheck. Its argument is the framework's name.
 
-Each line of stdin is a job, each line of stdout its answer: see ``ForeignAgent``.
+Each line of stdin is a job, and each line of stdout its answer: see ``ForeignAgent``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Strands agent with the tools of an MCP server, for ``serve``: it needs no coatcheck."""
+"""A Strands agent with the tools of an MCP server, run by ``serve``. It does not need coatcheck."""
 
 from __future__ import annotations
 
@@ -53,6 +53,6 @@ def model_at(url: str) -> OpenAIModel:
 
 
 def delegate(name: str, url: str) -> Any:  # noqa: ANN401 - a tool
-    """Return a tool that answers the user in Strands: an agent to which the question is passed on."""
+    """Return a tool that answers the user. In Strands, that is an agent that the question is passed on to."""
     agent = Agent(model_at(url), callback_handler=None)
     return agent.as_tool(name=name, description="Answers.", delegate=True)
