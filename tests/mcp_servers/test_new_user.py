@@ -1,4 +1,4 @@
-"""A new user: an empty folder, a fresh environment, one line in a client's file, a result of 1 MB, and read back."""
+"""A new user: an empty folder, a fresh environment, one line in a client's file, a result of 1 MB that is read back."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ STAMP = re.compile(r"-\d{4}-\d{2}-\d{2}T.*")
 """The time of a check, at the end of its folder's name."""
 
 CHECKS = 40
-"""The conformance tool makes more checks of a server than this."""
+"""More of the conformance tool's checks than this must succeed."""
 
 
 async def test_the_conformance_tool_reports_the_same_for_the_proxy_as_for_the_server_behind_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Servers written by others, each asked the same with and without the proxy: ``nox -s mcp_servers``.
+"""Servers written by others, each sent the same requests with and without the proxy: ``nox -s mcp_servers``.
 
 The answers must be the same JSON, with the keys in the same order, except for offloaded results, output schemas of
 tools, the retrieval tool, and what differs each time, such as the time of day. Messages are lines on pipes; no library
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pytest_httpserver import HTTPServer
 
 FOLDER = Path(os.environ.get("COATCHECK_MCP_SERVERS", ""))
-"""Where the session installed the servers: the environments ``python`` and ``sqlite``, and ``node_modules``."""
+"""Where the nox session installed the servers: the environments ``python`` and ``sqlite``, and ``node_modules``."""
 
 BROWSER = os.environ.get("COATCHECK_BROWSER")
-"""A Chromium, where there is one."""
+"""The path of a Chromium, if there is one."""
 
 pytestmark = pytest.mark.skipif(not FOLDER.name, reason="needs the servers that `nox -s mcp_servers` installs")
 
@@ -61,7 +61,7 @@ def call(tool: str, **arguments: Any) -> tuple[str, dict[str, Any]]:
 
 
 def commands(folder: Path, site: str) -> dict[str, tuple[list[str], list[tuple[str, dict[str, Any]]]]]:
-    """Return each server's command, and what to ask besides its lists. For ``LARGE`` the last result is offloaded."""
+    """Return each server's command and its requests besides the lists. For ``LARGE``, the last result is offloaded."""
     files = folder / "files"
     thought = {"nextThoughtNeeded": True, "thoughtNumber": 1, "totalThoughts": 2}
     message = {"messageType": "error", "includeImage": True}
@@ -192,7 +192,7 @@ def ask(process: subprocess.Popen[bytes], number: int, method: str, params: dict
     while line := process.stdout.readline():
         try:
             message = json.loads(line)
-        except ValueError:  # that of Azure writes words between its messages
+        except ValueError:  # Azure's server prints text between its messages
             continue
         if "method" in message and "id" in message:
             write(process, {"jsonrpc": "2.0", "id": message["id"], "result": {"roots": []}})
@@ -208,18 +208,18 @@ def write(process: subprocess.Popen[bytes], message: object) -> None:
 
 
 OF_LATER_VERSIONS = {"cacheScope", "ttlMs"}
-"""Keys of 2026-07-28, which one server uses in 2025-11-25 too; the library leaves them out there."""
+"""Keys of version 2026-07-28. One server also sends them under 2025-11-25, where the library drops them."""
 
 
 def comparable(answer: Any) -> str:
-    """Return an answer without the time of day, and without what the proxy removes or adds according to the page."""
+    """Return an answer without the time of day, and without what the documented proxy removes or adds."""
     answer.get("capabilities", {}).pop("tasks", None)
     answer = {key: value for key, value in answer.items() if key not in OF_LATER_VERSIONS}
     tools = [tool for tool in answer.get("tools", []) if tool["name"] != RETRIEVAL_TOOL]
     if tools:
         plain = [{key: value for key, value in tool.items() if key != "outputSchema"} for tool in tools]
         answer = {**answer, "tools": plain}
-    is_first = "protocolVersion" in answer  # the library makes that answer
+    is_first = "protocolVersion" in answer  # the library writes that answer
     return CLOCK.sub("", json.dumps(answer, sort_keys=is_first))
 
 
@@ -263,7 +263,7 @@ def test_a_server_answers_the_same_through_the_proxy_except_for_offloaded_result
     requests = [*LISTS, *asked]
     proxy = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={folder / 'store'}", "--", *command]
     direct, through = converse(command, requests, folder), converse(proxy, requests, folder)
-    direct[0]["capabilities"].pop("experimental", None)  # no version of the protocol has its messages
+    direct[0]["capabilities"].pop("experimental", None)  # no version of the protocol defines its messages
     if name in LARGE:
         shown, whole = through.pop(), direct.pop()
         (reference,) = shown["_meta"]["coatcheck"]["references"]
