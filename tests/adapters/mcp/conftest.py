@@ -1,6 +1,6 @@
-"""Time limits that no test reaches unless it sets one itself: a machine that stalls for seconds is not a failure.
+"""Fixtures: time limits that no test reaches unless it sets one itself, and proxies as processes.
 
-And proxies as processes, which end with their test.
+A machine that stalls for seconds is not a failure. The processes end with their test.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LIMITS = (
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the proxies, servers and clients in this process wait for each other however slow the machine is."""
+    """Let proxies, servers and clients in this process wait for each other, however slow the machine is."""
     for limit in LIMITS:
         monkeypatch.setattr(f"coatcheck_mcp.{limit}", PATIENCE)
     monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", PATIENCE)
@@ -42,13 +42,13 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cancellations_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the library try for longer than five seconds to say that a request was given up; it says so once."""
+    """Give the library more than its five seconds to send the cancellation of a request: it tries only once."""
     monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", PATIENCE)
 
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[..., Process]]:
-    """Start proxies as processes, in front of the tiny server if no other command is given."""
+    """Yield a function that starts a proxy as a process, by default in front of the tiny server."""
     with ExitStack() as stack:
 
         def make(*command: str, options: Sequence[str] = (), **env: str) -> Process:

@@ -1,4 +1,4 @@
-"""Random configuration files of clients: with any layout, order, comments and trailing commas that editors allow."""
+"""Random configuration files of clients, with any layout, order, comments and trailing commas that editors allow."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ URLS = st.one_of(
     st.sampled_from(["https://example.com/mcp", "HTTP://127.0.0.1:8000/a b"]),
     WORDS.filter(lambda word: bool(word) and "://" not in word and not {"?", "#"}.intersection(word)),
 )
-"""Without what is refused: another scheme, a query, a fragment, a login."""
+"""URLs that ``install`` accepts: it refuses another scheme, a query, a fragment or a login."""
 
 OTHERS: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS,
@@ -99,7 +99,7 @@ def programs(draw: st.DrawFn) -> dict[str, object]:
 
 @st.composite
 def addresses(draw: st.DrawFn) -> dict[str, object]:
-    """Return an entry that is an address."""
+    """Return an entry that names a URL."""
     entry: dict[str, object] = {"url": draw(URLS)}
     if draw(st.booleans()):
         entry["type"] = draw(st.sampled_from(["http", "streamable-http"]))
@@ -114,7 +114,7 @@ def _shuffled(draw: st.DrawFn, entry: Mapping[str, object]) -> dict[str, object]
 
 @st.composite
 def documents(draw: st.DrawFn, table: str = "mcpServers") -> Document:
-    """Return a file with some servers, one of them named ``wanted``, and whatever else."""
+    """Return a file with some servers, one of them named ``wanted``, and other keys."""
     servers = draw(st.dictionaries(WORDS.filter(lambda name: name != "wanted"), OTHERS, max_size=2))
     servers["wanted"] = draw(programs() | addresses())
     whole = draw(st.dictionaries(WORDS.filter(lambda key: key != table), OTHERS, max_size=2))

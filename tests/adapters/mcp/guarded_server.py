@@ -17,8 +17,8 @@ PORT = int(sys.argv[1])
 
 
 TOLD_SECONDS = 3
-"""How long a token is good, as the client is told. It is good for longer: the server counts in whole seconds, and a
-request in the last of them would need another login instead of another token."""
+"""Seconds. The lifetime of a token that the client is told. The real one is longer: the server counts in whole seconds,
+and a request in the last of them would need another login instead of another token."""
 
 
 class Counting(InMemoryOAuthProvider):
@@ -27,12 +27,12 @@ class Counting(InMemoryOAuthProvider):
     renewals = 0
 
     async def exchange_authorization_code(self, *args: Any) -> OAuthToken:  # noqa: ANN401 - the library's
-        """Give the first token after a login."""
+        """Return the first token after a login."""
         token = await super().exchange_authorization_code(*args)
         return token.model_copy(update={"expires_in": TOLD_SECONDS})
 
     async def exchange_refresh_token(self, *args: Any) -> OAuthToken:  # noqa: ANN401 - the library's
-        """Give a new token for an old one."""
+        """Return a new token for an old one."""
         self.renewals += 1
         return await super().exchange_refresh_token(*args)
 

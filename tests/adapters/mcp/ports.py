@@ -1,4 +1,4 @@
-"""Servers and proxies on ports of this machine, for as long as a block runs, and their clients."""
+"""Servers and proxies on ports of this machine for the duration of a block, and their clients."""
 
 # ruff: noqa: ANN401 - applications are of any type
 
@@ -44,18 +44,18 @@ async def serving(app: Any, listener: socket.socket) -> AsyncIterator[uvicorn.Se
 
 
 def any_port() -> socket.socket:
-    """Return a listener on a port that nobody else has."""
+    """Return a listener on a free port."""
     return socket.create_server(("127.0.0.1", 0))
 
 
 def url_of(listener: socket.socket) -> str:
-    """Return the address of the MCP server behind a listener."""
+    """Return the URL of the MCP server behind a listener."""
     return f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 
 
 @asynccontextmanager
 async def at_url(app: Any) -> AsyncIterator[str]:
-    """Serve an application on a port of its own, and yield the address of its MCP server."""
+    """Serve an application on a port of its own, and yield the URL of its MCP server."""
     listener = any_port()
     async with serving(app, listener):
         yield url_of(listener)
@@ -63,7 +63,7 @@ async def at_url(app: Any) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def front_of(server: Everything) -> AsyncIterator[str]:
-    """Serve a proxy of a server on a port of its own, and yield its address."""
+    """Serve a proxy of a server on a port of its own, and yield its URL."""
     listener, proxy = any_port(), Proxy(server.upstream(), InMemoryStorage())
     app = http_app(proxy, port=listener.getsockname()[1], token=TOKEN)
     async with proxy.running(), serving(app, listener):
@@ -84,7 +84,7 @@ def opens_stream(scope: Any) -> bool:
 
 
 def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
-    """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` says so."""
+    """Return a server that cuts a stream of changes after its acknowledgement whenever ``ends`` returns True."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         async with anyio.create_task_group() as tasks:
@@ -101,7 +101,7 @@ def cutting(app: Any, ends: Callable[[], Awaitable[bool]]) -> Any:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Choose a port that a server may listen on, and keep it from programs that ask for any free port.
+    """Yield a port that a server may listen on. Programs that ask for any free port do not get it.
 
     Linux lets sockets share an address as long as only one of them listens.
     """

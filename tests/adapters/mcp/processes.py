@@ -1,4 +1,4 @@
-"""The proxy as a process, with its client on pipes; and processes that nobody here is the parent of."""
+"""The proxy as a process with its client on pipes, and helpers for processes that are not our children."""
 
 # ruff: noqa: ANN401 - lines are any JSON
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 TINY = (sys.executable, str(Path(__file__).parent / "tiny_server.py"))
 PATIENCE = 240.0
-"""Seconds. Far more than anything here takes, also on a slow machine; what hangs fails."""
+"""Seconds. Far more than anything here takes, even on a slow machine, so only what hangs fails."""
 
 
 class Process:
-    """The client of a proxy that is a process: it writes and reads lines. ``with`` releases everything."""
+    """The client of a proxy in another process. It writes and reads lines. ``with`` releases everything."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Process:
         self.popen.stdin.flush()
 
     def read(self) -> Any:
-        """Return the next line, which must be JSON: nothing else may be on standard output."""
+        """Return the next line, or None at the end. It must be JSON: nothing else may be on standard output."""
         line = self._lines.get(timeout=PATIENCE)
         return json.loads(line) if line else None
 
@@ -111,7 +111,7 @@ class Process:
             os.sched_yield()
 
     def leave(self) -> int:
-        """Let it end by itself, so that its thread for standard error can write everything."""
+        """Let it end by itself, so that its stderr thread can write everything, and return its exit code."""
         assert self.popen.stdin is not None
         self.popen.stdin.close()
         return self.popen.wait(PATIENCE)
@@ -135,12 +135,12 @@ def is_alive(pid: int) -> bool:
         return False
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # it still existed a moment ago
+    except (FileNotFoundError, ProcessLookupError):  # it ended meanwhile
         return False
 
 
 def wait_until_gone(pid: int) -> None:
-    """Wait for a process that nobody here can wait for, such as a child of a child."""
+    """Wait for the end of a process that is not our child, such as a grandchild."""
     gone = threading.Event()
     deadline = threading.Timer(PATIENCE, gone.set)
     deadline.start()
@@ -152,7 +152,7 @@ def wait_until_gone(pid: int) -> None:
 
 @contextmanager
 def handled(number: signal.Signals, handler: signal.Handlers) -> Iterator[None]:
-    """Change how a signal is handled by processes that start meanwhile. Some shells start them to ignore it."""
+    """Set how processes that start meanwhile handle a signal. Some shells start them with it ignored."""
     before = signal.signal(number, handler)
     try:
         yield

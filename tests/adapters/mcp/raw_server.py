@@ -1,6 +1,6 @@
 """A server on stdio that says whatever its client tells it to, byte for byte. Run as a program, not imported.
 
-It speaks the version of the protocol that its client asks for, or that of its only argument.
+It speaks the protocol version that its only argument names, by default the one that its client asks for.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ TOOLS = [
 
 
 class Everything:
-    """The server, with everything that its clients told it."""
+    """A server with one of everything. It records what its clients tell it."""
 
     def __init__(self, *, more_tools: tuple[str, ...] = ()) -> None:
         self.tools = [*TOOLS, *(types.Tool(name=name, input_schema=SCHEMA) for name in more_tools)]
@@ -228,7 +228,7 @@ async def client_of(
     mode: str = "legacy",
     **options: Any,
 ) -> AsyncIterator[Any]:
-    """Connect a client through a proxy; ``options`` are those of ``Proxy`` and of ``Client``."""
+    """Connect a client through a proxy. ``options`` are those of ``Proxy`` and of ``Client``."""
     of_proxy = {name: options.pop(name) for name in ("policies", "scope", "max_result_tokens") if name in options}
     target = upstream.upstream() if isinstance(upstream, Everything) else upstream
     made = proxy or Proxy(target, InMemoryStorage(), **of_proxy)
@@ -267,7 +267,7 @@ class FailsToStart:
 
 
 class Limited:
-    """Stands in for anyio in a module, with limits that end on an event and not after a time."""
+    """Stands in for anyio in a module. Its time limits end on an event instead of after a time."""
 
     def __init__(self, move_on_after: Callable[[float], Any]) -> None:
         self.move_on_after = move_on_after
@@ -277,7 +277,7 @@ class Limited:
 
 
 async def wire(client: Client, method: str, params: dict[str, Any] | None = None) -> Any:
-    """Return a result as it came, before the library's models drop any field."""
+    """Send a request, and return its result before the library's models drop any field."""
     request = types.Request[dict[str, Any], str](method=method, params=params or {})
     return await client.session.send_request(request, TypeAdapter(dict[str, Any]))
 
@@ -306,9 +306,9 @@ WILLING: dict[str, Any] = {
 
 
 def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = None) -> Upstream:
-    """Return an upstream that answers the first request of only one era, or of both if ``only`` is None.
+    """Return an upstream that speaks only the era whose first request is ``only``, or both if it is None.
 
-    ``ends`` collects the functions that end each connection.
+    ``ends`` collects a function for each connection that ends it.
     """
 
     @asynccontextmanager
@@ -329,7 +329,7 @@ def speaking(server: Everything, only: str | None, *, ends: list[Any] | None = N
 
 
 async def _refuse_handshake(streams: Any, inner: Any) -> None:
-    """Pass on what the client sends, except for ``initialize``."""
+    """Pass on what the client sends, but refuse ``initialize``."""
     async with inner:
         async for item in streams[0]:
             message = item.message

@@ -1,4 +1,4 @@
-"""A server on stdio without a library: it starts at once and can do what no library would. Run, not imported."""
+"""A stdio server without a library: it starts at once and can do what no library would. Run, not imported."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def main() -> None:
         time.sleep(60)
 
 
-if "SIGNALS" in os.environ:  # it notes them, and goes on
+if "SIGNALS" in os.environ:  # note them, and go on
     signal.signal(signal.SIGINT, note)
     signal.signal(signal.SIGTERM, note)
 main()
