@@ -73,7 +73,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
         ),
     ],
 )
-def test_an_entry_that_would_fail_here_is_named_with_its_line_and_its_key(
+def test_an_entry_that_would_fail_here_is_reported_with_its_line_and_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, doubt: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

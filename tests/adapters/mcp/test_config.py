@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[[str], Path]:
-    """Write a ``coatcheck.toml`` with this text."""
+    """Return a function that writes a ``coatcheck.toml``."""
 
     def write_file(text: str) -> Path:
         file = tmp_path / "coatcheck.toml"
@@ -139,7 +139,7 @@ def test_a_wrong_url_from_a_variable_is_refused_without_its_value(write: Callabl
     assert "s3cret" not in str(refused.value)
 
 
-def test_all_mistakes_are_named_in_order_but_not_their_consequences(write: Callable[[str], Path]) -> None:
+def test_all_mistakes_are_reported_in_order_but_not_their_consequences(write: Callable[[str], Path]) -> None:
     file = write("""\
 max_result_tokens = "4000"
 preview_tokens = -1
@@ -171,19 +171,19 @@ env = {}
     ]
 
 
-def test_no_more_mistakes_are_named_than_a_screen_shows(write: Callable[[str], Path]) -> None:
+def test_no_more_mistakes_are_reported_than_fit_on_a_screen(write: Callable[[str], Path]) -> None:
     file = write("".join(f"key{number} = 1\n" for number in range(1_000)))
     assert len(refused(file).split("\n")) == 20
 
 
-def test_without_a_file_the_defaults_hold() -> None:
+def test_without_a_file_the_defaults_apply() -> None:
     assert load(None) == Config()
     assert Config().settings == Settings()
     assert (Config().max_age_seconds, Config().max_bytes) == (7 * 86_400, 2_000_000_000)
 
 
 @pytest.mark.parametrize("named", ["~/.coatcheck/mcp", "~/.coatcheck//mcp/", None])
-def test_the_default_limits_hold_in_the_proxys_own_folder_however_it_is_named(
+def test_the_default_limits_apply_in_the_proxys_own_folder_however_it_is_named(
     write: Callable[[str], Path], named: str | None
 ) -> None:
     for config in (Config(), load(write("max_result_tokens = 4000"))):
@@ -192,7 +192,7 @@ def test_the_default_limits_hold_in_the_proxys_own_folder_however_it_is_named(
         assert (found.max_age_seconds, found.max_bytes) == (7 * 86_400, 2_000_000_000)
 
 
-def test_the_proxys_own_folder_is_known_by_a_link_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_proxys_own_folder_is_recognised_through_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", os.fspath(tmp_path))
     link = tmp_path / "link"
     link.symlink_to(tmp_path / ".coatcheck" / "mcp")
@@ -209,7 +209,7 @@ def test_the_proxys_own_folder_is_known_by_a_link_to_it(tmp_path: Path, monkeypa
         ('storage = "~/.coatcheck/mcp"', "elsewhere"),
     ],
 )
-def test_in_any_other_folder_only_the_limits_in_the_file_hold(
+def test_in_any_other_folder_only_the_limits_in_the_file_apply(
     write: Callable[[str], Path], text: str, named: str | None
 ) -> None:
     file = write(f'{text}\nmax_scope_bytes = "1MB"\n')
@@ -381,7 +381,7 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         (f"# {'x' * 100_000}", "more than 100,000: it is not a coatcheck.toml"),
     ],
 )
-def test_a_mistake_is_named_with_its_line_and_its_key(write: Callable[[str], Path], text: str, complaint: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_key(write: Callable[[str], Path], text: str, complaint: str) -> None:
     assert complaint in refused(write(text), variables={})
 
 
@@ -427,7 +427,7 @@ def test_a_file_that_is_not_utf_8_is_refused_with_its_line(tmp_path: Path) -> No
     assert refused(file) == "coatcheck.toml:2: this is not UTF-8; save the file as UTF-8"
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_settings_file_is_refused(tmp_path: Path) -> None:
     assert "cannot be read: No such file or directory; name the file" in refused(tmp_path / "coatcheck.toml")
     assert "cannot be read: Is a directory" in refused(tmp_path)
 
@@ -442,7 +442,7 @@ STATEMENTS = st.lists(
 
 
 @given(before=STATEMENTS, value=st.sampled_from(["1", "[\n1\n]", "'''\n\n'''", "{ a = 1 }"]), after=STATEMENTS)
-def test_the_line_of_a_key_is_the_one_that_it_is_on(before: list[str], value: str, after: list[str]) -> None:
+def test_the_reported_line_is_the_one_that_the_key_is_on(before: list[str], value: str, after: list[str]) -> None:
     above = "".join(f"{line.replace('{}', f'a{number}')}\n" for number, line in enumerate(before))
     below = "".join(f"{line.replace('{}', f'b{number}')}\n" for number, line in enumerate(after))
     text = f"{above}wanted = {value}\n{below}"

@@ -1,6 +1,6 @@
-"""Each client's own files: which file is meant, and how install edits files of the shapes that the client documents.
+"""Each client's own files: which one ``install`` picks, and how it edits files as the client documents them.
 
-The fixtures are ours, in the shapes of ``SOURCES``. The places on macOS and Windows are only paths on this system.
+The fixtures are ours, in the shapes that ``SOURCES`` names. On this system, macOS and Windows locations are just paths.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCES = {
     "vscode.jsonc": "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
     "vscode.portable.json": "https://code.visualstudio.com/docs/agents/reference/mcp-configuration",
 }
-"""The documentation of the client that each fixture has the shape of."""
+"""The client's documentation that each fixture takes its shape from."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Desk:
         return target
 
     def install(self, client: str, server: str = "issues", file: Path | None = None) -> Path:
-        """Carry out an installation, and return the file."""
+        """Install, and return the changed file."""
         change = install(client, server, self.machine, file=file)
         write(change.found.source, change.text, backups=self.home / "backups")
         return change.found.source.path
@@ -98,7 +98,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.path}-{case.server}")
-def test_a_file_as_the_client_documents_it(desk: Desk, case: Case) -> None:
+def test_a_file_as_the_client_documents_it_is_edited_and_restored(desk: Desk, case: Case) -> None:
     file = desk.put(case.fixture, case.path)
     before = file.read_bytes()
 
@@ -112,7 +112,7 @@ def test_a_file_as_the_client_documents_it(desk: Desk, case: Case) -> None:
     assert uninstall(case.client, case.server, desk.machine).text.encode() == before
 
 
-def test_the_portable_file_of_vs_code_is_named_by_the_user(desk: Desk) -> None:
+def test_the_portable_file_of_vs_code_is_edited_if_the_user_names_it(desk: Desk) -> None:
     file = desk.put("vscode.portable.json", "engine/.mcp.json")
 
     assert desk.install("vscode", file=file) == file
@@ -153,7 +153,7 @@ def test_a_file_that_the_user_names_takes_precedence_over_all_others(desk: Desk)
 @pytest.mark.parametrize(
     ("client", "fixture", "folder"), [("cursor", "cursor.json", ".cursor"), ("vscode", "vscode.jsonc", ".vscode")]
 )
-def test_where_the_client_does_not_say_which_file_counts_the_user_must(
+def test_if_the_client_does_not_say_which_file_counts_the_user_must(
     desk: Desk, client: str, fixture: str, folder: str
 ) -> None:
     near = desk.put(fixture, f"engine/src/{folder}/mcp.json")
@@ -214,7 +214,7 @@ def test_the_bytes_around_the_entry_stay(desk: Desk, ends: str, mark: str) -> No
     assert sum(old != new for old, new in zip(lines, after, strict=True)) == 2  # command, and the bracket of args
 
 
-def test_the_diff_is_that_of_the_file(desk: Desk) -> None:
+def test_the_diff_shows_the_change_to_the_file(desk: Desk) -> None:
     file = desk.write('{"mcpServers": {\n"a": {"command": "x"}}}')
 
     lines = install("cursor", "a", desk.machine).diff.splitlines()
@@ -288,16 +288,18 @@ def test_a_large_file_is_edited(desk: Desk) -> None:
         ("darwin", {}, "claude-code", ".claude.json"),
     ],
 )
-def test_the_places_of_each_system(desk: Desk, system: str, variables: dict[str, str], client: str, path: str) -> None:
+def test_files_are_found_where_each_system_keeps_them(
+    desk: Desk, system: str, variables: dict[str, str], client: str, path: str
+) -> None:
     file = desk.write("{}", path)
     given = {name: value.replace("HOME", str(desk.home)) for name, value in variables.items()}
 
     assert files_of(client, Machine(home=desk.home, folder=desk.project, variables=given, system=system)) == [file]
 
 
-def test_a_project_of_windows_is_found_with_its_own_slashes_and_with_those_of_claude_code() -> None:
+def test_a_windows_project_is_found_with_its_own_slashes_and_with_those_of_claude_code() -> None:
     class Drive(type(Path())):  # type: ignore[misc]
-        """A path that writes itself as on Windows."""
+        """A path whose string is as on Windows."""
 
         def __str__(self) -> str:
             return str(super().__str__()).replace("/", "\\")

@@ -62,7 +62,7 @@ def test_uninstall_restores_the_file_to_the_byte(document: Document) -> None:
 
 
 @given(documents())
-def test_only_the_entry_changes_and_it_starts_what_it_named(document: Document) -> None:
+def test_only_the_entry_changes_and_it_still_starts_its_server(document: Document) -> None:
     text = wrap(document.text, entry_of(document.text), OPTIONS)
 
     after, before = value_of(text, parse(text)), document.values
@@ -84,7 +84,7 @@ def test_only_the_entry_changes_and_it_starts_what_it_named(document: Document) 
 
 
 @given(documents(), st.data())
-def test_an_entry_that_an_editor_has_reformatted_still_comes_off(document: Document, data: st.DataObject) -> None:
+def test_an_entry_that_an_editor_has_reformatted_is_still_unwrapped(document: Document, data: st.DataObject) -> None:
     text = wrap(document.text, entry_of(document.text), OPTIONS)
     anew = data.draw(rendered(value_of(text, parse(text))))
 
@@ -92,9 +92,9 @@ def test_an_entry_that_an_editor_has_reformatted_still_comes_off(document: Docum
 
     expected = document.values
     if expected["mcpServers"]["wanted"].get("type") == "streamable-http":
-        expected["mcpServers"]["wanted"]["type"] = "http"  # either word may have stood there
+        expected["mcpServers"]["wanted"]["type"] = "http"  # it may have been either
     if expected["mcpServers"]["wanted"].get("args", []) == [] and "command" in expected["mcpServers"]["wanted"]:
-        expected["mcpServers"]["wanted"].pop("args", None)  # none may have stood there, or []
+        expected["mcpServers"]["wanted"].pop("args", None)  # it may have been missing or []
         found = value_of(after, parse(after))
         assert found["mcpServers"]["wanted"].pop("args", []) == []
         assert found == expected
@@ -131,7 +131,7 @@ def test_an_entry_that_an_editor_has_reformatted_still_comes_off(document: Docum
         ('{"url": "http://h", "headers": {}}', '{"command": "PY", "args": [RUN, "--url", "http://h"], "headers": {}}'),
     ],
 )
-def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
+def test_wrapping_changes_the_text_of_an_entry_and_unwrapping_restores_it(before: str, after: str) -> None:
     run = ", ".join(f'"{word}"' for word in (*RUN, "--name", "wanted"))
     expected = after.replace('"PY"', json.dumps(sys.executable)).replace("RUN", run)
     expected = expected.replace("HEADER,", '"--header", "X-Y: $COATCHECK_HEADER_X_Y",')
@@ -172,7 +172,7 @@ def test_the_text_of_an_entry_before_and_after(before: str, after: str) -> None:
         ('{"url": "u", "headers": {"A_B": "1"}}', "the header 'A_B' has characters other"),
     ],
 )
-def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
+def test_an_entry_that_install_cannot_wrap_is_refused(entry: str, why: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         wrapped(entry)
 
@@ -194,7 +194,7 @@ def test_what_is_not_understood_is_refused(entry: str, why: str) -> None:
         ),
     ],
 )
-def test_an_entry_that_install_did_not_write_is_not_taken_off(entry: str, why: str) -> None:
+def test_an_entry_that_install_did_not_write_is_not_unwrapped(entry: str, why: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         unwrapped(entry)
 
@@ -217,11 +217,11 @@ def test_an_entry_that_install_did_not_write_is_not_taken_off(entry: str, why: s
         ('{"command": 1, "args": [1]}', False),
     ],
 )
-def test_an_entry_that_somebody_wrote_by_hand_is_recognised(entry: str, goes_through: bool) -> None:
+def test_a_handwritten_entry_that_goes_through_coatcheck_is_recognised(entry: str, goes_through: bool) -> None:
     assert is_wrapped(parse(entry)) is goes_through
 
 
-def test_an_entry_that_was_written_by_hand_comes_off_too() -> None:
+def test_a_handwritten_entry_is_unwrapped_too() -> None:
     assert (
         unwrapped('{"command": "/bin/coatcheck", "args": ["mcp", "--", "x", "y"]}') == '{"command": "x", "args": ["y"]}'
     )
@@ -237,7 +237,7 @@ def test_an_entry_that_was_written_by_hand_comes_off_too() -> None:
         '{"command": "py" /* one */, /* two */ "args": ["-m", "coatcheck", "mcp", "--url", "http://h"] /* three */ }',
     ],
 )
-def test_comments_that_somebody_wrote_among_the_arguments_stay(entry: str) -> None:
+def test_comments_among_the_arguments_stay(entry: str) -> None:
     after = unwrap(entry, parse(entry))
 
     parse(after)
@@ -279,7 +279,7 @@ def test_without_a_program_to_start_nothing_is_written(program: str | None, monk
         ("[" * 200, "more than 100 levels"),
     ],
 )
-def test_what_is_not_json_is_refused_with_its_line(text: str, complaint: str) -> None:
+def test_text_that_is_not_json_is_refused_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(InvalidRequest) as error:
         parse(text)
 

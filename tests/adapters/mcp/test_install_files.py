@@ -1,4 +1,4 @@
-"""A client's file is replaced whole or not at all. Its mode, owner and links stay, and a copy is kept."""
+"""A client's file is replaced whole or not at all. Its mode, owner and links stay, and a backup is kept."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_owner_stays_the_owner(file: Path, backups: Path) -> None:
     assert (file.stat().st_uid, file.stat().st_gid) == (12345, 23456)
 
 
-def test_the_copy_has_the_old_content_and_is_for_the_user_alone(file: Path, backups: Path) -> None:
+def test_the_backup_has_the_old_content_and_is_for_the_user_alone(file: Path, backups: Path) -> None:
     backup = write(source_of(file), NEW, backups=backups)
 
     assert backup.read_bytes() == OLD.encode()
@@ -66,7 +66,7 @@ def test_the_copy_has_the_old_content_and_is_for_the_user_alone(file: Path, back
     assert mode_of(backups) == 0o700
 
 
-def test_copies_of_the_same_content_are_kept_once(file: Path, backups: Path) -> None:
+def test_backups_of_the_same_content_are_kept_once(file: Path, backups: Path) -> None:
     first = write(source_of(file), NEW, backups=backups)
     second = write(source_of(file), OLD, backups=backups)
     again = write(source_of(file), NEW, backups=backups)
@@ -76,9 +76,9 @@ def test_copies_of_the_same_content_are_kept_once(file: Path, backups: Path) -> 
 
 
 @pytest.mark.parametrize("half", [b"", OLD.encode()[:5]], ids=["nothing", "a part"])
-def test_a_copy_that_was_cut_off_is_written_anew(file: Path, backups: Path, half: bytes) -> None:
+def test_a_truncated_backup_is_written_again(file: Path, backups: Path, half: bytes) -> None:
     backup = write(source_of(file), NEW, backups=backups)
-    backup.write_bytes(half)  # as a full disk or a killed process left it
+    backup.write_bytes(half)  # as a full disk or a killed process leaves it
     file.write_bytes(OLD.encode())
 
     assert write(source_of(file), NEW, backups=backups) == backup
@@ -136,7 +136,7 @@ def test_a_file_that_changes_while_the_new_one_is_written_stays_too(
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_a_file_that_went_away_is_not_made_again(file: Path, backups: Path) -> None:
+def test_a_deleted_file_is_not_created_again(file: Path, backups: Path) -> None:
     source = source_of(file)
     file.unlink()
 
@@ -165,7 +165,7 @@ def test_a_file_with_two_names_stays_as_it_is(file: Path, backups: Path, tmp_pat
 
 
 @pytest.mark.parametrize("failing", ["fsync", "fchmod"])
-def test_a_disk_that_fails_leaves_the_file_and_nothing_else(
+def test_a_failing_disk_leaves_the_old_file_and_nothing_else(
     failing: str, file: Path, backups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
@@ -180,7 +180,7 @@ def test_a_disk_that_fails_leaves_the_file_and_nothing_else(
     assert list(file.parent.iterdir()) == [file]
 
 
-def test_without_a_copy_nothing_is_changed(file: Path, tmp_path: Path) -> None:
+def test_without_a_backup_nothing_is_changed(file: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
 
     with pytest.raises(InvalidRequest, match="was not changed"):
@@ -189,7 +189,7 @@ def test_without_a_copy_nothing_is_changed(file: Path, tmp_path: Path) -> None:
     assert file.read_bytes() == OLD.encode()
 
 
-def test_the_new_file_is_on_the_disk_before_it_has_the_name(
+def test_the_new_file_is_on_disk_before_it_takes_the_name(
     file: Path, backups: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held: list[bytes] = []
@@ -203,10 +203,10 @@ def test_the_new_file_is_on_the_disk_before_it_has_the_name(
 
     write(source_of(file), NEW, backups=backups)
 
-    assert held == [OLD.encode(), NEW.encode()]  # the file, then its folder
+    assert held == [OLD.encode(), NEW.encode()]  # when the file is synced, then its folder
 
 
-def test_a_missing_file_is_no_error_and_an_unreadable_one_is(tmp_path: Path) -> None:
+def test_a_missing_file_is_no_error_but_an_unreadable_one_is(tmp_path: Path) -> None:
     (tmp_path / "latin.json").write_bytes(b'{"a": "\xe9"}')
     (tmp_path / "loop.json").symlink_to("loop.json")
 

@@ -1,4 +1,4 @@
-"""The secrets in command lines and addresses that nobody is shown."""
+"""Secrets in command lines and addresses are shown to nobody."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SETTINGS, CLIENTS_PAGE = ROOT / "docs/mcp-settings.md", ROOT / "docs/mcp-clients.md"
 FETCHES = re.compile(r"\b(?:uvx|npx|pipx|uv tool|pip install|--from)\b[^\n]*\bcoatcheck\b")
-"""A command with which an index would be asked for the name."""
+"""Matches a command that would ask a package index for the name."""
 
 
 def rows(section: str) -> dict[str, list[str]]:
@@ -95,7 +95,7 @@ def test_the_defaults_are_those_of_the_parser(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(2))
-def test_the_files_on_the_page_are_right(number: int, tmp_path: Path) -> None:
+def test_the_files_on_the_page_are_valid(number: int, tmp_path: Path) -> None:
     file = tmp_path / "coatcheck.toml"
     file.write_text([block.text for block in blocks_of(SETTINGS) if block.kind == "toml"][number])
 

@@ -1,4 +1,4 @@
-"""What the authors of a proxy get wrong is refused when it is made, and not at each call."""
+"""Wrong arguments are refused when a proxy is made, and not at each call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UPSTREAM = command_upstream(["a-server"])
 
 
 @pytest.mark.parametrize("wrong", [None, "uvx my-server", ["uvx", "my-server"], {"a": None}])
-def test_what_is_no_server_is_refused(wrong: Any) -> None:  # noqa: ANN401
+def test_an_argument_that_is_not_a_server_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^a Proxy needs a server, such as command_upstream\("):
         Proxy(wrong, InMemoryStorage())
 
@@ -23,7 +23,7 @@ def test_what_is_no_server_is_refused(wrong: Any) -> None:  # noqa: ANN401
     "wrong",
     ["https://me:s3cret@example.com/mcp", {"a": {"command": "a-server", "env": {"API_KEY": "s3cret"}}}],
 )
-def test_what_is_no_server_is_not_shown_as_it_may_hold_a_secret(wrong: Any) -> None:  # noqa: ANN401
+def test_a_refused_server_is_not_shown_as_it_may_hold_a_secret(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r", not a value of type (?:str|dict)$") as raised:
         Proxy(wrong, InMemoryStorage())
     assert "s3cret" not in str(raised.value)
@@ -36,13 +36,13 @@ def test_a_name_that_no_server_can_have_is_refused(wrong: Any) -> None:  # noqa:
 
 
 @pytest.mark.parametrize("wrong", ["", 1, (), print])
-def test_what_is_no_scope_is_refused(wrong: Any) -> None:  # noqa: ANN401
+def test_an_argument_that_is_not_a_scope_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^scope must be "):
         Proxy(UPSTREAM, InMemoryStorage(), scope=wrong)
 
 
 @pytest.mark.parametrize("name", ["identity_of", "policy_of", "on_tools"])
-def test_what_cannot_be_called_is_refused_and_none_is_the_default(name: str) -> None:
+def test_an_argument_that_is_not_callable_is_refused_and_none_is_the_default(name: str) -> None:
     wrong: dict[str, Any] = {name: "never"}
     with pytest.raises(InvalidRequest, match=f"^{name} must be a callable or None, not 'never'"):
         Proxy(UPSTREAM, InMemoryStorage(), **wrong)
@@ -60,13 +60,13 @@ def test_what_cannot_be_called_is_refused_and_none_is_the_default(name: str) -> 
         (None, "not a value of type NoneType"),
     ],
 )
-def test_what_is_no_command_is_refused(wrong: Any, shown: str) -> None:  # noqa: ANN401
+def test_an_argument_that_is_not_a_command_is_refused(wrong: Any, shown: str) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=rf"^a command must be .*, such as \['uvx', 'my-server'\], {shown}$"):
         command_upstream(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, 1, b"https://example.com/mcp"])
-def test_what_is_no_address_is_refused(wrong: Any) -> None:  # noqa: ANN401
+def test_an_argument_that_is_not_a_url_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(ValueError, match=r"^the URL must be one like https://example.com/mcp, not a value of type "):
         url_upstream(wrong)
 
