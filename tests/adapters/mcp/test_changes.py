@@ -1,4 +1,4 @@
-"""Changes that a modern server announces while its stream is being opened or reopened: the client is told of them."""
+"""A client is told of the changes that a modern server announces while its stream is being opened or reopened."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -25,12 +25,12 @@ URI, OTHER = "file:///a", "file:///b"
 
 @asynccontextmanager
 async def client_over_http(app: Any) -> AsyncIterator[Any]:
-    """Yield a modern client behind a proxy of a server at a URL."""
+    """Yield a modern client of a proxy in front of a server at a URL."""
     async with at_url(app) as url, client_of(url_upstream(url), mode="auto") as client:
         yield client
 
 
-async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_resource_is_reported_as_changed_after_the_stream_was_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
     monkeypatch.setattr("coatcheck_mcp.changes._MAX_UNTOLD", 1)  # fewer than may have changed
     server, heard, cuts = Everything(), set[Any](), list[bool]()
@@ -52,7 +52,7 @@ async def test_a_resource_may_have_changed_while_the_stream_was_cut(monkeypatch:
     assert heard == {ToolsListChanged(), ResourceUpdated(uri=URI)}
 
 
-async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_subscriptions_work_at_a_server_that_serves_one_stream_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_mcp.changes.OPEN_SECONDS", 0.1)
     server, free = Everything(), anyio.Semaphore(1)
     app = server.server.streamable_http_app()
@@ -72,7 +72,7 @@ async def test_a_server_may_serve_one_stream_at_a_time(monkeypatch: pytest.Monke
 
 
 async def _update(server: Everything, client: Any, *, uri: str, events: Any) -> None:
-    """Change a resource until the client is told: nothing says when the proxy has opened its stream."""
+    """Publish changes until the client is told of one: nothing says when the proxy has opened its stream."""
 
     async def publish() -> None:
         while True:
@@ -85,7 +85,7 @@ async def _update(server: Everything, client: Any, *, uri: str, events: Any) -> 
         tasks.cancel_scope.cancel()
 
 
-async def test_a_change_while_a_stream_about_more_resources_is_opened_is_told_once() -> None:
+async def test_a_change_while_a_stream_for_more_resources_is_opened_is_reported_once() -> None:
     server, holds, asked, goes_on = Everything(), False, anyio.Event(), anyio.Event()
     app = server.server.streamable_http_app()
 
@@ -118,7 +118,7 @@ async def test_a_change_while_a_stream_about_more_resources_is_opened_is_told_on
             assert await anext(aiter(lists)) == PromptsListChanged()
 
 
-async def test_a_change_right_after_a_subscription_is_told() -> None:
+async def test_a_change_right_after_a_subscription_is_reported() -> None:
     server = Everything()
     app = server.server.streamable_http_app()
 
@@ -199,7 +199,7 @@ async def test_a_resource_that_is_refused_later_is_logged_once_and_ends_no_other
     assert said == f"changes of the resource {OTHER} will not be reported: there is no {OTHER}"
 
 
-async def test_the_proxy_listens_to_lists_even_after_the_only_resource_was_refused(
+async def test_list_changes_are_reported_even_after_the_only_resource_was_refused(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
@@ -226,7 +226,7 @@ async def test_the_proxy_listens_to_lists_even_after_the_only_resource_was_refus
             tasks.cancel_scope.cancel()
 
 
-async def test_a_server_that_allows_one_stream_serves_the_one_about_a_resource() -> None:
+async def test_the_only_stream_that_a_server_allows_covers_the_resource() -> None:
     server = Everything()
     server.server.add_request_handler(
         "subscriptions/listen",
@@ -261,14 +261,14 @@ async def test_a_refusal_too_late_for_its_client_is_logged_and_ends_no_other_sub
                 goes_on.set()
                 while OTHER not in caplog.text or server.asked[-1] != [URI]:
                     await client.list_prompts()
-                while ToolsListChanged() not in heard:  # changes that may have been missed are told
+                while ToolsListChanged() not in heard:  # changes that may have been missed are reported
                     heard.append(await anext(aiter(events)))
                 await server.bus.publish(ResourceUpdated(uri=URI))
                 while heard[-1] != ResourceUpdated(uri=URI):
                     heard.append(await anext(aiter(events)))
 
 
-async def test_an_accepted_subscription_is_given_up_even_if_another_to_its_resource_was_refused() -> None:
+async def test_an_accepted_subscription_is_ended_even_if_another_to_its_resource_was_refused() -> None:
     server, outcomes, goes_on = Choosy(), list[str](), anyio.Event()
     serve = server._serve_stream
 
@@ -301,7 +301,7 @@ async def test_an_accepted_subscription_is_given_up_even_if_another_to_its_resou
     assert outcomes == ["refused", "accepted"]
 
 
-async def test_a_resource_that_no_stream_of_the_client_covers_any_more_is_given_up() -> None:
+async def test_the_proxy_unsubscribes_from_a_resource_that_no_client_stream_covers_any_more() -> None:
     server = Choosy()
     server.refused.clear()
     with anyio.fail_after(60):
@@ -318,7 +318,7 @@ async def test_a_resource_that_no_stream_of_the_client_covers_any_more_is_given_
 
 
 @pytest.mark.parametrize("names", [(), ("a", "b")])
-async def test_a_server_of_the_handshake_is_also_told_that_a_resource_is_given_up(names: tuple[str, ...]) -> None:
+async def test_the_proxy_also_unsubscribes_at_a_server_with_a_handshake(names: tuple[str, ...]) -> None:
     server, given_up = Everything(), list[str]()
 
     async def unsubscribe(_: Any, params: types.UnsubscribeRequestParams) -> Any:
@@ -339,7 +339,7 @@ async def test_a_server_of_the_handshake_is_also_told_that_a_resource_is_given_u
     assert given_up == [OTHER, URI]
 
 
-async def test_if_a_server_of_the_handshake_refuses_one_resource_the_accepted_ones_are_given_up() -> None:
+async def test_if_a_server_with_a_handshake_refuses_one_resource_the_proxy_unsubscribes_from_the_rest() -> None:
     server, given_up = Everything(), list[str]()
 
     async def subscribe(_: Any, params: types.SubscribeRequestParams) -> Any:
@@ -364,7 +364,7 @@ async def test_if_a_server_of_the_handshake_refuses_one_resource_the_accepted_on
 
 
 @pytest.mark.parametrize("first_question", ["initialize", "server/discover"])
-async def test_the_proxy_listens_again_to_a_server_that_is_started_again(first_question: str) -> None:
+async def test_the_proxy_listens_again_to_a_restarted_server(first_question: str) -> None:
     server, ends, is_modern = Everything(), list[Any](), first_question != "initialize"
     with anyio.fail_after(60):
         async with (
@@ -375,7 +375,7 @@ async def test_the_proxy_listens_again_to_a_server_that_is_started_again(first_q
             while len(ends) < 2:
                 with suppress(MCPError):
                     await client.list_prompts()
-            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)  # while nobody listened
+            assert await anext(aiter(events)) == ResourceUpdated(uri=URI)  # for changes while nobody listened
             if is_modern:
                 await server.bus.publish(ResourceUpdated(uri=URI))
                 assert await anext(aiter(events)) == ResourceUpdated(uri=URI)

@@ -1,4 +1,4 @@
-"""A server behind a URL that has forgotten the session: only the request that it refused is sent again, and once."""
+"""A server behind a URL that has forgotten the session: only the request that it refused is sent again, once."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -30,14 +30,14 @@ FORGOTTEN = "the MCP server everything no longer knows this session, so its requ
 
 
 class Without(Everything):
-    """A server without the resource that nobody lists."""
+    """A server without the ``UNLISTED`` resource."""
 
     async def _read(self, ctx: Any, params: Any) -> Any:
         raise MCPError(code=-32_002, message="no such resource")
 
 
 class Forgetful(Everything):
-    """A server over HTTP that answers 404 to requests of sessions that it was told to forget."""
+    """A server over HTTP that refuses requests of sessions that it was told to forget, by default with 404."""
 
     def __init__(self, *, as_json: bool = False) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Forgetful(Everything):
         self.refuses: tuple[int, bytes] = (404, b"")
         self._app = self.server.streamable_http_app(json_response=as_json)
         self.moved = ""
-        """A path from which requests are redirected to where the server is."""
+        """A path that redirects to the server, or empty."""
 
         self.url = ""
 
@@ -95,7 +95,7 @@ def refusal(why: str, identifier: object = None) -> bytes:
 
 
 def error(why: str) -> bytes:
-    """Return an answer with the id of the request, from a server that has read it."""
+    """Return an error with the id of the request, as from a server that has read it."""
     return refusal(why, json.loads(OWN_ID))
 
 
@@ -116,7 +116,7 @@ async def test_the_call_that_was_refused_is_sent_again_in_a_new_session(
     assert f"tools/call is sent again: {FORGOTTEN}" in caplog.text
 
 
-async def test_it_is_sent_again_where_the_servers_library_has_ended_the_session(server: Forgetful) -> None:
+async def test_it_is_sent_again_if_the_servers_library_has_ended_the_session(server: Forgetful) -> None:
     async with server.client() as client, httpx2.AsyncClient(timeout=PATIENCE) as http:
         (ended,) = server.known
         assert (await http.delete(server.url, headers={"Mcp-Session-Id": ended.decode()})).is_success
@@ -126,7 +126,7 @@ async def test_it_is_sent_again_where_the_servers_library_has_ended_the_session(
 @pytest.mark.parametrize(
     "why", ["Bad Request: No valid session ID provided", "Session not found", "Invalid session", "session ID expired"]
 )
-async def test_it_is_sent_again_where_the_server_answers_with_a_bad_request(server: Forgetful, why: str) -> None:
+async def test_it_is_sent_again_after_a_bad_request_that_names_the_session(server: Forgetful, why: str) -> None:
     async with server.client() as client:
         server.refuses = (400, refusal(why))
         server.forget()
@@ -156,7 +156,7 @@ async def test_an_error_with_the_id_of_the_call_is_passed_on_whatever_its_status
 
 
 @pytest.mark.parametrize("status", [400, 404])
-async def test_an_error_with_the_id_that_names_a_session_ends_it_and_resends_nothing(
+async def test_an_error_with_the_calls_id_that_names_a_session_ends_it_and_resends_nothing(
     server: Forgetful, status: int
 ) -> None:
     async with server.client() as client:
@@ -194,7 +194,7 @@ async def test_any_other_request_is_sent_again(server: Forgetful) -> None:
     assert server.refused == 1
 
 
-async def test_calls_at_the_same_time_are_all_sent_again(server: Forgetful) -> None:
+async def test_concurrent_calls_are_all_sent_again(server: Forgetful) -> None:
     answers: list[str] = []
 
     async def call(client: Any, name: str) -> None:
@@ -210,7 +210,7 @@ async def test_calls_at_the_same_time_are_all_sent_again(server: Forgetful) -> N
     assert sorted(name for name, _ in server.calls) == names
 
 
-async def test_a_call_that_the_server_took_before_is_not_sent_again(
+async def test_a_call_that_the_server_had_accepted_is_not_sent_again(
     server: Forgetful, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "FORGOTTEN_SECONDS", 0.0)
@@ -231,7 +231,7 @@ async def test_a_call_that_the_server_took_before_is_not_sent_again(
     assert errors[0].message.startswith(FORGOTTEN)
 
 
-async def test_a_call_that_the_server_took_before_may_still_be_answered(server: Forgetful) -> None:
+async def test_a_call_that_the_server_had_accepted_may_still_be_answered(server: Forgetful) -> None:
     goes_on = anyio.Event()
     answers: list[str] = []
 

@@ -148,7 +148,7 @@ async def test_progress_and_logs_arrive_on_the_stream_of_the_call() -> None:
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
-async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handshake_opens() -> None:
+async def test_list_changes_arrive_on_the_stream_that_a_client_with_a_handshake_opens() -> None:
     seen: set[str] = set()
 
     async def on_message(message: Any) -> None:
@@ -161,7 +161,7 @@ async def test_changes_of_lists_arrive_on_the_stream_that_a_client_of_the_handsh
     assert seen == CHANGES
 
 
-async def test_changes_of_lists_arrive_on_the_stream_that_a_modern_client_opens() -> None:
+async def test_list_changes_arrive_on_the_stream_that_a_modern_client_opens() -> None:
     seen: list[str] = []
 
     async def read(events: Any) -> None:
@@ -207,7 +207,7 @@ async def test_a_dozen_modern_clients_keep_their_sessions() -> None:
     assert server.connects == 12
 
 
-async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its_session() -> None:
+async def test_among_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its_session() -> None:
     server = Counting()
     async with front_of(server) as url, client_at(url, "auto", client_info=named(0)) as first:
         async with anyio.create_task_group() as tasks:
@@ -224,7 +224,7 @@ async def test_of_too_many_modern_clients_one_that_waits_for_an_answer_keeps_its
     assert server.connects == 19
 
 
-async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_session_and_its_server_end_once_the_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     server, ended = Everything(), list[anyio.Event]()
     upstream = server.upstream()
 
@@ -249,7 +249,7 @@ async def test_a_session_whose_client_is_gone_ends_and_its_server_with_it(monkey
     assert late.status_code == 404
 
 
-async def test_two_clients_have_a_session_each() -> None:
+async def test_two_clients_have_separate_sessions() -> None:
     server = Everything()
     async with front_of(server) as url, client_at(url) as one, client_at(url) as two:
         for client in (one, two, one):
@@ -277,7 +277,7 @@ async def test_a_server_behind_a_url_gets_the_headers(mode: str) -> None:
 
 
 @pytest.mark.usefixtures("cancellations_arrive")
-async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio() -> None:
+async def test_a_server_behind_a_url_sends_requests_and_notifications_as_on_stdio() -> None:
     server, seen, changed = Everything(), list[Any](), set[str]()
 
     async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -312,7 +312,7 @@ async def test_a_server_behind_a_url_asks_and_tells_as_on_stdio() -> None:
     assert seen == [(1.0, 2.0, "half"), {"deep": [1]}]
 
 
-async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_and_ends_no_call(
+async def test_a_cut_stream_of_changes_is_reopened_reports_missed_changes_and_ends_no_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
@@ -343,7 +343,7 @@ async def test_a_stream_of_changes_that_is_cut_is_reopened_tells_missed_changes_
             assert type(await anext(aiter(events))).__name__ == "ToolsListChanged"
 
 
-async def test_a_stream_of_changes_that_is_cut_again_and_again_is_opened_more_and_more_rarely(
+async def test_a_stream_of_changes_that_keeps_being_cut_is_reopened_less_and_less_often(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pauses, enough = list[int](), anyio.Event()
@@ -394,7 +394,7 @@ async def test_a_stream_of_changes_that_a_server_refuses_for_now_is_opened_later
 
 
 def forgetful(app: Any) -> Any:
-    """Return a server that keeps no connection open for the next request."""
+    """Return a server that closes each connection after one request."""
 
     async def serve(scope: Any, receive: Any, send: Any) -> None:
         async def sending(message: Any) -> None:
@@ -448,7 +448,7 @@ class TestMoreCallsThanConnections:
         monkeypatch.setattr("resource.getrlimit", lambda _: (16, 16))
 
     @pytest.mark.parametrize(("method", "at_once"), [("call_tool", 3), ("read_resource", 1)])
-    async def test_they_take_turns_whatever_session_they_are_of(self, method: str, at_once: int) -> None:
+    async def test_they_take_turns_whatever_their_session(self, method: str, at_once: int) -> None:
         server, running, most, answered = Everything(), 0, 0, 0
 
         async def crowd(*_: Any) -> Any:
@@ -479,7 +479,7 @@ class TestMoreCallsThanConnections:
                     tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
         assert (answered, most) == (30, at_once)
 
-    async def test_calls_that_a_server_does_not_answer_leave_the_others_their_turns(self) -> None:
+    async def test_unanswered_calls_to_one_server_hold_up_no_call_to_another(self) -> None:
         hanging, other = Everything(), Everything()
         with anyio.fail_after(60):
             async with (
@@ -497,7 +497,7 @@ class TestMoreCallsThanConnections:
 
     @pytest.mark.usefixtures("cancellations_arrive")
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_a_call_that_is_given_up_lets_another_have_its_turn(self, mode: str) -> None:
+    async def test_a_cancelled_call_gives_its_turn_to_another(self, mode: str) -> None:
         server = Everything()
         with anyio.fail_after(60):
             async with (
@@ -562,7 +562,7 @@ async def test_a_url_whose_host_is_unknown_is_named_in_the_error(monkeypatch: py
 
 @pytest.fixture
 def proxied(monkeypatch: pytest.MonkeyPatch, listener: socket.socket) -> Iterator[None]:
-    """Let the environment name the listener as the proxy for every address."""
+    """Make the environment name the listener as the proxy for every URL."""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)

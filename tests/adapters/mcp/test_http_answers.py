@@ -115,7 +115,7 @@ async def test_a_compressed_answer_is_read() -> None:
 
 
 @pytest.mark.parametrize("kind", [JSON, EVENTS])
-async def test_an_emoji_that_was_cut_takes_no_result_away(kind: str) -> None:
+async def test_a_cut_emoji_loses_no_result(kind: str) -> None:
     line = FINE.replace("fine", "a\\ud83d \\ud83d\\ude00 \\\\ud83d")
     assert (
         await Raw([event(line) if kind == EVENTS else line.encode()], kind=kind).answer()
@@ -123,7 +123,7 @@ async def test_an_emoji_that_was_cut_takes_no_result_away(kind: str) -> None:
     )
 
 
-async def test_an_invalid_byte_takes_no_result_away() -> None:
+async def test_an_invalid_byte_loses_no_result() -> None:
     assert (
         await Raw([FINE.replace("fine", "a@b").encode().replace(b"a@b", b"a\xffb")], kind=JSON).answer() == "a\ufffdb"
     )
@@ -150,7 +150,7 @@ REFUSED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not unde
         ("[" * 5_000, "Invalid JSON"),
     ],
 )
-async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, said: str) -> None:
+async def test_a_response_counts_as_the_answer_whatever_its_id(line: str, said: str) -> None:
     assert said in await Raw([line.encode()], kind=JSON).answer()
 
 
@@ -164,12 +164,12 @@ async def test_an_answer_with_another_id_is_the_answer_all_the_same(line: str, s
     ],
 )
 @pytest.mark.parametrize("body", ["<html>", "{}", '{"jsonrpc":"2.0","id":@ID@,"result":{}}'])
-async def test_a_status_is_told_if_its_body_says_nothing(status: int, said: str, body: str) -> None:
+async def test_the_error_names_the_status_if_the_body_says_nothing(status: int, said: str, body: str) -> None:
     kind = "text/html" if body == "<html>" else JSON
     assert await Raw([body.encode()], kind=kind, status=status).answer() == f"127.0.0.1 answered {said}"
 
 
-async def test_the_servers_own_error_is_told_whatever_its_status() -> None:
+async def test_the_servers_own_error_is_passed_on_whatever_the_status() -> None:
     line = '{"jsonrpc":"2.0","id":@ID@,"error":{"code":-32000,"message":"come back at noon"}}'
     assert await Raw([line.encode()], kind=JSON, status=429).answer() == "come back at noon"
 
@@ -207,9 +207,7 @@ async def test_a_401_or_403_says_that_the_token_was_refused_or_how_to_pass_one(
         (403, "text/html", "<html>", ""),
     ],
 )
-async def test_the_words_of_a_server_that_lets_nobody_in_are_quoted(
-    status: int, kind: str, body: str, said: str
-) -> None:
+async def test_the_error_quotes_a_server_that_denies_access(status: int, kind: str, body: str, said: str) -> None:
     server = Raw([body.encode()], kind=kind, status=status)
     assert await server.answer() == f"127.0.0.1 answered HTTP {status}: {PASS_ONE}{said}"
 
@@ -220,7 +218,7 @@ async def test_an_error_that_the_server_itself_gives_with_a_403_is_passed_on() -
 
 
 class Brittle:
-    """A server at a URL whose connection breaks within the answer to ``odd``; it holds back answers to ``slow``."""
+    """A server at a URL. Its connection breaks within the answer to ``odd``. It holds back answers to ``slow``."""
 
     def __init__(self, odd: bytes, *, crowd: int | None = None) -> None:
         self._odd, self._missing = odd, crowd
@@ -310,7 +308,7 @@ async def test_an_answer_that_breaks_off_is_an_error_for_its_call_alone(odd: byt
     assert server.heard.count("initialize") == 1
 
 
-async def test_calls_at_once_do_not_wait_for_each_other() -> None:
+async def test_concurrent_calls_do_not_wait_for_each_other() -> None:
     server, answers = Brittle(b"", crowd=150), list[str]()
 
     async def wait(client: Any) -> None:
@@ -336,7 +334,7 @@ async def test_a_notification_whose_answer_breaks_off_ends_no_session(caplog: py
 
 
 class Slow(Brittle):
-    """It never acknowledges a notification."""
+    """A server that never acknowledges ``roots/list_changed``."""
 
     async def _answer(self, asked: Any) -> tuple[bytes, bool]:
         if asked.get("method") == "notifications/roots/list_changed":
@@ -344,7 +342,7 @@ class Slow(Brittle):
         return await super()._answer(asked)
 
 
-async def test_a_notification_that_a_server_is_slow_to_take_does_not_hold_up_what_follows(
+async def test_a_notification_that_a_server_is_slow_to_acknowledge_does_not_hold_up_what_follows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._TAKEN_SECONDS", 0.05)
@@ -359,7 +357,7 @@ async def test_a_notification_that_a_server_is_slow_to_take_does_not_hold_up_wha
 
 
 class Interrupted(Brittle):
-    """Its stream of notifications is cut or cannot be opened, again and again; only the last one carries a message."""
+    """A server whose stream of notifications keeps being cut or refused. Only the last one carries a message."""
 
     def __init__(self, outage: Mapping[int, bytes]) -> None:
         super().__init__(b"")
@@ -384,7 +382,7 @@ CHANGED = {"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"}
     [{5: BUSY, 6: BUSY.replace(b"503", b"409"), 7: b""}, {1: BUSY, 2: BUSY}, {1: BUSY.replace(b"503", b"429"), 2: b""}],
     ids=["later", "at first", "cut at first"],
 )
-async def test_a_stream_of_notifications_that_fails_again_and_again_is_opened_again(
+async def test_a_stream_of_notifications_that_keeps_failing_is_reopened(
     outage: Mapping[int, bytes], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("coatcheck_mcp.http_transport._LONGEST_PAUSE", 0.0)
@@ -422,7 +420,7 @@ async def test_a_server_that_has_no_stream_of_notifications_is_not_waited_for(ca
         ("a\ufeff", "a\ufeff"),
     ],
 )
-def test_a_text_is_mended_wherever_its_pieces_end(text: str, mended: str, step: int) -> None:
+def test_text_is_mended_wherever_its_pieces_end(text: str, mended: str, step: int) -> None:
     mender, data = Mender(), text.encode()
     pieces = [mender.mend(data[start : start + step]) for start in range(0, len(data), step)]
     assert b"".join([*pieces, mender.mend(b"", final=True)]).decode() == mended

@@ -60,6 +60,6 @@ def test_a_person_logs_in_once_for_each_start_and_the_token_is_renewed(url: str,
     assert f"to log in, a browser opens {address}\n" in client.stderr
 
 
-def test_without_it_the_error_says_that_a_login_is_missing(url: str, tmp_path: Path) -> None:
+def test_without_oauth_the_error_says_that_a_login_is_missing(url: str, tmp_path: Path) -> None:
     with Process(tmp_path, options=["--url", url]) as client:
         assert "answered HTTP 401: pass a token by --header or --oauth" in client.shake_hands()["error"]["message"]
