@@ -1,4 +1,4 @@
-"""Extensions of the protocol: what a server adds to it reaches its clients through the proxy."""
+"""Protocol extensions: what a server adds to the protocol reaches its clients through the proxy."""
 
 # ruff: noqa: ANN401 - what the protocol passes is of any type
 
@@ -44,7 +44,7 @@ def echoing() -> Upstream:
 
 
 @ERAS
-async def test_a_request_of_an_extension_reaches_the_server_and_its_answer_comes_whole(mode: str) -> None:
+async def test_an_extension_request_reaches_the_server_and_its_answer_arrives_whole(mode: str) -> None:
     async with client_of(echoing(), mode=mode) as client:
         answer = await wire(client, ECHO, {"said": "hello"})
     assert {name: answer[name] for name in ("said", "times", "com.example/own")} == {
@@ -55,7 +55,7 @@ async def test_a_request_of_an_extension_reaches_the_server_and_its_answer_comes
 
 
 @ERAS
-async def test_an_error_of_an_extension_comes_as_the_server_sent_it(mode: str) -> None:
+async def test_an_extension_error_arrives_as_the_server_sent_it(mode: str) -> None:
     async with client_of(echoing(), mode=mode) as client:
         with pytest.raises(MCPError) as refused:
             await wire(client, ECHO, {"said": "nothing"})
@@ -79,7 +79,7 @@ async def test_several_servers_are_not_asked_since_each_might_change_something(m
 
 
 @ERAS
-async def test_requests_of_tasks_stay_refused_even_if_an_extension_has_them(mode: str) -> None:
+async def test_task_requests_stay_refused_even_if_an_extension_defines_them(mode: str) -> None:
     async with client_of(echoing(), mode=mode) as client:
         with pytest.raises(MCPError, match="coatcheck does not pass on tasks"):
             await wire(client, "tasks/get", {"said": "hello"})

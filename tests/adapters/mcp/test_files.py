@@ -40,13 +40,15 @@ async def test_a_file_that_cannot_be_stored_is_cut(broken: Offloader, media_type
 
 
 @pytest.mark.parametrize("media_type", ["image/png", "application/pdf"])
-async def test_a_medium_that_cannot_be_stored_stays(broken: Offloader, media_type: str) -> None:
+async def test_media_that_cannot_be_stored_stay(broken: Offloader, media_type: str) -> None:
     result = result_of(media_type)
     assert await offload_result(result, call(), broken) is result
 
 
 @pytest.mark.parametrize("kind", ["image", "audio"])
-async def test_a_part_of_no_medium_that_cannot_be_stored_is_cut(broken: Offloader, kind: str) -> None:
+async def test_an_image_or_audio_part_that_is_not_media_is_cut_if_it_cannot_be_stored(
+    broken: Offloader, kind: str
+) -> None:
     part = {"type": kind, "data": BLOB, "mimeType": "application/octet-stream"}
     sent = await offload_result({"content": [part]}, call(), broken)
     assert BLOB[:2_000] not in str(sent)

@@ -1,4 +1,4 @@
-"""Servers whose list of tools is broken, slow or without end: a call needs no list."""
+"""Servers whose list of tools is broken, slow or endless: a call does not need the list."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -64,7 +64,7 @@ async def called(server: Everything) -> str:
     return str(result["content"][0]["text"])
 
 
-async def test_a_call_goes_on_where_the_list_is_broken(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_call_goes_on_if_the_list_is_broken(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
         assert await called(Broken()) == "few"
     assert caplog.messages == [
@@ -72,7 +72,7 @@ async def test_a_call_goes_on_where_the_list_is_broken(caplog: pytest.LogCapture
     ]
 
 
-async def test_a_call_goes_on_where_the_list_does_not_come(
+async def test_a_call_goes_on_if_the_list_does_not_arrive(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "TOOLS_SECONDS", 0.5)
@@ -106,7 +106,7 @@ async def test_the_retrieval_tool_is_on_one_page_even_if_another_has_an_empty_cu
     assert [each["name"] for each in second["tools"]] == ["small"]
 
 
-async def test_a_list_of_500_pages_is_known_whole() -> None:
+async def test_a_list_of_500_pages_is_read_whole() -> None:
     server = Listing(lambda page: page + 1 if page < 499 else None)
     async with client_of(server) as client:
         own = await wire(client, "tools/call", {"name": RETRIEVAL_TOOL})
@@ -114,7 +114,7 @@ async def test_a_list_of_500_pages_is_known_whole() -> None:
     assert server.asked == 500
 
 
-async def test_a_list_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_list_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_module, "_MAX_PAGES", 10)
     server = Listing(lambda page: page + 1)
     assert await called(server) == "few"
@@ -126,7 +126,7 @@ async def test_calls_that_wait_for_the_list_ask_for_it_once_and_stay_in_order() 
     async with client_of(server) as client, anyio.create_task_group() as tasks:
         for number in range(20):
             tasks.start_soon(wire, client, "tools/call", {"name": f"small{number}", "arguments": {}})
-            await anyio.lowlevel.checkpoint()  # the later ones come while the list does
+            await anyio.lowlevel.checkpoint()  # the later ones come while the list is read
     assert [name for name, _ in server.calls] == [f"small{number}" for number in range(20)]
     assert server.asked == 4
 
@@ -151,7 +151,7 @@ async def test_if_the_call_that_asked_for_the_list_is_cancelled_another_one_asks
         tasks.cancel_scope.cancel()
 
 
-async def test_of_several_servers_one_that_ends_its_lists_with_an_empty_cursor_has_each_item_once() -> None:
+async def test_an_empty_cursor_at_the_end_of_a_list_repeats_no_item_of_several_servers() -> None:
     class Odd(Everything):
         async def _prompts(self, ctx: Any, params: Any) -> Any:
             return ListPromptsResult(prompts=[Prompt(name="ask"), Prompt(name="tell")], next_cursor="")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Derived(ToolResult):
-    """A result of a type of the server's own."""
+    """A result type that the server defines itself."""
 
 
 def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[Any]:
@@ -84,7 +84,7 @@ def server_with(middleware: OffloadMiddleware, name: str = "logs") -> FastMCP[An
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_large_result_leaves_and_is_read_back(mode: str) -> None:
+async def test_a_large_result_is_offloaded_and_read_back(mode: str) -> None:
     async with Client(server_with(OffloadMiddleware(InMemoryStorage())), mode=mode) as client:
         result = await client.call_tool("log")
         (reference,) = offloaded_references(result)
@@ -94,12 +94,12 @@ async def test_a_large_result_leaves_and_is_read_back(mode: str) -> None:
     assert "line 3999 of a log" in back.content[0].text
 
 
-async def test_a_result_of_a_derived_type_leaves_too() -> None:
+async def test_a_result_of_a_derived_type_is_offloaded_too() -> None:
     async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
         assert offloaded_references(await client.call_tool("derived"))
 
 
-async def test_the_same_in_content_and_structured_content_is_stored_once() -> None:
+async def test_equal_content_and_structured_content_are_stored_once() -> None:
     async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
         result = await client.call_tool("rows")
     assert len(offloaded_references(result)) == 1
@@ -110,7 +110,7 @@ async def test_a_small_result_keeps_its_structured_content() -> None:
         assert (await client.call_tool("small")).structured_content == {"a": 1}
 
 
-async def test_schemas_stay_only_where_results_do() -> None:
+async def test_only_tools_whose_results_stay_keep_their_schemas() -> None:
     middleware = OffloadMiddleware(InMemoryStorage(), policies={"rows": Never()})
     async with Client(server_with(middleware)) as client:
         schemas = {tool.name: tool.output_schema for tool in await client.list_tools()}
@@ -121,16 +121,16 @@ async def test_schemas_stay_only_where_results_do() -> None:
     assert rows.data == ROWS
 
 
-async def test_the_retrieval_tool_is_listed_as_by_the_proxy() -> None:
+async def test_the_retrieval_tool_is_listed_as_the_proxy_lists_it() -> None:
     async with Client(FastMCP("empty", middleware=[OffloadMiddleware(InMemoryStorage())])) as client:
         (listed,) = await client.list_tools()
     shown = listed.model_dump(mode="json", by_alias=True, exclude_none=True)
     expected = definition(RETRIEVAL_TOOL)
-    assert shown.pop("_meta").items() >= expected.pop("_meta").items()  # FastMCP adds something of its own
+    assert shown.pop("_meta").items() >= expected.pop("_meta").items()  # FastMCP adds keys of its own
     assert shown.items() >= expected.items()
 
 
-async def test_an_image_next_to_a_log_leaves_with_it() -> None:
+async def test_an_image_next_to_a_log_is_offloaded_with_it() -> None:
     storage = InMemoryStorage()
     async with Client(server_with(OffloadMiddleware(storage, scope="s"))) as client:
         picture, _ = offloaded_references(await client.call_tool("picture"))
@@ -144,7 +144,7 @@ async def test_an_error_stays_and_a_declared_size_is_respected() -> None:
         assert (await client.call_tool("declared")).content[0].text == LOG
 
 
-async def test_an_error_that_a_tool_raises_leaves_above_the_hard_limit() -> None:
+async def test_an_error_that_a_tool_raises_is_offloaded_above_the_hard_limit() -> None:
     storage = InMemoryStorage()
     async with Client(server_with(OffloadMiddleware(storage, scope="s"))) as client:
         failed = await client.call_tool("fail_at_length", raise_on_error=False)
@@ -153,7 +153,7 @@ async def test_an_error_that_a_tool_raises_leaves_above_the_hard_limit() -> None
     assert Offloader(storage).load(reference, scope="s").text == LOG * 40
 
 
-async def test_a_tool_that_calls_another_gets_what_that_returned() -> None:
+async def test_a_tool_that_calls_another_gets_the_original_result() -> None:
     async with Client(server_with(OffloadMiddleware(InMemoryStorage()))) as client:
         assert (await client.call_tool("counting")).content[0].text == str(len(LOG))
 
@@ -191,7 +191,7 @@ async def test_a_server_mounted_in_another_offloads_and_its_tool_is_in_its_names
     assert (own.content[0].text == "its own") is has_the_name
 
 
-async def test_a_server_that_offloads_is_mounted_in_one_that_does_too() -> None:
+async def test_an_offloading_server_mounted_in_another_one_adds_no_second_retrieval_tool() -> None:
     outer: FastMCP[Any] = FastMCP("outer", middleware=[OffloadMiddleware(InMemoryStorage())])
     outer.mount(server_with(OffloadMiddleware(InMemoryStorage())), namespace="inner")
 
@@ -204,7 +204,7 @@ async def test_a_server_that_offloads_is_mounted_in_one_that_does_too() -> None:
     assert "line 3999 of a log" in back.content[0].text
 
 
-async def test_the_retrieval_tool_gets_a_prefix_where_the_server_has_its_name() -> None:
+async def test_the_retrieval_tool_gets_a_prefix_if_the_server_uses_its_name() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.tool(name=RETRIEVAL_TOOL)(lambda: "the server's own")
     async with Client(server) as client:
@@ -229,13 +229,13 @@ class Begun(ServerExtension):
 BEGUN = CreateTaskResult(task=Task(task_id="1", status="working", created_at="now", last_updated_at="now", ttl=None))
 
 
-async def test_an_answer_that_a_task_has_begun_passes() -> None:
+async def test_an_answer_that_a_task_has_begun_passes_unchanged() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.add_extension(Begun())
     assert await server.call_tool("log") is BEGUN  # type: ignore[comparison-overlap]
 
 
-async def test_an_error_of_the_protocol_leaves_above_the_hard_limit_too() -> None:
+async def test_a_protocol_error_is_offloaded_above_the_hard_limit_too() -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.add_middleware(ErrorHandlingMiddleware(transform_errors=True))
     async with Client(server) as client:
@@ -265,7 +265,7 @@ async def test_a_result_of_a_mounted_server_is_read_back_by_the_name_in_the_plac
 
 
 @pytest.mark.parametrize("is_last", [False, True])
-async def test_a_middleware_that_looks_tools_up_finds_the_one_that_reads_back(is_last: bool) -> None:
+async def test_a_middleware_that_looks_up_tools_finds_the_retrieval_tool(is_last: bool) -> None:
     server = server_with(OffloadMiddleware(InMemoryStorage()))
     server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann", "scopes": ["read"]}})
     server.middleware.insert(0 if is_last else len(server.middleware), AuthMiddleware(auth=require_scopes("read")))
@@ -288,7 +288,7 @@ async def test_a_restricted_tool_of_the_same_name_stays_restricted() -> None:
             assert (await root.call_tool(RETRIEVAL_TOOL)).content[0].text == "for admins"
 
 
-async def test_workers_share_a_storage_and_servers_of_other_names_do_not_share_references() -> None:
+async def test_servers_of_the_same_name_share_references_and_others_do_not() -> None:
     storage = InMemoryStorage()
     async with Client(server_with(OffloadMiddleware(storage))) as client:
         (reference,) = offloaded_references(await client.call_tool("log"))
@@ -306,7 +306,7 @@ async def test_a_scope_may_come_from_the_request() -> None:
     assert answer.is_error
 
 
-async def test_a_scope_that_fails_stores_nothing_and_the_result_stays() -> None:
+async def test_if_the_scope_fails_nothing_is_stored_and_the_result_stays() -> None:
     def fail(_: object) -> str:
         raise KeyError
 
@@ -350,7 +350,7 @@ async def test_over_http_each_subject_reads_what_its_own_token_stored() -> None:
 
 
 class _ClaimsOnly(TokenVerifier):
-    """Names the subject in the claims alone, as verifiers may."""
+    """Names the subject in the claims only, as verifiers may."""
 
     async def verify_token(self, token: str) -> AccessToken | None:
         return AccessToken(token=token, client_id="app", scopes=[], claims={"sub": token})
@@ -403,7 +403,7 @@ async def test_a_result_of_one_worker_is_read_back_at_another_on_the_same_storag
     tmp_path: Path, stateless: bool
 ) -> None:
     references: list[str] = []
-    for _ in range(2):  # nothing but the folder is common to them
+    for _ in range(2):  # they share nothing but the folder
         server = server_with(OffloadMiddleware(FileStorage(tmp_path)))
         server.auth = StaticTokenVerifier({"ann": {"client_id": "app", "sub": "ann"}})
         async with at_url(server.http_app(stateless_http=stateless)) as url, Client(url, auth="ann") as client:
@@ -414,7 +414,7 @@ async def test_a_result_of_one_worker_is_read_back_at_another_on_the_same_storag
     assert len(references) == 2
 
 
-def test_an_option_that_would_do_nothing_is_refused() -> None:
+def test_an_option_without_effect_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="a server sees one call at a time"):
         OffloadMiddleware(InMemoryStorage(), max_step_tokens=10)
 

@@ -1,4 +1,4 @@
-"""``offer_tool = "when needed"``: the retrieval tool is listed once something has left, and clients are told."""
+"""``offer_tool = "when needed"``: the retrieval tool is listed after the first offload, and clients are told."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -49,14 +49,14 @@ class Told:
         self.times += isinstance(message, types.ToolListChangedNotification)
 
 
-async def test_it_is_listed_once_the_first_result_has_left_and_the_client_is_told_once() -> None:
+async def test_it_is_listed_after_the_first_offload_and_the_client_is_told_once() -> None:
     told, server = Told(), Everything()
     server.tools = server.tools[:1]  # on one page
     async with client_of(server, proxy=late(server), message_handler=told) as client:
         assert client.server_capabilities.tools.list_changed
         await client.call_tool("small")
         assert not await is_listed(client)
-        for name in ("log", "rows"):  # not with `call_tool`, which asks for the list by itself
+        for name in ("log", "rows"):  # `call_tool` would ask for the list itself
             await wire(client, "tools/call", {"name": name})
         assert await is_listed(client)
     assert told.times == 1
@@ -80,7 +80,7 @@ async def test_a_modern_client_is_told_on_the_stream_that_it_opened() -> None:
         assert await is_listed(client)
 
 
-async def test_after_a_restart_it_is_listed_where_something_is_stored_and_in_no_other_scope() -> None:
+async def test_after_a_restart_it_is_listed_only_in_scopes_that_hold_something() -> None:
     storage, server = InMemoryStorage(), Everything()
     async with client_of(server, proxy=late(server, storage, scope="mine")) as client:
         assert offloaded_references(await client.call_tool("log"))
@@ -107,7 +107,7 @@ async def test_all_clients_of_the_proxy_are_told() -> None:
 
 async def test_it_is_always_listed_if_the_storage_cannot_say_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
     class Blind:
-        """Saves and loads, and no more."""
+        """Only saves and loads."""
 
         def __init__(self) -> None:
             self._storage = InMemoryStorage()
@@ -156,7 +156,7 @@ class TestClientsOfThePage:
         return [sys.executable, "-m", "coatcheck.cli", "mcp", f"--config={config}", storage, "--", *TINY]
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_the_reference_client(self, command: list[str], mode: str) -> None:
+    async def test_the_reference_client_lists_the_tool_again_and_calls_it(self, command: list[str], mode: str) -> None:
         parameters = StdioServerParameters(command=command[0], args=command[1:])
         told = Told()
         async with Client(stdio_client(parameters), mode=mode, message_handler=told) as client:
@@ -168,7 +168,7 @@ class TestClientsOfThePage:
         assert told.times == (mode == "legacy")
 
     @pytest.mark.parametrize("mode", ["legacy", "auto"])
-    async def test_fastmcps_client(self, command: list[str], mode: str) -> None:
+    async def test_fastmcps_client_lists_the_tool_again_and_calls_it(self, command: list[str], mode: str) -> None:
         heard: list[object] = []
 
         class Handler(MessageHandler):

@@ -74,7 +74,7 @@ class TestWhatPasses:
             assert await wire(client, method, params) == await wire(direct, method, params)
 
     @pytest.mark.parametrize("name", SMALL)
-    async def test_a_result_that_stays_is_the_same_in_every_byte(self, name: str) -> None:
+    async def test_a_result_that_stays_is_the_same_byte_for_byte(self, name: str) -> None:
         server = Everything()
         async with Client(server.server, mode="legacy") as direct, client_of(server) as client:
             through, straight = await call(client, name), await call(direct, name)
@@ -105,7 +105,7 @@ class TestWhatPasses:
                     errors.append(raised.value.error)
                 assert errors[0] == errors[1]
 
-    async def test_progress_comes_to_the_call_that_asked_for_it(self) -> None:
+    async def test_progress_reaches_the_call_that_asked_for_it(self) -> None:
         server, seen = Everything(), []
 
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -116,7 +116,7 @@ class TestWhatPasses:
             await client.call_tool("progress")
         assert seen == [(1.0, 2.0, "half")]
 
-    async def test_log_messages_come_as_the_server_wrote_them(self) -> None:
+    async def test_log_messages_arrive_as_the_server_wrote_them(self) -> None:
         seen = []
 
         async def on_log(params: Any) -> None:
@@ -142,7 +142,7 @@ class TestWhatLeaves:
         assert LINK in result["content"]
         assert result["_meta"]["a/b"] == 1
 
-    async def test_structured_content_that_says_the_same_is_stored_once_and_does_not_stay(self) -> None:
+    async def test_structured_content_that_repeats_the_text_is_stored_once_and_does_not_stay(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "rows")
             (reference,) = offloaded_references(result)
@@ -150,7 +150,7 @@ class TestWhatLeaves:
         assert "structuredContent" not in result
         assert "row 7" in found["content"][0]["text"]
 
-    async def test_structured_content_that_says_something_else_is_stored_too(self) -> None:
+    async def test_structured_content_that_differs_from_the_text_is_stored_too(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "both")
             _, second = offloaded_references(result)
@@ -158,20 +158,20 @@ class TestWhatLeaves:
         assert "structuredContent" not in result
         assert OTHER["facts"][7]["fact"] in found["content"][0]["text"]
 
-    async def test_a_short_text_does_not_hide_large_structured_content(self) -> None:
+    async def test_short_text_does_not_hide_large_structured_content(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "summary")
         assert "structuredContent" not in result
         assert len(offloaded_references(result)) == 2
         assert len(json.dumps(result)) < 8_000
 
-    async def test_an_embedded_resource_leaves_like_text(self) -> None:
+    async def test_an_embedded_resource_is_offloaded_like_text(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "embedded")
             reference, _ = offloaded_references(result)
             assert await read_all(client, reference) == LOG.removesuffix("\n")
 
-    async def test_an_embedded_file_leaves_and_comes_back_in_every_byte(self) -> None:
+    async def test_an_embedded_file_is_offloaded_and_loaded_byte_for_byte(self) -> None:
         storage = InMemoryStorage()
         proxy = Proxy(Everything().upstream(), storage, scope="s")
         async with client_of(Everything(), proxy=proxy) as client:
@@ -192,7 +192,7 @@ class TestWhatLeaves:
         async with client_of(Everything()) as client:
             assert await call(client, "image_twice") == RESULTS["image_twice"]
 
-    async def test_a_large_image_that_structured_content_repeats_leaves_since_clients_may_show_it_as_text(self) -> None:
+    async def test_a_large_image_that_structured_content_repeats_is_offloaded_since_clients_may_show_text(self) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, "large_image_twice")
             (reference,) = offloaded_references(result)
@@ -208,7 +208,7 @@ class TestWhatLeaves:
         assert leaves["isError"]
         assert offloaded_references(leaves)
 
-    async def test_an_error_of_the_protocol_leaves_above_the_hard_limit_like_any_other(self) -> None:
+    async def test_a_protocol_error_is_offloaded_above_the_hard_limit_like_any_other(self) -> None:
         async with client_of(Everything()) as client:
             with pytest.raises(MCPError) as raised:
                 await call(client, "refuse", {"data": [LOG]})
@@ -219,7 +219,7 @@ class TestWhatLeaves:
         assert leaves["isError"]
         assert "-32000" in code["content"][0]["text"]
 
-    async def test_a_tool_with_the_policy_never_passes_unchanged(self) -> None:
+    async def test_a_tool_with_the_never_policy_keeps_its_schema_and_its_result(self) -> None:
         async with client_of(Everything(), policies={"exempt": Never()}) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
             listed |= {tool.name: tool for tool in (await client.list_tools(cursor="2")).tools}
@@ -238,7 +238,7 @@ class TestWhatLeaves:
         assert result.is_error
         assert offloaded_references(result)
 
-    async def test_what_the_author_of_a_tool_declares_is_respected_unless_the_user_says_otherwise(self) -> None:
+    async def test_a_size_that_a_tools_author_declares_is_respected_unless_the_user_says_otherwise(self) -> None:
         async with client_of(Everything()) as client:
             assert not offloaded_references(await call(client, "declared"))
         async with client_of(Everything(), policies={"declared": OverTokens(100)}) as client:
@@ -249,7 +249,7 @@ class TestWhatLeaves:
         ("visibility", "shows_apps", "stays"),
         [(["app"], True, True), (["app"], False, False), (["model", "app"], True, False), ("app", True, False)],
     )
-    async def test_a_result_for_an_app_stays_at_any_size_if_the_client_shows_apps_and_its_model_no_such_tool(
+    async def test_a_result_for_an_app_stays_at_any_size_if_the_client_shows_apps_and_its_model_lacks_the_tool(
         self, mode: str, visibility: Any, shows_apps: bool, stays: bool
     ) -> None:
         server = Everything()
@@ -267,7 +267,7 @@ class TestWhatLeaves:
             assert (await call(client, "log", coatcheck="keep"))["content"] == RESULTS["log"]["content"]
 
     @pytest.mark.parametrize("name", sorted(BIG - {"declared", "error"}))
-    async def test_a_result_that_left_becomes_no_resource_link_and_the_tool_is_listed(self, name: str) -> None:
+    async def test_an_offloaded_result_becomes_no_resource_link_and_the_tool_is_listed(self, name: str) -> None:
         async with client_of(Everything()) as client:
             result = await call(client, name)
             listed = [tool.name for tool in (await client.list_tools()).tools]
@@ -289,7 +289,7 @@ class TestTasks:
             with pytest.raises(MCPError, match=r"coatcheck does not pass on tasks: .* Call the tool without a task"):
                 await wire(client, method, {"taskId": "t"})
 
-    async def test_a_call_as_a_task_is_an_ordinary_call(self) -> None:
+    async def test_a_call_made_as_a_task_becomes_an_ordinary_call(self) -> None:
         server, seen = Everything(), []
 
         async def note(ctx: Any, params: Any) -> Any:
@@ -302,7 +302,7 @@ class TestTasks:
         assert result == RESULTS["small"]
         assert [set(params) - {"_meta"} for params in seen] == [{"name", "arguments"}]
 
-    async def test_neither_side_is_told_that_the_other_one_has_tasks(self) -> None:
+    async def test_neither_side_is_told_that_the_other_one_supports_tasks(self) -> None:
         extensions: dict[str, Any] = {"io.modelcontextprotocol/tasks": {}, "a/b": {}}
         said: dict[str, Any] = {"tasks": {"list": {}}, "extensions": extensions, "roots": {}}
         assert passed_on(said) == {"extensions": {"a/b": {}}, "roots": {}}
@@ -310,7 +310,7 @@ class TestTasks:
 
 
 class TestTheToolThatIsAdded:
-    async def test_it_is_listed_once_and_no_tool_whose_results_may_leave_has_an_output_schema(self) -> None:
+    async def test_it_is_listed_once_and_no_tool_whose_results_may_be_offloaded_has_an_output_schema(self) -> None:
         async with client_of(Everything()) as client:
             first = await wire(client, "tools/list")
             second = await wire(client, "tools/list", {"cursor": first["nextCursor"]})
@@ -318,7 +318,7 @@ class TestTheToolThatIsAdded:
         assert sorted(names) == sorted([*RESULTS, RETRIEVAL_TOOL])
         assert not any("outputSchema" in tool for tool in [*first["tools"], *second["tools"]])
 
-    async def test_its_name_gets_a_prefix_where_the_server_has_it(self) -> None:
+    async def test_its_name_gets_a_prefix_if_the_server_uses_it(self) -> None:
         server = Everything(more_tools=(RETRIEVAL_TOOL,))
         async with client_of(server) as client:
             result = await call(client, "log")
@@ -350,7 +350,7 @@ class TestTheToolThatIsAdded:
             answer = await call(client, RETRIEVAL_TOOL, {"reference": reference})
         assert len(answer["content"][0]["text"]) < 500 * 6
 
-    async def test_references_live_across_restarts_and_other_scopes_do_not_see_them(self) -> None:
+    async def test_references_survive_restarts_and_other_scopes_do_not_see_them(self) -> None:
         storage, server = InMemoryStorage(), Everything()
         async with client_of(server, proxy=Proxy(server.upstream(), storage)) as client:
             (reference,) = offloaded_references(await call(client, "log"))
@@ -361,7 +361,7 @@ class TestTheToolThatIsAdded:
                 assert answer.get("isError", False) is is_error
 
     @pytest.mark.parametrize(("scope", "was_up"), [(None, True), ("mine", True), ("mine", False)])
-    async def test_what_is_stored_is_read_back_while_the_server_is_down(self, scope: str | None, was_up: bool) -> None:
+    async def test_stored_content_is_read_back_while_the_server_is_down(self, scope: str | None, was_up: bool) -> None:
         storage, server = InMemoryStorage(), Everything()
         async with client_of(server, proxy=Proxy(server.upstream(), storage, scope=scope)) as client:
             (reference,) = offloaded_references(await call(client, "log"))
@@ -387,7 +387,7 @@ class TestTheToolThatIsAdded:
             with pytest.raises(MCPError, match="could not start the MCP server"):
                 await call(client, "small")
 
-    async def test_what_is_stored_is_read_back_at_once_while_the_server_does_not_answer_its_start(self) -> None:
+    async def test_stored_content_is_read_back_at_once_while_a_starting_server_does_not_answer(self) -> None:
         upstream, is_silent = Everything().upstream(), False
 
         @asynccontextmanager
@@ -410,7 +410,7 @@ class TestTheToolThatIsAdded:
                 assert not (await call(client, RETRIEVAL_TOOL, {"reference": reference}))["isError"]
             tasks.cancel_scope.cancel()
 
-    async def test_a_server_that_still_starts_may_have_a_tool_of_that_name(
+    async def test_a_server_that_is_still_starting_may_have_a_tool_of_that_name(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("coatcheck_mcp.proxy.DISCOVER_SECONDS", 0.01)

@@ -1,4 +1,4 @@
-"""Requests and notifications that a server sends: sampling, elicitation, roots, changes; in both eras."""
+"""Requests and notifications that a server sends: sampling, elicitation, roots and changes, in both eras."""
 
 # ruff: noqa: ANN401 - what the protocol and the library pass is of any type
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Generous(Everything):
-    """A server that takes several blocks for an answer, though it offered no tools."""
+    """A server that accepts an answer of several blocks, although it offered no tools."""
 
     async def _do_sample(self, ctx: Any, _: Any) -> Any:
         asked = types.SamplingMessage(role="user", content=types.TextContent(text="two, please"))
@@ -55,7 +55,7 @@ class TestWhatAServerAsksItsClient:
         assert said["content"] == {"type": "image", "data": "aGk=", "mimeType": "image/png"}
         assert (said["model"], said["stopReason"]) == ("a-model", "endTurn")
 
-    async def test_a_sampled_message_of_several_blocks_is_for_the_server_to_accept(self) -> None:
+    async def test_the_server_decides_whether_to_accept_a_sampled_message_of_several_blocks(self) -> None:
         async def sample_two(_: Any, __: Any) -> types.CreateMessageResultWithTools:
             return types.CreateMessageResultWithTools(role="assistant", content=[IMAGE, IMAGE], model="a-model")
 
@@ -63,12 +63,12 @@ class TestWhatAServerAsksItsClient:
             said = json.loads((await client.call_tool("sample")).content[0].text)
         assert [block["type"] for block in said["content"]] == ["image", "image"]
 
-    async def test_what_a_person_filled_in_arrives(self) -> None:
+    async def test_the_answer_to_an_elicitation_arrives(self) -> None:
         async with client_of(Everything(), elicitation_callback=elicit) as client:
             said = json.loads((await client.call_tool("elicit")).content[0].text)
         assert said == {"action": "accept", "content": {"name": "who?"}}
 
-    async def test_roots_arrive_and_their_changes(self) -> None:
+    async def test_roots_and_their_changes_arrive(self) -> None:
         server = Everything()
         async with client_of(server, list_roots_callback=roots) as client:
             assert (await client.call_tool("roots")).content[0].text == "['file:///home/x']"
@@ -76,7 +76,7 @@ class TestWhatAServerAsksItsClient:
             await client.call_tool("small")
         assert server.roots_changed == 1
 
-    async def test_a_client_that_answers_with_an_error_is_quoted(self) -> None:
+    async def test_an_error_that_a_client_answers_with_is_quoted(self) -> None:
         async def refuse(*_: Any) -> types.ErrorData:
             return types.ErrorData(code=-1, message="the user said no")
 
@@ -85,9 +85,7 @@ class TestWhatAServerAsksItsClient:
                 await client.call_tool("sample")
 
     @pytest.mark.usefixtures("cancellations_arrive")
-    async def test_a_question_from_a_call_that_was_given_up_stops_counting(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    async def test_a_question_from_a_cancelled_call_stops_counting(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("coatcheck_mcp.questions.MAX_ASKED", 1)
         monkeypatch.setattr("coatcheck_mcp.questions.ASK_SECONDS", 0.0)
         server, asked, words = Everything(), anyio.Event(), ""
@@ -111,10 +109,10 @@ class TestWhatAServerAsksItsClient:
                     await asked.wait()
                     tasks.cancel_scope.cancel()
                 while "a-model" not in words:
-                    with suppress(MCPError):  # until the proxy knows that the call was given up
+                    with suppress(MCPError):  # until the proxy knows that the call was cancelled
                         words = (await client.call_tool("sample")).content[0].text
 
-    async def test_its_progress_arrives(self) -> None:
+    async def test_the_progress_of_a_sampling_request_arrives(self) -> None:
         server, seen = Everything(), list[Any]()
 
         async def on_progress(*progress: Any) -> None:
@@ -161,7 +159,7 @@ class TestWhatAServerAsksItsClient:
 
 
 class TestWhatAServerTells:
-    async def test_changes_of_lists_and_resources_arrive_once_each(self) -> None:
+    async def test_list_and_resource_changes_arrive_once_each(self) -> None:
         seen: list[str] = []
 
         async def on_message(message: Any) -> None:
@@ -182,9 +180,11 @@ class TestWhatAServerTells:
 
 
 class TestWhatIsExperimental:
-    """Experimental messages do not pass, so neither side is told of such capabilities."""
+    """The proxy passes on no experimental messages, so it tells neither side of such capabilities."""
 
-    async def test_a_client_is_not_told_what_its_server_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_client_is_not_told_of_its_servers_experimental_capabilities(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         server = Everything()
         options = partial(server.server.create_initialization_options, experimental_capabilities={"a/channel": {}})
         monkeypatch.setattr(server.server, "create_initialization_options", options)
@@ -193,7 +193,9 @@ class TestWhatIsExperimental:
                 assert client.server_capabilities.tools is not None
                 assert client.server_capabilities.experimental is None
 
-    async def test_a_server_is_not_told_what_its_client_has(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_server_is_not_told_of_its_clients_experimental_capabilities(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def offer(*_: Any) -> types.ClientCapabilities:
             return types.ClientCapabilities(experimental={"a/channel": {}}, sampling=types.SamplingCapability())
 
@@ -236,7 +238,7 @@ class TestEras:
     @pytest.mark.usefixtures("cancellations_arrive")
     @pytest.mark.parametrize("client_mode", ["legacy", "2026-07-28"])
     @pytest.mark.parametrize("only", ["initialize", "server/discover"])
-    async def test_a_call_that_is_given_up_ends_at_the_server(self, client_mode: str, only: str) -> None:
+    async def test_a_cancelled_call_ends_at_the_server(self, client_mode: str, only: str) -> None:
         server = Everything()
         async with client_of(speaking(server, only), mode=client_mode) as client:
             async with anyio.create_task_group() as tasks:
@@ -266,10 +268,10 @@ class TestEras:
             started.set()
             assert (await client.call_tool("small")).content[0].text == "few"
 
-    async def test_a_modern_server_that_loads_longer_than_its_first_question_may_take_is_asked_again(
+    async def test_a_modern_server_that_loads_past_the_timeout_of_its_first_request_is_asked_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """It finds that question in its pipe, and so refuses the handshake that the proxy has tried meanwhile."""
+        """It finds that request in its pipe, and so refuses the handshake that the proxy has tried meanwhile."""
         monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.05)
         server = Everything()
 
@@ -279,7 +281,7 @@ class TestEras:
 
                 async def load_and_serve() -> None:
                     await anyio.sleep(0.3)
-                    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 60)  # for the next question
+                    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 60)  # for the next request
                     await server.server.run(*streams, server.server.create_initialization_options())
 
                 tasks.start_soon(load_and_serve)
@@ -319,7 +321,7 @@ class TestEras:
         assert server.subscribed == ["file:///a"]
 
     @pytest.mark.parametrize("name", ["sample", "elicit", "roots"])
-    async def test_a_server_of_the_handshake_cannot_ask_a_modern_client_and_is_not_told_that_it_could(
+    async def test_a_server_with_a_handshake_cannot_ask_a_modern_client_and_is_not_told_that_it_could(
         self, name: str
     ) -> None:
         server = Everything()
@@ -346,7 +348,7 @@ class TestEras:
             with pytest.raises(MCPError, match="asks for input in a way"):
                 await client.call_tool("ask")
 
-    async def test_a_client_of_the_handshake_hears_what_a_modern_server_says_on_streams(self) -> None:
+    async def test_a_client_with_a_handshake_gets_what_a_modern_server_sends_on_streams(self) -> None:
         heard, changed, logs = anyio.Event(), [], []
 
         async def on_message(message: Any) -> None:
@@ -367,7 +369,7 @@ class TestEras:
         assert changed[0] == "notifications/tools/list_changed"
         assert logs == ["warning"]
 
-    async def test_a_client_of_the_handshake_is_told_of_each_change_once(self) -> None:
+    async def test_a_client_with_a_handshake_is_told_of_each_change_once(self) -> None:
         server, heard = Everything(), list[str]()
         done = anyio.Event()
 

@@ -60,7 +60,7 @@ async def sent_of(raw: dict[str, Any], offloader: Offloader, **more: Any) -> Any
 
 
 @hostile
-async def test_a_huge_side_field_leaves_and_nothing_of_it_is_lost(raw: dict[str, Any]) -> None:
+async def test_a_huge_side_field_is_offloaded_and_nothing_of_it_is_lost(raw: dict[str, Any]) -> None:
     offloader = offloader_of(InMemoryStorage())
     sent = await sent_of(raw, offloader)
     (reference,) = offloaded_references(sent)
@@ -70,7 +70,7 @@ async def test_a_huge_side_field_leaves_and_nothing_of_it_is_lost(raw: dict[str,
 
 
 @hostile
-async def test_policies_errors_and_requests_to_keep_hold_only_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
+async def test_policies_errors_and_requests_to_keep_count_only_up_to_the_hard_limit(raw: dict[str, Any]) -> None:
     offloader = offloader_of(InMemoryStorage())
     for sent_in, more in (
         (raw, {"policy": Never()}),
@@ -92,13 +92,13 @@ class _Full:
 
 
 @hostile
-async def test_without_a_storage_it_is_cut_at_the_hard_limit(raw: dict[str, Any]) -> None:
+async def test_a_huge_side_field_that_cannot_be_stored_is_cut_at_the_hard_limit(raw: dict[str, Any]) -> None:
     sent = await sent_of(raw, offloader_of(_Full()))
     assert len(json.dumps(sent)) < 5 * HARD_LIMIT + 2_000
 
 
 @hostile
-async def test_the_last_resort_holds_for_side_fields_too(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_resort_applies_to_side_fields_too(raw: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     offloader = offloader_of(InMemoryStorage())
 
     async def fail(**_: Any) -> None:
@@ -116,12 +116,12 @@ async def test_links_and_annotations_of_the_usual_size_stay_as_they_are() -> Non
     assert sent["content"][1:] == links
 
 
-async def test_a_small_malformed_image_stays_where_its_result_does() -> None:
+async def test_a_small_malformed_image_stays_if_its_result_does() -> None:
     raw = result({**IMAGE, "data": "%%%"}, text("few"))
     assert await sent_of(raw, Offloader(InMemoryStorage())) is raw
 
 
-async def test_a_long_name_of_a_file_is_not_shown_whole() -> None:
+async def test_a_long_file_name_is_not_shown_in_full() -> None:
     raw = result({"type": "resource", "resource": {**FILE, "uri": "file:///" + "n" * 150_000}})
     sent = await sent_of(raw, Offloader(InMemoryStorage()), policy=Always())
     assert len(json.dumps(sent)) < 10_000
@@ -168,7 +168,7 @@ ABOUT = {
 
 
 @pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
-async def test_side_fields_of_texts_and_media_are_stored_and_shown_with_them(
+async def test_side_fields_of_text_and_media_are_stored_and_shown_with_them(
     raw: dict[str, Any], about: list[Any]
 ) -> None:
     offloader = offloader_of(InMemoryStorage())
@@ -181,7 +181,7 @@ async def test_side_fields_of_texts_and_media_are_stored_and_shown_with_them(
 
 @pytest.mark.parametrize("engine_fails", [False, True], ids=["no storage", "no engine either"])
 @pytest.mark.parametrize(("raw", "about"), ABOUT.values(), ids=ABOUT.keys())
-async def test_side_fields_of_texts_are_shown_where_the_texts_are_cut(
+async def test_side_fields_of_text_are_shown_if_the_text_is_cut(
     raw: dict[str, Any], about: list[Any], monkeypatch: pytest.MonkeyPatch, *, engine_fails: bool
 ) -> None:
     async def fail(**_: Any) -> None:
@@ -228,12 +228,12 @@ ODD = {
 
 
 @pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
-async def test_the_length_of_the_json_is_what_counts(odd: Any) -> None:
+async def test_side_fields_count_by_the_length_of_their_json(odd: Any) -> None:
     sent = await sent_of(result({**text("few"), "annotations": {"a": odd}}), offloader_of(InMemoryStorage()))
     assert len(json.dumps(sent)) < 10_000
 
 
-async def test_letters_of_any_script_count_by_their_bytes_not_by_those_of_their_escapes() -> None:
+async def test_letters_of_any_script_count_by_their_own_bytes_not_by_their_escapes() -> None:
     raw = result({**LINK, "description": "字" * HARD_LIMIT})
     assert await sent_of(raw, offloader_of(InMemoryStorage())) is raw
 
@@ -277,7 +277,7 @@ def test_measuring_side_fields_stops_at_the_limit() -> None:
     ],
     ids=["much JSON", "many parts", "little"],
 )
-async def test_a_large_result_is_looked_at_off_the_loop(
+async def test_a_large_result_is_inspected_off_the_event_loop(
     large: dict[str, Any], is_off_the_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[int] = []
