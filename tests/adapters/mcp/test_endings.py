@@ -120,18 +120,18 @@ class TestWithoutSignals:
         await serve_stdio(proxy)
         assert served == [proxy]
 
-    async def test_a_port_is_served_with_the_signals_of_uvicorn(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_a_port_is_served_with_uvicorns_own_signal_handlers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert await server_of(monkeypatch) is uvicorn.Server
 
 
-async def test_where_the_loop_handles_signals_uvicorn_handles_none(
+async def test_if_the_loop_handles_signals_uvicorn_handles_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert await server_of(monkeypatch) is not uvicorn.Server
 
 
 async def server_of(monkeypatch: pytest.MonkeyPatch) -> type[uvicorn.Server]:
-    """Return the class that serves the port, after it has ended at once."""
+    """Return the class of the server that serves the port. It ends at once."""
     served: list[type[uvicorn.Server]] = []
 
     async def serve(server: uvicorn.Server, _: Any) -> None:
@@ -146,11 +146,11 @@ async def server_of(monkeypatch: pytest.MonkeyPatch) -> type[uvicorn.Server]:
 
 
 @pytest.mark.parametrize("further", [0, 1, 2, 3])
-async def test_a_client_that_leaves_during_a_start_is_noticed_behind_its_queued_messages(
+async def test_a_client_that_leaves_during_a_start_is_noticed_despite_its_queued_messages(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, further: int
 ) -> None:
     monkeypatch.setattr(proxy_module, "LEFT_SECONDS", 0.1)
-    os.mkfifo(tmp_path / "pid")  # a reader waits until it is written
+    os.mkfifo(tmp_path / "pid")  # a read blocks until it is written
     never_up = command_upstream([*TINY, "--never-up"], env={"PID_FILE": str(tmp_path / "pid")}, start_seconds=PATIENCE)
     to_proxy, reads = anyio.create_memory_object_stream[Any](0)
     writes, answers = anyio.create_memory_object_stream[Any](10)
@@ -167,7 +167,7 @@ async def test_a_client_that_leaves_during_a_start_is_noticed_behind_its_queued_
     wait_until_gone(server)
 
 
-async def test_an_error_next_to_that_of_a_client_that_is_gone_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_that_comes_with_a_broken_pipe_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(error: Exception) -> None:
         raise error
 
@@ -177,7 +177,7 @@ async def test_an_error_next_to_that_of_a_client_that_is_gone_is_raised(monkeypa
             tasks.start_soon(fail, ValueError("a bug"))
 
     @asynccontextmanager
-    async def no_pipes() -> AsyncIterator[Any]:  # so that those of the test process stay as they are
+    async def no_pipes() -> AsyncIterator[Any]:  # leaves the pipes of the test process alone
         yield None, None
 
     proxy = Proxy(Everything().upstream(), InMemoryStorage())
@@ -195,7 +195,7 @@ class TestVersions:
             assert link.session.protocol_version == LATEST_HANDSHAKE_VERSION
             link.close()
 
-    async def test_a_server_that_refuses_every_version_is_quoted_with_that_refusal(self) -> None:
+    async def test_the_error_quotes_a_server_that_refuses_every_version(self) -> None:
         with pytest.RaisesGroup(
             pytest.RaisesExc(MCPError, match=f"could not start the MCP server .*: {NO_VERSION}$"),
             flatten_subgroups=True,
@@ -230,7 +230,7 @@ class TestWordsOfAnEnd:
             else:
                 breaks.set()
 
-    async def test_an_error_without_words_is_named(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_an_error_without_a_message_is_logged_by_its_type(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING, logger="coatcheck_mcp"):
             await self.end(closed=False)
         assert "the session with everything ended: BrokenResourceError" in caplog.text
@@ -241,7 +241,7 @@ class TestWordsOfAnEnd:
         assert "ended" not in caplog.text
 
 
-def test_a_log_of_the_library_keeps_its_error_without_a_traceback() -> None:
+def test_a_log_record_of_the_library_keeps_its_error_without_a_traceback() -> None:
     said = subprocess.run([sys.executable, "-c", LOGGING], capture_output=True, check=True, timeout=PATIENCE).stderr
     assert said.decode().splitlines() == [
         "coatcheck: Failed to parse a line",
@@ -250,7 +250,7 @@ def test_a_log_of_the_library_keeps_its_error_without_a_traceback() -> None:
     ]
 
 
-def test_a_log_of_the_library_that_cannot_be_printed_raises_nothing() -> None:
+def test_a_log_record_of_the_library_that_cannot_be_printed_raises_nothing() -> None:
     said = subprocess.run([sys.executable, "-c", UNPRINTABLE], capture_output=True, check=True, timeout=PATIENCE).stderr
     lines = said.decode().splitlines()
     assert lines[:4] == [
@@ -263,7 +263,7 @@ def test_a_log_of_the_library_that_cannot_be_printed_raises_nothing() -> None:
 
 
 class Ended:
-    """A process that has ended; ``looked`` is set once its return code has been read more than ten times."""
+    """A process that has ended. ``looked`` is set once its return code has been read more than ten times."""
 
     def __init__(self, code: int) -> None:
         self._code, self._looks, self.looked = code, 0, anyio.Event()
@@ -286,7 +286,7 @@ class TestOutputOfAProcessThatHasEnded:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for limit in ("SILENT_SECONDS", "_BEFORE_SECONDS"):
-            monkeypatch.setattr(stdio_module, limit, PATIENCE)  # an answer that comes late would be that of a launcher
+            monkeypatch.setattr(stdio_module, limit, PATIENCE)  # a late answer would be a launcher's
         to_proxy, reads = anyio.create_memory_object_stream[Any](1)
         into, passed = anyio.create_memory_object_stream[Any](1)
         with anyio.fail_after(60):
@@ -310,7 +310,7 @@ class TestOutputOfAProcessThatHasEnded:
                 monkeypatch.setattr(stdio_module, "_BEFORE_SECONDS", 0.0)
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
-                await process.looked.wait()  # much longer than the output of a server that ended may be silent
+                await process.looked.wait()  # far longer than an ended server's output may be silent
                 await to_proxy.send(NOTE)
                 assert await passed.receive() is NOTE
                 tasks.cancel_scope.cancel()
@@ -331,7 +331,7 @@ class TestOutputOfAProcessThatHasEnded:
                 tasks.cancel_scope.cancel()
 
     @pytest.mark.parametrize("said", ["no message", "messages"])
-    async def test_after_a_process_that_failed_it_ends_whatever_a_child_writes(self, said: str) -> None:
+    async def test_after_a_process_fails_it_ends_whatever_a_child_writes(self, said: str) -> None:
         to_proxy, reads = anyio.create_memory_object_stream[Any](0)
         into, passed = anyio.create_memory_object_stream[Any](0)
         item = NOTE if said == "messages" else ValueError("a line of a log")

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 FLOOD = 600
-"""Far more than may wait."""
+"""Messages. Far more than may wait."""
 
 SLACK = 20
-"""Messages between two streams, and the tasks that have just begun."""
+"""Messages that may be under way between two streams, and tasks that have just begun."""
 
 
 def request(number: int, method: str, params: Any = None) -> SessionMessage:
@@ -41,7 +41,7 @@ def note(method: str, params: Any = None) -> SessionMessage:
 
 
 class Pipes:
-    """A client that reads only what it wants to."""
+    """A client that reads only when the test says so."""
 
     def __init__(self) -> None:
         self.to_proxy, self.reads = anyio.create_memory_object_stream[Any](0)
@@ -59,7 +59,7 @@ class Pipes:
 
 
 class Talking:
-    """A server that, once called, keeps sending a note, and counts how many were taken."""
+    """A server that, once called, sends ``FLOOD`` messages, and counts how many were taken."""
 
     def __init__(self, method: str, params: Any) -> None:
         self.method, self.params = method, params
@@ -110,7 +110,7 @@ NOTES = [
 
 
 @pytest.mark.parametrize("capabilities", [{}, {"roots": {}}], ids=["that cannot answer", "that does not answer"])
-async def test_a_server_that_asks_and_does_not_read_waits(capabilities: Any) -> None:
+async def test_a_server_that_asks_without_reading_the_answers_has_to_wait(capabilities: Any) -> None:
     server, client = Talking("roots/list", {}), Pipes()
     async with client.served_by(Proxy(server.upstream(), InMemoryStorage()), capabilities):
         await client.to_proxy.send(request(1, "tools/call", {"name": "talk", "arguments": {}}))
@@ -119,7 +119,7 @@ async def test_a_server_that_asks_and_does_not_read_waits(capabilities: Any) -> 
 
 
 @pytest.mark.parametrize(("method", "params"), NOTES, ids=[method for method, _ in NOTES])
-async def test_a_server_that_talks_waits_for_a_client_that_does_not_read(method: str, params: Any) -> None:
+async def test_a_server_that_talks_has_to_wait_for_a_client_that_does_not_read(method: str, params: Any) -> None:
     server, client = Talking(method, dict(params)), Pipes()
     call = {"name": "talk", "arguments": {}, "_meta": {"progressToken": 7}}
     async with client.served_by(Proxy(server.upstream(), InMemoryStorage())):
@@ -128,7 +128,7 @@ async def test_a_server_that_talks_waits_for_a_client_that_does_not_read(method:
         assert 0 < server.said <= MAX_UNREAD + SLACK
         with anyio.fail_after(60):
             while not isinstance((await client.from_proxy.receive()).message, types.JSONRPCResponse):
-                pass  # as soon as it reads, all of it comes
+                pass  # once it reads, everything arrives
     assert server.said == FLOOD
 
 
@@ -167,7 +167,7 @@ async def test_requests_beyond_the_limit_in_flight_are_refused(monkeypatch: pyte
 
 
 class Front:
-    """A session that notes what it is told."""
+    """A session that records the notifications that it gets."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

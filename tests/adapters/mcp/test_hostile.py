@@ -77,7 +77,7 @@ BEFORE_A_GOOD_ANSWER = {
 
 
 @pytest.mark.parametrize("line", BEFORE_A_GOOD_ANSWER.values(), ids=BEFORE_A_GOOD_ANSWER.keys())
-def test_a_line_that_means_nothing_takes_no_answer_away(client: Process, line: str) -> None:
+def test_a_meaningless_line_loses_no_answer(client: Process, line: str) -> None:
     assert client.said(say(client, line, GOOD)) == "fine"
     assert client.said(say(client, GOOD)) == "fine"
 
@@ -90,7 +90,7 @@ def test_of_two_answers_to_a_call_the_first_counts_and_the_second_is_dropped(cli
 @pytest.mark.parametrize(
     "said", ["the quota is used up", "Connection closed", "Connection closed by the database", "SSE stream 7 is busy"]
 )
-def test_a_servers_error_with_the_code_of_a_lost_connection_is_the_servers_and_ends_nothing(
+def test_a_servers_error_with_the_code_of_a_lost_connection_is_passed_on_and_ends_nothing(
     client: Process, said: str
 ) -> None:
     error = {"code": -32_000, "message": said, "data": {"wait": 60}}
@@ -99,7 +99,7 @@ def test_a_servers_error_with_the_code_of_a_lost_connection_is_the_servers_and_e
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_an_id_as_a_string_is_the_same_id(client: Process) -> None:
+def test_an_answer_whose_id_is_a_string_arrives(client: Process) -> None:
     assert client.said(say(client, GOOD.replace("@ID@", '"@ID@"'))) == "fine"
 
 
@@ -138,7 +138,7 @@ def test_a_line_with_an_unescaped_lone_surrogate_is_an_error_like_any_other() ->
     assert list(messages_in(raised.value)) == [raised.value]
 
 
-async def test_others_get_their_turn_between_two_messages_of_a_batch() -> None:
+async def test_other_tasks_run_between_two_messages_of_a_batch() -> None:
     with pytest.raises(ValidationError) as raised:
         jsonrpc_message_adapter.validate_json("[" + "{}," * 99 + "{}]", by_name=False)
     into, batches = anyio.create_memory_object_stream[Any](1)
@@ -205,7 +205,7 @@ def test_an_answer_that_cannot_be_read_is_an_error_for_its_call(client: Process,
     assert client.said(say(client, GOOD)) == "fine"
 
 
-def test_an_unreadable_question_is_not_taken_for_the_answer_to_a_call_with_its_id(client: Process) -> None:
+def test_an_unreadable_request_is_not_taken_for_the_answer_to_a_call_with_its_id(client: Process) -> None:
     asked = '{"jsonrpc":"2.0","id":@ID@,"method":"roots/list","params":{"a":oh}}'
     turned = '{"method":"roots/list","params":[],"jsonrpc":"2.0","id":@ID@}'
     assert client.said(say(client, asked, turned, GOOD)) == "fine"
@@ -279,7 +279,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("line", "said"), ODD.values(), ids=ODD.keys())
-def test_an_odd_text_arrives(client: Process, line: str, said: str) -> None:
+def test_odd_text_arrives(client: Process, line: str, said: str) -> None:
     assert client.said(say(client, line)) == said
 
 
@@ -297,7 +297,7 @@ def test_nan_and_infinity_become_null_for_the_client(client: Process, value: str
 
 
 @pytest.mark.parametrize("odd", ["\\u0000", "\xff\xfe", "\\ud83d\\ude00"])
-def test_a_large_result_with_odd_characters_leaves_and_is_read_back(client: Process, odd: str) -> None:
+def test_a_large_result_with_odd_characters_is_offloaded_and_read_back(client: Process, odd: str) -> None:
     result = say(client, text(LARGE + odd))["result"]
     (reference,) = result["_meta"]["coatcheck"]["references"]
     back = client.call(RETRIEVAL_TOOL, reference=reference, line_range={"start": 9_001, "end": 9_001})
@@ -309,7 +309,7 @@ def test_a_line_of_19_mb_on_stderr_goes_to_stderr(client: Process) -> None:
     client.wait_for_stderr("x" * 1_000)
 
 
-def test_a_server_that_logs_on_its_output_blocks_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
+def test_a_server_that_logs_to_stdout_blocks_nothing_while_nobody_reads_stderr(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     try:
         with Process(tmp_path, *RAW, stderr=writing) as process:
@@ -324,7 +324,7 @@ def test_a_server_that_logs_on_its_output_blocks_nothing_while_nobody_reads_stde
     assert "Traceback" not in said
 
 
-def test_a_server_that_closes_its_input_has_ended_and_is_started_again(client: Process) -> None:
+def test_a_server_that_closes_its_input_counts_as_ended_and_is_restarted(client: Process) -> None:
     assert client.said(say(client, GOOD, deaf=True)) == "fine"
     assert "the MCP server raw has ended" in say(client, GOOD)["error"]["message"]
     assert client.said(say(client, GOOD)) == "fine"
@@ -355,11 +355,11 @@ METHODS: list[tuple[str, dict[str, Any], str]] = [
 
 
 MODERN = '"ttlMs":0,"cacheScope":"private","resultType":"complete"'
-"""What the protocol without a handshake wants in each answer."""
+"""What the protocol without a handshake requires in each answer."""
 
 
 def results_of(command: list[str], folder: Path, version: str) -> list[str]:
-    """Return the answers to all requests, each as JSON with its keys in the order in which they came."""
+    """Return the answers to all requests, each as JSON with its keys in their original order."""
     info = {**HELLO, "protocolVersion": version}
     is_modern = version in MODERN_PROTOCOL_VERSIONS
     meta = {f"io.modelcontextprotocol/{name}": info[name] for name in ("clientInfo", "protocolVersion")}
@@ -402,7 +402,7 @@ def test_answers_have_the_servers_own_keys_values_and_order(tmp_path: Path, vers
     assert results_of(proxy, tmp_path, version) == results_of(server, tmp_path, version)
 
 
-def test_an_unknown_version_of_a_server_is_named_in_the_error(tmp_path: Path) -> None:
+def test_the_error_names_an_unknown_protocol_version_of_a_server(tmp_path: Path) -> None:
     with Process(tmp_path, *RAW, "1999-01-01") as process:
         error = process.shake_hands()["error"]
     assert "it speaks version '1999-01-01' of MCP, which coatcheck does not know" in error["message"]

@@ -1,4 +1,4 @@
-"""The id in a line that cannot be parsed: found wherever it can be seen, and never another."""
+"""The id in a line that cannot be parsed is found wherever it is visible, and no other is taken for it."""
 
 # ruff: noqa: ANN401 - lines are any JSON
 
@@ -51,7 +51,7 @@ def test_an_id_is_found(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", NOT_FOUND.values(), ids=NOT_FOUND.keys())
-def test_a_line_that_may_not_be_an_answer_has_no_id(line: str) -> None:
+def test_a_line_that_might_not_be_an_answer_has_no_id(line: str) -> None:
     assert id_in(line.replace("@", LARGE).encode()) is None
 
 

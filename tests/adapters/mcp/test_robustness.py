@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CALLS = 200
 LARGE = 40
-"""Of these calls."""
+"""How many of these calls return a large result."""
 
 RUDE = """
 import json, os, subprocess, sys, time
@@ -72,7 +72,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def start(start: Callable[..., Process]) -> Callable[..., Process]:
-    """Shake hands too."""
+    """Return a function that starts a proxy and shakes hands."""
 
     def make(*command: str) -> Process:
         process = start(*command)
@@ -86,7 +86,7 @@ def size_of(call: int) -> int:
     return 100_000 + call if call % (CALLS // LARGE) == 0 else call
 
 
-def test_two_hundred_calls_at_once_get_their_own_results(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_two_hundred_concurrent_calls_get_their_own_results(start: Callable[..., Process], tmp_path: Path) -> None:
     client = start()
     sizes = {
         client.send("tools/call", name="huge", arguments={"size": size_of(call)}): size_of(call)
@@ -106,7 +106,7 @@ def test_two_hundred_calls_at_once_get_their_own_results(start: Callable[..., Pr
 
 
 @pytest.mark.parametrize("options", [(), ("--scope", "mine")], ids=["folder", "scope"])
-def test_a_working_directory_that_is_deleted_breaks_no_call(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_a_deleted_working_directory_breaks_no_call(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     with Process(tmp_path / "work", *TINY, options=options, storage=os.fspath(tmp_path / "store")) as process:
         process.shake_hands()
@@ -136,7 +136,7 @@ def test_a_full_or_closed_stderr_blocks_no_call(is_gone: bool, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_two_hundred_calls_at_once_over_http(mode: str) -> None:
+async def test_two_hundred_concurrent_calls_over_http_get_their_own_results(mode: str) -> None:
     found: list[bool] = []
 
     async def call(client: Any, number: int) -> None:
@@ -153,7 +153,7 @@ async def test_two_hundred_calls_at_once_over_http(mode: str) -> None:
     assert (len(found), sum(found)) == (CALLS, LARGE)
 
 
-def test_a_server_killed_in_the_middle_of_calls_ends_all_of_them_with_a_clear_error(
+def test_all_calls_of_a_killed_server_end_with_a_clear_error(
     start: Callable[..., Process],
 ) -> None:
     client = start()
@@ -165,7 +165,7 @@ def test_a_server_killed_in_the_middle_of_calls_ends_all_of_them_with_a_clear_er
     assert client.said(client.call("pid"))
 
 
-def test_a_server_that_shuts_its_output_has_ended(start: Callable[..., Process]) -> None:
+def test_a_server_that_closes_its_output_counts_as_ended(start: Callable[..., Process]) -> None:
     client = start(sys.executable, "-c", RUDE)
     server = int(client.said(client.call("pid")))
     assert "has ended" in client.call("shut")["error"]["message"]
@@ -174,7 +174,7 @@ def test_a_server_that_shuts_its_output_has_ended(start: Callable[..., Process])
 
 
 @pytest.mark.parametrize("way", ["leave", "detach"])
-def test_a_server_that_dies_has_ended_even_if_a_child_of_it_holds_its_output(
+def test_a_dead_server_counts_as_ended_even_if_its_child_holds_its_output(
     start: Callable[..., Process], tmp_path: Path, way: str
 ) -> None:
     client = start(sys.executable, "-c", RUDE)
@@ -210,7 +210,7 @@ def test_processes_that_a_server_started_end_with_it(start: Callable[..., Proces
     wait_until_gone(int((tmp_path / "helper").read_text()))
 
 
-def test_a_server_that_prints_to_its_output_is_understood_all_the_same(start: Callable[..., Process]) -> None:
+def test_a_server_that_also_prints_to_stdout_is_understood(start: Callable[..., Process]) -> None:
     client = start(sys.executable, "-c", RUDE)
     assert client.said(client.call("noise")) == client.said(client.call("pid"))
 
@@ -247,7 +247,7 @@ def test_a_client_that_vanishes_before_its_results_arrive_leaves_no_process(tmp_
     wait_until_gone(server)
 
 
-def test_a_client_with_pipes_that_do_not_block_is_waited_for_and_gets_whole_answers(tmp_path: Path) -> None:
+def test_a_client_with_nonblocking_pipes_is_waited_for_and_gets_whole_answers(tmp_path: Path) -> None:
     (reads, into), (out_of, writes) = os.pipe(), os.pipe()
     for each in (into, out_of):
         os.set_blocking(each, False)
@@ -275,7 +275,7 @@ def send(proxy: subprocess.Popen[bytes], number: int, method: str, params: objec
 @pytest.mark.parametrize(
     ("ending", "options"), [(signal.SIGTERM, ["--stay"]), (signal.SIGHUP, ["--stay"]), (signal.SIGKILL, [])]
 )
-def test_a_proxy_on_a_port_that_ends_in_the_middle_of_a_call_leaves_no_server(
+def test_a_proxy_on_a_port_that_ends_during_a_call_leaves_no_server(
     tmp_path: Path, ending: signal.Signals, options: list[str]
 ) -> None:
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", f"--storage={tmp_path / 'store'}"]
@@ -317,7 +317,7 @@ def request(port: int, number: int, method: str, params: object, *, session: str
 
 
 def post(port: int, number: int, method: str, params: object, *, session: str = "") -> tuple[str, Any]:
-    """Return the id of the session, and the answer."""
+    """Send a request, and return the id of the session and the answer."""
     connection = request(port, number, method, params, session=session)
     response = connection.getresponse()
     events = [line[6:] for line in response.read().splitlines() if line.startswith(b"data: {")]

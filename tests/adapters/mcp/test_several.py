@@ -41,7 +41,7 @@ UNLISTED = "made:///up"
 
 
 class Notes(Everything):
-    """A server with a resource, a template and a prompt that the other one does not have."""
+    """A server with a resource, a template and completions that the other one does not have."""
 
     async def _resources(self, ctx: Any, params: Any) -> Any:
         return {"resources": [{"uri": "note:///1", "name": "first"}]}
@@ -94,7 +94,7 @@ class TestNames:
         assert (first.calls, notes.calls) == ([], [("small", {"a": None})])
         assert prompt["messages"][0]["content"]["text"] == "hello {'x': '1'}"
 
-    async def test_a_name_of_no_server_is_refused_with_the_known_names(self) -> None:
+    async def test_a_name_without_a_known_server_is_refused_with_the_known_names(self) -> None:
         async with client_of(two()[2]) as client:
             with pytest.raises(MCPError, match=r"no server has 'small': .* are first, notes"):
                 await client.call_tool("small")
@@ -119,7 +119,7 @@ class TestNames:
         assert len(set(shown)) == 3
         assert shown[2] == f"first_{names[2]}"
 
-    async def test_rules_are_for_the_whole_name_of_a_tool_whose_name_was_cut(self) -> None:
+    async def test_rules_match_the_whole_name_of_a_tool_whose_name_was_cut(self) -> None:
         long = "x" * 60
         server = Everything(more_tools=(long,))
         server.server.add_request_handler("tools/call", types.CallToolRequestParams, _returning(RESULTS["log"]))
@@ -131,7 +131,7 @@ class TestNames:
         assert not offloaded_references(stays)
         assert offloaded_references(leaves)
 
-    def test_the_name_of_a_server_leaves_room_for_that_of_a_tool(self) -> None:
+    def test_a_server_name_leaves_room_for_a_tool_name(self) -> None:
         with pytest.raises(InvalidRequest, match="at most 48 characters, not 49"):
             Proxy({"s" * 49: failing()}, InMemoryStorage())
 
@@ -143,7 +143,7 @@ class TestNames:
                 back = await client.call_tool(RETRIEVAL_TOOL, {"reference": reference})
                 assert "line 0 of a log" in back.content[0].text
 
-    async def test_policies_are_for_the_names_that_clients_see(self) -> None:
+    async def test_policies_match_the_names_that_clients_see(self) -> None:
         async with client_of(two()[2], policies={"first_rows": Never()}) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
             stays, leaves = await client.call_tool("first_rows"), await client.call_tool("notes_rows")
@@ -151,7 +151,7 @@ class TestNames:
         assert offloaded_references(leaves)
         assert (listed["first_rows"].output_schema, listed["notes_rows"].output_schema) == ({"type": "object"}, None)
 
-    async def test_what_an_author_declares_holds_for_the_tool(self) -> None:
+    async def test_a_size_that_an_author_declares_applies_to_the_tool(self) -> None:
         async with client_of(two()[2]) as client:
             assert not offloaded_references(await client.call_tool("notes_declared"))
 
@@ -171,7 +171,7 @@ class TestWhoAnswers:
             found = await wire(client, "resources/read", {"uri": "note:///7"})
         assert found["contents"][0]["text"] == "a note"
 
-    async def test_for_a_resource_that_nobody_lists_the_servers_are_asked_one_after_the_other(self) -> None:
+    async def test_servers_are_asked_one_after_the_other_for_a_resource_that_nobody_lists(self) -> None:
         first, _, upstreams = two()
         first.server.add_request_handler("resources/read", types.ReadResourceRequestParams, _refuse)
         async with client_of(upstreams) as client:
@@ -212,7 +212,7 @@ class TestWhoAnswers:
             found = await wire(client, "resources/read", {"uri": "note:///deep/er"})
         assert found["contents"][0]["text"] == "a note"
 
-    async def test_a_malformed_template_stops_nothing(self) -> None:
+    async def test_a_malformed_template_breaks_nothing(self) -> None:
         _, notes, upstreams = two()
         template = {"uriTemplate": "note:///{", "name": "t"}
         handler = _returning({"resourceTemplates": [template]})
@@ -272,7 +272,7 @@ class TestWhoAnswers:
             await wire(client, "ping")
 
     @pytest.mark.parametrize("other", [1, [1]], ids=repr)
-    async def test_capabilities_that_cannot_be_joined_are_those_of_the_first_server(
+    async def test_if_capabilities_cannot_be_joined_those_of_the_first_server_count(
         self, other: object, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first, notes, upstreams = two()
@@ -311,7 +311,7 @@ class TestWhoIsAskedAndTold:
         assert logs == [{"deep": [1]}] * 2
         assert [kind for kind in seen if kind in KINDS] == KINDS * 2
 
-    async def test_a_change_of_roots_is_told_to_all(self) -> None:
+    async def test_a_change_of_roots_reaches_all_servers(self) -> None:
         first, notes, upstreams = two()
         async with client_of(upstreams, **WILLING) as client:
             await client.session.send_notification(types.RootsListChangedNotification())
@@ -348,7 +348,7 @@ class TestEras:
                 assert (await client.get_prompt(f"{server}_p", {"x": "1"})).messages
             assert (await client.read_resource("note:///1")).contents[0].text == "a note"
 
-    async def test_a_modern_client_hears_the_changes_of_each_on_its_one_stream(self) -> None:
+    async def test_a_modern_client_hears_the_changes_of_each_server_on_its_one_stream(self) -> None:
         first, notes = Everything(), Notes()
         upstreams = {"first": speaking(first, "initialize"), "notes": speaking(notes, "initialize")}
         wanted: dict[str, Any] = {"tools_list_changed": True, "resource_subscriptions": ["note:///1"]}
@@ -373,7 +373,7 @@ class TestAServerThatIsNotThere:
         assert not any(name.startswith("gone") for name in names)
         assert "could not start the MCP server gone" in caplog.text
 
-    async def test_where_no_server_starts_a_later_call_starts_one(self) -> None:
+    async def test_if_no_server_starts_a_later_call_starts_one(self) -> None:
         there = False
 
         def connect() -> Any:
@@ -491,7 +491,7 @@ class TestAServerThatIsNotThere:
 
 
 class TestAServerThatSaysNothing:
-    """It does not hold up other servers."""
+    """A server that does not answer holds up no other."""
 
     @pytest.fixture
     def _is_up(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
@@ -556,7 +556,7 @@ class TestAServerThatSaysNothing:
             pass
         assert other.subscribed == [UNLISTED]
 
-    async def test_its_resources_and_its_templates_are_asked_for_at_once(self) -> None:
+    async def test_its_resources_and_templates_are_requested_at_the_same_time(self) -> None:
         silent, asked = Everything(), {"resources/list": anyio.Event(), "resources/templates/list": anyio.Event()}
 
         def waiting(method: str) -> Any:

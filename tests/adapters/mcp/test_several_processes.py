@@ -1,4 +1,4 @@
-"""``coatcheck mcp --config FILE`` with ``[servers.NAME]``, as processes: commands, an address; on stdio, on a port."""
+"""``coatcheck mcp --config FILE`` with ``[servers.NAME]``, as processes: commands and a URL, on stdio and a port."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def tools_of(client: Process) -> list[str]:
     return [tool["name"] for tool in client.ask("tools/list")["result"]["tools"]]
 
 
-def test_two_servers_are_served_without_the_one_that_is_not_there(client: Process, folder: Path) -> None:
+def test_two_servers_are_served_without_a_third_that_does_not_start(client: Process, folder: Path) -> None:
     names = tools_of(client)
     assert names[-1] == RETRIEVAL_TOOL
     assert {name.partition("_")[0] for name in names} == {"near", "far", "retrieve"}
@@ -89,7 +89,7 @@ def test_two_servers_are_served_without_the_one_that_is_not_there(client: Proces
     client.wait_for_stderr("could not start the MCP server gone")
 
 
-def test_rules_of_the_file_hold_by_server_and_by_the_name_that_clients_see(client: Process) -> None:
+def test_rules_in_the_file_match_by_server_and_by_the_name_that_clients_see(client: Process) -> None:
     secret = client.call("near_env", name="SECRET")
     assert secret["result"]["_meta"]["coatcheck"]["references"]
     assert "s3cret" in client.said(secret)
@@ -97,7 +97,7 @@ def test_rules_of_the_file_hold_by_server_and_by_the_name_that_clients_see(clien
     assert "_meta" not in client.call("far_big")["result"]
 
 
-def test_a_server_that_dies_takes_no_other_with_it_and_is_started_again(client: Process) -> None:
+def test_a_server_that_dies_takes_no_other_with_it_and_is_restarted(client: Process) -> None:
     near, far = (int(client.said(client.call(f"{name}_pid"))) for name in ("near", "far"))
     assert client.call("far_die")["error"]["message"].startswith("the MCP server far has ended")
     second = int(client.said(client.call("far_pid")))
@@ -112,7 +112,7 @@ def test_a_server_that_dies_takes_no_other_with_it_and_is_started_again(client: 
 def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folder: Path) -> None:
     heard, cancelled = folder / "place/heard", folder / "place/cancelled"
     for note in (heard, cancelled):
-        os.mkfifo(note)  # a reader waits until it is written
+        os.mkfifo(note)  # a read blocks until it is written
     call = client.send("tools/call", name="near_silent", arguments={})
     assert heard.read_text(encoding="utf-8")
     client.notify("notifications/cancelled", requestId=call, reason="enough")
@@ -121,7 +121,7 @@ def test_a_cancelled_call_is_cancelled_at_its_server_only(client: Process, folde
     assert not (folder / "cancelled").exists()
 
 
-def test_clients_on_a_port_and_a_server_at_an_address(folder: Path, tmp_path: Path) -> None:
+def test_a_proxy_serves_clients_on_a_port_and_reaches_a_server_at_a_url(folder: Path, tmp_path: Path) -> None:
     """Two proxies: one on a port in front of two commands, and one in front of the first proxy and of a command."""
     env = {**os.environ, "COATCHECK_MCP_TOKEN": "tok", "HIDDEN": "x"}
     command = [sys.executable, "-m", "coatcheck.cli", "mcp", "--storage=inner", "--config=coatcheck.toml"]
@@ -168,7 +168,7 @@ async def use(url: str) -> None:
     ],
     ids=["variable", "name", "oauth", "no server"],
 )
-def test_settings_that_cannot_be_served_are_named(
+def test_settings_that_cannot_be_served_are_refused_with_the_reason(
     folder: Path, options: list[str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder)

@@ -82,7 +82,7 @@ class TestWaiting:
                 never.starts[1].set()
         assert len(never.starts) == 2, "a later request tries again"
 
-    async def test_a_server_that_never_answers_is_given_up_after_the_time_in_the_settings(self) -> None:
+    async def test_the_proxy_gives_up_on_a_silent_server_after_the_time_in_the_settings(self) -> None:
         silent = command_upstream([sys.executable, "-c", "import sys; sys.stdin.read()"], start_seconds=0.01)
         with pytest.RaisesGroup(
             pytest.RaisesExc(MCPError, match=r"within 0\.01 seconds; start_timeout in a coatcheck\.toml"),
@@ -107,7 +107,7 @@ class TestWaiting:
             file.write_text(text)
             assert load(file).start_seconds == seconds
 
-    def test_the_command_gives_each_server_the_time_of_the_file(self, tmp_path: Path) -> None:
+    def test_the_command_gives_each_server_the_time_in_the_file(self, tmp_path: Path) -> None:
         settings = tmp_path / "coatcheck.toml"
         settings.write_text('start_timeout = "1s"\n')
         silent = [sys.executable, "-c", "import sys; sys.stdin.read()"]
@@ -133,7 +133,7 @@ def on_a_port(folder: Path, server: Sequence[str] = TINY) -> Iterator[tuple[subp
 
 
 def status_of(port: int, token: str) -> int:
-    """Return the status of a request with a token, after the whole answer."""
+    """Return the status of a request with a token, once the whole answer has arrived."""
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO})
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -150,7 +150,7 @@ _NO_HEADER = "holds a line end, another control character or a letter that is no
 
 
 class TestToken:
-    async def test_no_server_inherits_it_unless_its_entry_has_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test_no_server_inherits_it_unless_its_entry_sets_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(TOKEN_VARIABLE, "the ports")
         monkeypatch.setenv("FROM_THE_ENTRY", "s3cret")
         found = []
@@ -198,7 +198,7 @@ class TestToken:
             f"coatcheck: {TOKEN_VARIABLE} {fault}, so no client would get in; {remedy}, or unset it to have one made\n"
         )
 
-    def test_a_token_from_a_file_is_taken_without_the_line_end_that_no_header_holds(
+    def test_a_token_from_a_file_loses_the_line_end_that_no_header_can_hold(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv(TOKEN_VARIABLE, "token\r\n")
@@ -279,7 +279,7 @@ class TestWords:
             f"coatcheck: port {port} of 127.0.0.1 cannot be used: {why}; name another one with --http\n"
         )
 
-    def test_what_goes_wrong_while_it_serves_on_a_port_is_said_on_stderr(self, tmp_path: Path) -> None:
+    def test_errors_while_it_serves_on_a_port_are_reported_on_stderr(self, tmp_path: Path) -> None:
         with on_a_port(tmp_path, ["no-such-command"]) as (proxy, port):
             assert proxy.stderr is not None
             line = next(line for line in proxy.stderr if "Authorization" in line)
@@ -290,7 +290,7 @@ class TestWords:
 
         assert said.startswith("coatcheck: could not start the MCP server no-such-command: there is no such command")
 
-    def test_a_secret_in_the_address_of_the_storage_is_not_said(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_secret_in_the_address_of_the_storage_is_not_shown(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("coatcheck.cli.mcp_command._serve", lambda _: None)
         monkeypatch.setattr("coatcheck.cli.mcp_command.storage_at", lambda *_, **__: InMemoryStorage())
 
@@ -301,7 +301,7 @@ class TestWords:
         assert "are stored in sftp://***@host/a; " in ran.stderr
         assert "to list them, with the secret in place of ***: " in ran.stderr
 
-    def test_limits_that_nothing_applies_are_not_promised(
+    def test_limits_that_nothing_enforces_are_not_promised(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         settings = tmp_path / "coatcheck.toml"
@@ -335,7 +335,7 @@ class TestWords:
 
 
 class TestScope:
-    def test_the_command_that_lists_the_scope_is_told_and_can_be_pasted(self, tmp_path: Path) -> None:
+    def test_the_command_that_lists_the_scope_is_shown_and_can_be_pasted(self, tmp_path: Path) -> None:
         with Process(tmp_path, *TINY) as client:
             client.shake_hands()
             (reference,) = client.call("big")["result"]["_meta"]["coatcheck"]["references"]
@@ -346,7 +346,7 @@ class TestScope:
         assert reference in listed
 
     @pytest.mark.parametrize("scope", [["mine"], ["team 7", "laptop"]], ids=["one part", "two parts"])
-    def test_a_scope_that_was_chosen_is_told_at_the_start(self, tmp_path: Path, scope: list[str]) -> None:
+    def test_a_chosen_scope_is_shown_at_the_start(self, tmp_path: Path, scope: list[str]) -> None:
         with Process(tmp_path, *TINY, options=[f"--scope={part}" for part in scope]) as client:
             client.shake_hands()
             client.leave()
@@ -370,7 +370,7 @@ class TestRules:
             client.leave()
         return [line for line in client.stderr.splitlines() if "no tool matches" in line]
 
-    def test_they_are_told_once(self, tmp_path: Path) -> None:
+    def test_they_are_reported_once(self, tmp_path: Path) -> None:
         (line,) = self.said(tmp_path, "--name=tiny")
         assert line.startswith('coatcheck: no tool matches [tools."bgi"], [tools."other.*"] in ')
         assert "here: tools are tiny.big, tiny.die, tiny.env, " in line
@@ -382,7 +382,7 @@ class TestRules:
         assert "; without --name they have no server's name before them" in line
 
 
-async def test_of_several_servers_all_tools_are_told_and_only_when_none_is_missing() -> None:
+async def test_tools_of_several_servers_are_reported_only_when_none_is_missing() -> None:
     told: list[list[str]] = []
     late_is_up = False
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_session_from_the_first_line_to_the_last(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_a_session_works_from_the_first_line_to_the_last(start: Callable[..., Process], tmp_path: Path) -> None:
     client = start(FROM_THE_ENTRY="s3cret")
     hello = client.shake_hands()["result"]
     assert hello["serverInfo"] == {"name": "tiny", "version": "1"}
@@ -131,7 +131,7 @@ def test_a_client_that_does_not_wait_for_the_proxy_leaves_no_server(tmp_path: Pa
         client.shake_hands()
         server = int(client.said(client.call("pid")))
         client.popen.send_signal(signal.SIGINT)
-        while not (signals.exists() and signals.read_text(encoding="utf-8")):  # first it is empty
+        while not (signals.exists() and signals.read_text(encoding="utf-8")):  # at first it is empty
             os.sched_yield()
         client.popen.send_signal(signal.SIGTERM)
         client.popen.wait(PATIENCE)
@@ -151,7 +151,7 @@ def test_a_proxy_under_nohup_outlives_its_terminal(tmp_path: Path) -> None:
 
 
 def test_no_process_is_left_if_the_server_was_about_to_start(start: Callable[..., Process], tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pid")  # a reader waits until it is written
+    os.mkfifo(tmp_path / "pid")  # a read blocks until it is written
     client = start(*TINY, "--never-up", PID_FILE=str(tmp_path / "pid"))
     client.send("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "t", "version": "1"})
     server = int((tmp_path / "pid").read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ def test_a_killed_proxy_leaves_no_server(start: Callable[..., Process]) -> None:
 def test_a_cancelled_call_is_cancelled_at_the_server(start: Callable[..., Process], tmp_path: Path) -> None:
     heard, cancelled = tmp_path / "heard", tmp_path / "cancelled"
     for note in (heard, cancelled):
-        os.mkfifo(note)  # a reader waits until it is written
+        os.mkfifo(note)  # a read blocks until it is written
     client = start(HEARD=str(heard), CANCELLED=str(cancelled))
     client.shake_hands()
     call = client.send("tools/call", name="silent", arguments={})
@@ -181,7 +181,7 @@ def test_a_cancelled_call_is_cancelled_at_the_server(start: Callable[..., Proces
     assert client.said(client.call("pid"))
 
 
-def test_lines_that_are_no_json_do_not_end_the_session(start: Callable[..., Process]) -> None:
+def test_lines_that_are_not_json_do_not_end_the_session(start: Callable[..., Process]) -> None:
     client = start()
     client.shake_hands()
     assert client.popen.stdin is not None
@@ -199,7 +199,7 @@ def test_a_folder_that_the_user_chose_has_no_limits_unless_a_file_sets_them(star
 
 
 @pytest.mark.parametrize("kind", ["file", "read-only"])
-def test_an_unwritable_folder_is_named_at_the_start_and_ends_nothing(
+def test_an_unwritable_folder_is_reported_at_the_start_and_ends_nothing(
     tmp_path: Path, start: Callable[..., Process], kind: str
 ) -> None:
     if kind == "file":
@@ -218,7 +218,7 @@ def test_an_unwritable_folder_is_named_at_the_start_and_ends_nothing(
 
 
 @pytest.mark.parametrize("named", ["option", "variable", "file"])
-def test_a_file_without_limits_deletes_nothing_of_others_in_a_folder_that_the_user_chose(
+def test_settings_without_limits_delete_nothing_of_others_in_a_folder_that_the_user_chose(
     tmp_path: Path, named: str
 ) -> None:
     folder, settings = tmp_path / "shared", tmp_path / "coatcheck.toml"
@@ -241,7 +241,7 @@ def test_a_scope_from_the_environment_may_contain_spaces(start: Callable[..., Pr
     start(COATCHECK_SCOPE="team 7").wait_for_stderr(" '--scope=team 7'\n")
 
 
-def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_users_own(
+def test_by_default_a_week_and_two_gigabytes_are_kept_in_the_users_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COATCHECK_STORAGE", raising=False)
@@ -256,7 +256,7 @@ def test_without_settings_a_week_and_two_gigabytes_are_kept_in_a_folder_of_the_u
     assert run("get", reference, "--scope=yours", f"--storage={folder}").exit_code == 1
 
 
-def test_the_limits_of_the_file_hold(start: Callable[..., Process], tmp_path: Path) -> None:
+def test_the_limits_in_the_file_apply(start: Callable[..., Process], tmp_path: Path) -> None:
     settings = tmp_path / "coatcheck.toml"
     settings.write_text('max_bytes = "10KB"\nmax_age = "1d"\n', encoding="utf-8")
     proxy = start(options=[f"--config={settings}"])
