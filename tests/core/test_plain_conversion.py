@@ -221,7 +221,7 @@ def test_any_failure_in_an_adapter_is_counted_and_reported_once(
     assert offloader.stats().failed == 1
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.name == "plain_conversion"
-    assert "it is kept, or stored or cut if it is above max_inline_tokens" in warning.getMessage()
+    assert "it is kept or, above max_inline_tokens, stored as it is or cut" in warning.getMessage()
 
 
 def test_a_failure_in_an_adapter_is_reported_off_the_event_loop() -> None:

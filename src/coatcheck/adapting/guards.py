@@ -51,7 +51,7 @@ __all__ = (
     "without_iterators",
 )
 
-FAILED = "coatcheck could not offload a tool result; it is kept, or stored or cut if it is above max_inline_tokens"
+FAILED = "coatcheck could not offload a tool result; it is kept or, above max_inline_tokens, stored as it is or cut"
 """The warning for a failure of coatcheck's own, for ``coatcheck.log_failure``."""
 
 UNLIMITED = "coatcheck could not cut a tool result either; it is kept, whatever its size"

@@ -40,7 +40,7 @@ _MAX_ROWS = 15
 
 _COLUMNS = (
     "Cached: with a prompt cache. Dearer: conversations that cost at least 2% more. Saved: of the cost of input tokens;"
-    " * most."
+    " * recommended."
 )
 _COST = "Cost: in the unit of --price."
 
