@@ -16,7 +16,7 @@ __all__ = ("functions_passed", "modules_loaded")
 
 
 def functions_passed(call: Callable[[], Awaitable[object]]) -> list[tuple[str, str]]:
-    """Return our functions that a call passes, the first time or the second."""
+    """Return our functions that a call runs through, the first or the second time."""
 
     async def twice() -> None:
         for _ in range(2):
@@ -26,7 +26,7 @@ def functions_passed(call: Callable[[], Awaitable[object]]) -> list[tuple[str, s
 
 
 def modules_loaded(statement: str, *, after: str) -> set[str]:
-    """Return the modules that an import loads after another one, in a process of its own."""
+    """Return the modules that ``statement`` loads on top of those of ``after``, in a new process."""
     script = f"import sys\n{after}\nbefore = set(sys.modules)\n{statement}\nprint(*(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return set(done.stdout.split())

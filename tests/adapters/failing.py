@@ -1,4 +1,4 @@
-"""Offloaders that fail in every way but their last resort, for the tests of all adapters."""
+"""An offloader and a storage that fail, so that only the last resort is left: for the tests of all adapters."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -25,7 +25,7 @@ ERRORS = pytest.mark.parametrize("error", [RuntimeError("broken"), MemoryError()
 
 
 class FailingOffloader(Offloader):
-    """Raises ``error`` wherever it is asked to offload; its limit is 20,000 bytes."""
+    """Raises ``error`` whenever it is asked to offload. Its hard limit is 20,000 bytes."""
 
     def __init__(self, error: Exception, *, storage: Any = None) -> None:
         super().__init__(InMemoryStorage() if storage is None else storage, max_inline_tokens=LIMIT // 4)
@@ -55,5 +55,5 @@ class FullStorage:
 
 
 def is_cut(text: str) -> bool:
-    """Return whether a model gets the two ends of ``HUGE``, and no more than the limit."""
+    """Return whether ``text`` is the two ends of ``HUGE``, and no longer than the limit."""
     return text.startswith(CUT) and "BEGIN " in text and text.endswith(" END") and len(text) <= LIMIT

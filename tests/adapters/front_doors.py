@@ -1,4 +1,4 @@
-"""What ``import`` of an adapter loads and offers, and what it says without its framework: the tests of all adapters."""
+"""What importing an adapter loads and exports, and the error without its framework: the tests of all adapters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def python(code: str, *, without: tuple[str, ...] = ()) -> subprocess.CompletedP
 
 
 class FrontDoor:
-    """The tests of one adapter. Subclass it, and say whose door it is."""
+    """The import tests of one adapter. Subclass it and set the attributes."""
 
     package: ClassVar[str]
 
@@ -49,7 +49,7 @@ class FrontDoor:
     extra: ClassVar[str]
 
     unwanted: ClassVar[set[str]] = FRAMEWORKS
-    """What the adapter must not load, apart from its framework."""
+    """The packages that the adapter must not load, except its own framework."""
 
     def test_without_the_framework_the_error_names_the_extra(self) -> None:
         done = python(f"import {self.package}", without=(self.framework,))
@@ -59,16 +59,16 @@ class FrontDoor:
         assert f'pip install "/path/to/checkout[{self.extra}]"' in last
         assert "The above exception was the direct cause" in done.stderr
 
-    def test_every_name_is_there(self) -> None:
+    def test_every_public_name_exists(self) -> None:
         package = import_module(self.package)
 
         assert set(package.__all__) <= set(dir(package))
         assert all(getattr(package, name) for name in package.__all__)
 
-    def test_another_name_is_an_attribute_error(self) -> None:
+    def test_an_unknown_name_is_an_attribute_error(self) -> None:
         assert not hasattr(import_module(self.package), "no_such_name")
 
-    def test_importing_it_loads_no_other_framework(self) -> None:
+    def test_importing_the_adapter_loads_no_other_framework(self) -> None:
         done = python(
             f"import sys, {self.framework}\nbefore = set(sys.modules)\nimport {self.package} as c\n"
             "[getattr(c, name) for name in c.__all__]\nprint(*(set(sys.modules) - before))"

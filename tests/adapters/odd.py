@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 __all__ = ("ENCODED", "LIMIT", "MAX_TOKENS", "odd_forms")
 
 MAX_TOKENS = 2_500
-"""A hard limit for the offloader, ``max_inline_tokens``, so low that a short text is above it."""
+"""The offloader's hard limit, ``max_inline_tokens``: so low that a short text exceeds it."""
 
 LIMIT = 4 * MAX_TOKENS
-"""The most characters that a result may then have in a conversation."""
+"""Characters. The most that a result may then have in a conversation."""
 
 ENCODED = "iVBORw0KGgoA"
-"""A medium, in base64."""
+"""The first bytes of a PNG, in base64."""
 
 _LONG = "too long, " * (LIMIT // 8)
 _VALUES: tuple[Any, ...] = (None, 7, True, [], {}, "", _LONG, [_LONG], {"x": _LONG})
@@ -24,7 +24,7 @@ _MISSING = object()
 
 
 def odd_forms(shape: Any) -> Iterator[Any]:  # noqa: ANN401 - a JSON value
-    """Yield copies of a part, each with one field missing or set to a value of another type or a too long one."""
+    """Yield copies of a part, each with one field missing, of another type or too long."""
     for path in _paths(shape):
         yield from (_with(shape, path, value) for value in (*_VALUES, *([_MISSING] if path else [])))
 

@@ -50,7 +50,7 @@ def in_view(conversation: Conversation) -> list[tuple[str, int]]:
 
 
 def said_to_stay(conversation: Conversation, *, preview_tokens: int | None = None) -> list[tuple[str, int]]:
-    """Return the same as a replay predicts it with offloading. ``None`` is the core's default preview."""
+    """Return the same, as a replay predicts it with offloading. ``preview_tokens=None`` is the core's default."""
     plain = plain_parts(conversation.parts, COUNTER)
     offloader = offloader_for(THRESHOLD, preview_tokens, counter=COUNTER, answer_tokens=THRESHOLD)
     left = find_left(conversation.parts, plain, needs={}, offloader=offloader)
@@ -58,7 +58,7 @@ def said_to_stay(conversation: Conversation, *, preview_tokens: int | None = Non
 
 
 def already_offloaded(conversation: Conversation) -> int:
-    """Return how many results a replay finds offloaded, at a threshold above which it would offload them again.
+    """Return how many results a replay finds already offloaded, at a threshold low enough to offload them again.
 
     The tool whose results were offloaded is called ``search`` in all tests.
     """

@@ -1,4 +1,4 @@
-"""What the scripted model of an adapter's tests says, turn by turn, whatever the framework."""
+"""The script of the model in an adapter's tests, turn by turn, for any framework."""
 
 from __future__ import annotations
 
