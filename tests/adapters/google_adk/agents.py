@@ -1,4 +1,4 @@
-"""Apps for the tests of the ADK adapter: real ones, whose model is a script behind Google's own client."""
+"""Real apps for the tests of the ADK adapter. Their model is a script behind Google's own client."""
 
 # ruff: noqa: ANN401 - what ADK and tools pass is of any type
 
@@ -31,7 +31,7 @@ __all__ = ("APP", "CONVERSATION", "SESSION", "USER", "Talk", "playing", "returni
 
 APP, USER, SESSION = "app", "ada", "session-1"
 CONVERSATION = (APP, USER, SESSION)
-"""The scope of what a run stores, where a test says nothing else."""
+"""The scope that a run stores in, unless a test says otherwise."""
 
 
 class Returning(BaseTool):
@@ -58,7 +58,7 @@ returning = Returning
 
 @contextmanager
 def playing(server: GeminiServer, script: Script, tools: Sequence[Any] = (), **more: Any) -> Iterator[LlmAgent]:
-    """Serve a script, and yield an agent that asks it."""
+    """Serve a script, and yield an agent whose model plays it."""
     with server.conversation(script) as conversation:
         yield agent_on(conversation, tools, **more)
 

@@ -1,4 +1,4 @@
-"""The bridge to ADK's artifact services: the whole contract of storages, and an agent on one."""
+"""The bridge to ADK's artifact services: the whole storage contract, and an agent that uses one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TestInFiles(ServiceContract):
         return ArtifactServiceBridge(FileArtifactService(tmp_path), clock=lambda: self.now)
 
 
-async def test_an_agent_reads_back_from_files_of_the_service(server: GeminiServer, tmp_path: Path) -> None:
+async def test_an_agent_reads_back_from_the_services_files(server: GeminiServer, tmp_path: Path) -> None:
     service = FileArtifactService(tmp_path)
     plugin = OffloadPlugin(ArtifactServiceBridge(service))
 
@@ -70,7 +70,7 @@ def test_a_file_that_is_not_an_entry_is_not_listed() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "./artifacts", InMemoryArtifactService])
-def test_what_is_no_artifact_service_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
+def test_an_object_that_is_not_an_artifact_service_is_refused_at_once(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^ArtifactServiceBridge needs an artifact service, such as"):
         ArtifactServiceBridge(wrong)
 

@@ -159,7 +159,7 @@ def test_a_document_of_typed_items_becomes_json_and_loses_nothing(item: dict[str
     ],
     ids=repr,
 )
-def test_the_plain_conversion_makes_texts(result: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_text_blocks(result: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(result)) == blocks
 
 
@@ -191,7 +191,7 @@ def test_a_block_becomes_an_entry(block: Block, entry: object) -> None:
     ],
     ids=repr,
 )
-def test_one_text_becomes_a_result_or_an_error_as_the_original_was(result: object, wrapper: str) -> None:
+def test_one_text_block_becomes_a_result_or_an_error_like_the_original(result: object, wrapper: str) -> None:
     assert result_of([TextBlock("text")], result) == {wrapper: "text"}
 
 
@@ -239,7 +239,7 @@ def test_only_a_small_plain_result_gets_its_text_without_a_conversion(result: ob
     assert small_text_of(result) == words
 
 
-def test_media_of_an_mcp_server_cost_what_their_base64_does() -> None:
+def test_media_from_an_mcp_server_cost_as_much_as_their_base64() -> None:
     image = {"type": "image", "data": "a" * 1_000, "mimeType": "image/png"}
 
     assert media_tokens(of_mcp(image)) in range(500, 530)

@@ -1,4 +1,4 @@
-"""Sessions and artifacts that earlier versions saved: the session goes on, and the artifacts can be read."""
+"""Sessions and artifacts that earlier versions saved: the session continues, and the artifacts can be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds."""
+"""If rewriting a result fails, the hard limit still holds."""
 
 # ruff: noqa: ANN401 - what ADK and tools pass is of any type
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     server: GeminiServer, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -44,7 +44,7 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
 
 
 @ERRORS
-async def test_what_cannot_be_stored_is_cut(server: GeminiServer, error: Exception) -> None:
+async def test_a_huge_result_that_cannot_be_stored_is_cut(server: GeminiServer, error: Exception) -> None:
     plugin = OffloadPlugin(FailingOffloader(error, storage=FullStorage()))
 
     script = await run(server, plugin, [returning(HUGE)], call())
@@ -72,7 +72,7 @@ async def test_whatever_a_tool_returns_is_limited(server: GeminiServer, result: 
     assert len(script.shown[-1][0]) <= 20_000
 
 
-async def test_images_stay_unless_they_are_too_large_alone(server: GeminiServer) -> None:
+async def test_images_stay_unless_one_alone_is_too_large(server: GeminiServer) -> None:
     def image(size: int) -> Part:
         return Part(inline_data=Blob(data=b"q" * size, mime_type="image/png"))
 
@@ -93,7 +93,7 @@ async def test_images_stay_unless_they_are_too_large_alone(server: GeminiServer)
     assert "is not shown]" in text
 
 
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(
+async def test_a_failed_conversion_does_not_bypass_the_limit(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(content: object) -> object:
@@ -107,7 +107,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(
     assert shown_references(script.shown[-1][0])
 
 
-async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: GeminiServer) -> None:
+async def test_nothing_is_stored_if_the_scope_cannot_be_found(server: GeminiServer) -> None:
     def broken(_: object) -> str:
         raise LookupError
 
@@ -134,7 +134,7 @@ TEXT = {"type": "text", "text": "a"}
     ],
     ids=repr,
 )
-async def test_no_odd_part_of_mcp_raises_or_is_above_the_limit(shape: object) -> None:
+async def test_no_odd_mcp_part_raises_or_exceeds_the_limit(shape: object) -> None:
     plugin = OffloadPlugin(scope="mine", max_inline_tokens=MAX_TOKENS)
     context: Any = SimpleNamespace(
         actions=SimpleNamespace(skip_summarization=None),

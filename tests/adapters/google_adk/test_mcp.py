@@ -86,7 +86,7 @@ async def connected() -> AsyncIterator[McpToolset]:
         await tools.close()
 
 
-async def test_one_search_finds_what_any_item_holds_and_nothing_is_stored_twice(server: GeminiServer) -> None:
+async def test_one_search_covers_every_item_and_nothing_is_stored_twice(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
     turns = (call(count=60), reading(pattern='"customer 58"', context_lines=1), reading(query="[?id==`58`].name"))
     async with connected() as tools:
@@ -102,7 +102,7 @@ async def test_one_search_finds_what_any_item_holds_and_nothing_is_stored_twice(
     assert [json.loads(item)["id"] for item in items] == list(range(60))
 
 
-async def test_structured_content_that_repeats_an_object_is_one_content(server: GeminiServer) -> None:
+async def test_structured_content_that_repeats_an_object_is_stored_once(server: GeminiServer) -> None:
     async with connected() as tools:
         script = await run(server, OffloadPlugin(), [tools], call("fetch_object", count=60), reading(query='"58".name'))
 
@@ -111,14 +111,14 @@ async def test_structured_content_that_repeats_an_object_is_one_content(server: 
     assert "customer 58\n" in found
 
 
-async def test_media_become_marks_and_small_results_and_errors_stay(server: GeminiServer) -> None:
+async def test_media_become_placeholders_and_small_results_and_errors_stay(server: GeminiServer) -> None:
     calls = [("look", {"count": 5_000}), ("look", {"count": 10}), ("fail", {"count": 3_000})]
     async with connected() as tools:
         script = await run(server, OffloadPlugin(), [tools], calls)
 
     large, small, failed = script.shown[-1]
     assert "[image: png, 30000 bytes | ref: " in large
-    assert small == ""  # not a single text but the whole result of the MCP server, which the script shows as ""
+    assert small == ""  # not one text but the MCP server's whole result, which the script shows as ""
     assert failed == ""
 
 

@@ -47,7 +47,7 @@ async def test_a_result_is_stored_and_its_search_finds_a_line(server: GeminiServ
     assert plugin.offloader.load(shown_references(placeholder)[0], scope=CONVERSATION).text == BIG
 
 
-async def test_a_function_with_a_dictionary_is_offloaded_as_json(server: GeminiServer) -> None:
+async def test_a_dictionary_that_a_function_returns_is_offloaded_as_json(server: GeminiServer) -> None:
     def fetch(count: int) -> dict[str, Any]:
         """Fetch rows."""
         return {"status": "success", "rows": [{"id": number, "text": "x" * 50} for number in range(count)]}
@@ -101,7 +101,7 @@ async def test_an_iterator_for_the_user_is_left_alone(server: GeminiServer) -> N
     assert seen[0] is rows
 
 
-async def test_what_media_cost_is_not_counted_on_the_event_loop(
+async def test_the_cost_of_media_is_not_counted_on_the_event_loop(
     server: GeminiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def counting(result: object) -> int | None:
@@ -168,12 +168,12 @@ async def test_a_callbacks_answer_in_place_of_a_tool_is_offloaded_like_any_resul
     assert script.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_an_exception_of_a_tool_passes(server: GeminiServer) -> None:
+async def test_an_exception_from_a_tool_propagates(server: GeminiServer) -> None:
     with pytest.raises(LookupError, match="no such page"):
         await run(server, OffloadPlugin(), [returning(LookupError("no such page"))], call())
 
 
-async def test_an_error_that_another_plugin_makes_of_an_exception_stays(server: GeminiServer) -> None:
+async def test_an_error_that_another_plugin_makes_from_an_exception_stays(server: GeminiServer) -> None:
     class Excusing(BasePlugin):
         async def on_tool_error_callback(self, **_: Any) -> dict[str, Any]:
             return {"error": BIG}
@@ -197,7 +197,7 @@ async def test_policies_see_the_arguments(server: GeminiServer) -> None:
 
 
 @pytest.mark.parametrize("native_media", [False, True], ids=["described", "native"])
-async def test_an_image_is_read_back_as_itself_where_asked_for(server: GeminiServer, native_media: bool) -> None:
+async def test_an_image_is_read_back_as_itself_only_with_native_media(server: GeminiServer, native_media: bool) -> None:
     tool = returning([BIG, Part(inline_data=Blob(data=b"\x89PNG" * 3_000, mime_type="image/png"))])
 
     def second(received: Any) -> Any:
@@ -261,7 +261,7 @@ class AsksTheModel(BasePlugin):
 
 
 @pytest.mark.parametrize("has_tool", [True, False], ids=["with the tool", "without the tool"])
-async def test_a_placeholder_names_the_tool_behind_a_plugin_that_asks_the_model_only_if_the_agent_has_it(
+async def test_behind_a_plugin_that_asks_the_model_a_placeholder_names_the_tool_only_if_the_agent_has_it(
     server: GeminiServer, caplog: pytest.LogCaptureFixture, *, has_tool: bool
 ) -> None:
     plugin = OffloadPlugin()

@@ -1,4 +1,4 @@
-"""How offloaded results fare in runs: sessions, streams, other plugins, sub-agents, agents as tools."""
+"""Offloaded results in whole runs: sessions, streams, other plugins, sub-agents, agents as tools."""
 
 # ruff: noqa: ANN401 - what ADK passes is of any type
 
@@ -47,7 +47,7 @@ WANTED = "line 1,000 "
 
 
 def asking(script: Script) -> Any:
-    """Return a turn that reads what another script was shown."""
+    """Return a turn that reads back the reference that another script was shown."""
 
     def turn(_: Any) -> Any:
         (reference,) = shown_references(script.shown[-1][0])
@@ -91,7 +91,7 @@ async def test_references_are_found_in_events(server: GeminiServer) -> None:
     assert plugin.offloader.load(shown[0], scope=CONVERSATION).text == BIG
 
 
-async def test_parallel_calls_answer_their_own_calls(server: GeminiServer) -> None:
+async def test_each_parallel_call_gets_its_own_result(server: GeminiServer) -> None:
     tools = [returning(f"{number} {BIG}", f"fetch_{number}") for number in range(4)]
 
     script = await run(server, OffloadPlugin(), tools, [(tool.name, {}) for tool in tools])
@@ -113,7 +113,7 @@ async def test_a_plugin_before_ours_sees_the_raw_result_and_one_after_ours_does_
     assert seen == [BIG]
 
 
-async def test_a_change_in_place_by_a_plugin_before_ours_is_offloaded(server: GeminiServer) -> None:
+async def test_a_result_that_a_plugin_before_ours_changes_in_place_is_offloaded(server: GeminiServer) -> None:
     class Redacting(BasePlugin):
         async def after_tool_callback(self, *, result: Any, **_: Any) -> None:
             result["result"] = result["result"].replace("line", "row")
@@ -225,7 +225,7 @@ async def test_a_large_answer_of_an_agent_as_a_tool_for_the_user_stays(server: G
     assert list(storage.entries("")) == []
 
 
-async def test_the_answer_of_a_sub_agent_with_a_task_stays(server: GeminiServer) -> None:
+async def test_the_answer_of_a_sub_agent_in_task_mode_stays(server: GeminiServer) -> None:
     outer = Script(call("helper", request="Go."))
     with server.conversation(Script(call("finish_task", result=BIG))) as conversation:
         helper = agent_on(conversation, [], name="helper", description="Helps.", mode="task")
@@ -235,7 +235,7 @@ async def test_the_answer_of_a_sub_agent_with_a_task_stays(server: GeminiServer)
     assert outer.shown[-1] == [BIG]
 
 
-async def test_a_callback_of_the_agent_sees_only_what_stays(server: GeminiServer) -> None:
+async def test_the_agents_callback_sees_only_results_that_stay(server: GeminiServer) -> None:
     seen: list[Any] = []
 
     def note(tool: Any, args: Any, tool_context: Any, tool_response: Any) -> None:
@@ -288,7 +288,7 @@ async def test_a_screenshot_of_a_computer_reaches_the_model_as_an_image(server: 
     assert image.inline_data.data == bytes(250_000)
 
 
-async def test_an_agent_may_be_called_unknown_as_adk_calls_a_missing_agent(server: GeminiServer) -> None:
+async def test_an_agent_may_have_the_name_unknown_which_adk_gives_a_missing_agent(server: GeminiServer) -> None:
     script = await run(server, OffloadPlugin(), [returning(BIG)], call(), agent={"name": "unknown"})
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")

@@ -1,4 +1,4 @@
-"""Whose content is whose: users, sessions, agents as tools; another's reference is as good as none."""
+"""Who reads whose content: users, sessions, agents as tools; a reference from another scope is unknown."""
 
 # ruff: noqa: ANN401 - what ADK passes is of any type
 
@@ -28,7 +28,7 @@ NOBODY = {"user": "debug_user_id", "session": "debug_session_id"}
 async def stored_and_read(
     server: GeminiServer, plugin: OffloadPlugin, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference that one run stored, and what a second run with other options reads by it."""
+    """Return the reference that one run stored, and what a second run with other options reads with it."""
     first = await run(server, plugin, [returning(BIG)], call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     second = await run(server, plugin, [OTHER], [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})], **then)
@@ -44,7 +44,7 @@ async def test_the_app_the_user_and_the_session_are_the_scope(server: GeminiServ
     assert plugin.offloader.load(reference, scope=CONVERSATION).text == BIG
 
 
-async def test_a_background_task_of_a_tool_stores_in_the_session_that_it_runs(server: GeminiServer) -> None:
+async def test_a_background_task_of_a_tool_stores_in_the_session_of_its_own_run(server: GeminiServer) -> None:
     plugin, ended, workers = OffloadPlugin(), asyncio.Event(), []
 
     async def work() -> None:
@@ -81,7 +81,7 @@ async def test_another_session_user_or_app_reads_nothing(server: GeminiServer, t
     assert found.startswith("reference not found")
 
 
-async def test_a_session_of_the_same_name_lists_nothing_of_another_user(server: GeminiServer) -> None:
+async def test_a_session_with_the_same_name_lists_nothing_of_another_user(server: GeminiServer) -> None:
     plugin = OffloadPlugin()
     await run(server, plugin, [returning(BIG)], call(), user="ada")
 
@@ -90,7 +90,7 @@ async def test_a_session_of_the_same_name_lists_nothing_of_another_user(server: 
     assert "Nothing is stored" in script.shown[-1][0]
 
 
-async def test_a_callable_gets_the_context_of_the_tool(server: GeminiServer) -> None:
+async def test_a_scope_callable_gets_the_context_of_the_tool(server: GeminiServer) -> None:
     plugin = OffloadPlugin(scope=lambda context: (context.session.app_name, context.session.user_id))
 
     reference, found = await stored_and_read(server, plugin, then={"session": "session-2"})
@@ -138,7 +138,7 @@ async def test_successive_runs_in_one_task_have_their_own_scopes(server: GeminiS
         assert plugin.offloader.load(reference, scope=("app", USER, f"session-{number}")).text == BIG
 
 
-async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: GeminiServer) -> None:
+async def test_a_failing_scope_callable_reads_nothing_and_the_agent_goes_on(server: GeminiServer) -> None:
     plugin = OffloadPlugin(scope=lambda context: context.session.state["tenant"])
     read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
 
