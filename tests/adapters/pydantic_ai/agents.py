@@ -1,4 +1,4 @@
-"""Agents for the tests of the Pydantic AI adapter: real ones, on a scripted model behind Pydantic AI's own client."""
+"""Real agents for the tests of the Pydantic AI adapter. Their model is a script behind Pydantic AI's own client."""
 
 # ruff: noqa: ANN401 - what tools return is of any type
 
@@ -27,7 +27,7 @@ __all__ = ("parts_of", "playing", "returning", "run")
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Model]:
-    """Serve a script, and yield the Pydantic AI model that asks it."""
+    """Serve a script, and yield the Pydantic AI model that plays it."""
     with server.conversation(script) as conversation:
         yield model_on(conversation)
 
@@ -53,7 +53,7 @@ async def run(
 ) -> tuple[Script, AgentRunResult[str]]:
     """Run an agent with these tools once; return the script that it played, and the result of the run.
 
-    ``more`` are capabilities next to ours. ``options`` are those of a run, and ``toolsets`` of the agent.
+    ``more`` are capabilities next to ours. ``options`` go to the run, and ``toolsets`` to the agent.
     """
     script = Script(*turns)
     with playing(server, script) as model:

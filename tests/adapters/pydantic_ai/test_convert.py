@@ -66,7 +66,7 @@ def test_a_value_becomes_blocks(value: object, blocks: list[Block]) -> None:
 @pytest.mark.parametrize(
     "value", [value for value, blocks in VALUES if len(blocks) == 1 and isinstance(blocks[0], JsonBlock)], ids=repr
 )
-def test_a_json_value_is_what_the_model_would_get(value: Any) -> None:
+def test_a_json_block_holds_what_the_model_would_get(value: Any) -> None:
     def seen(content: Any) -> str:
         return ToolReturnPart(tool_name="fetch", content=content, tool_call_id="1").model_response_str()
 
@@ -89,7 +89,7 @@ def test_a_json_value_is_what_the_model_would_get(value: Any) -> None:
     ],
     ids=repr,
 )
-def test_the_plain_conversion_makes_texts(value: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_text_blocks(value: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(value)) == blocks
 
 

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pydantic_ai import RunContext
 
 MAX_FUNCTIONS = 8
-"""That a small result passes. Measured with these: 2.4 microseconds for 1 KB."""
+"""The most of our functions that a small result may pass through. With so many, 1 KB takes 2.4 microseconds."""
 
 MAX_MODULES = 33
-"""That are loaded after the framework, ours among them. Measured with these: as long as importing asyncio."""
+"""The most modules, ours included, that may load after the framework. So many take as long as importing asyncio."""
 
 
-def test_a_small_result_passes_few_functions() -> None:
+def test_a_small_result_passes_through_few_functions() -> None:
     offload, few, context = ToolOffloader(), "few words " * 100, cast("RunContext[object]", SimpleNamespace(run_id="1"))
     call, definition = ToolCallPart("fetch"), ToolDefinition(name="fetch")
 
@@ -36,7 +36,7 @@ def test_a_small_result_passes_few_functions() -> None:
     assert 0 < len(passed) <= MAX_FUNCTIONS, passed
 
 
-def test_importing_it_after_the_framework_loads_little_else() -> None:
+def test_importing_the_adapter_after_the_framework_loads_little_else() -> None:
     loaded = modules_loaded("from coatcheck_pydantic_ai import ToolOffloader", after="import pydantic_ai")
 
     assert not loaded & {"mcp", "tiktoken", "orjson", "jmespath", "re2"}

@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds."""
+"""If rewriting a result fails, the hard limit still holds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Row(BaseModel):
 
 
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     server: ScriptedServer, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -59,7 +59,7 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
         pytest.param(ToolFailed(HUGE), id="failure"),
     ],
 )
-async def test_whatever_a_tool_ends_with_is_limited_where_it_cannot_be_stored(
+async def test_whatever_a_tool_returns_or_raises_is_limited_if_it_cannot_be_stored(
     server: ScriptedServer, output: object
 ) -> None:
     offload = ToolOffloader(FailingOffloader(RuntimeError(), storage=FullStorage()))
@@ -70,7 +70,7 @@ async def test_whatever_a_tool_ends_with_is_limited_where_it_cannot_be_stored(
     assert len(result.all_messages_json()) <= 40_000
 
 
-async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServer) -> None:
+async def test_images_stay_unless_one_alone_is_too_large(server: ScriptedServer) -> None:
     def image(size: int) -> BinaryContent:
         return BinaryContent(b"x" * size, media_type="image/png")
 
@@ -86,7 +86,7 @@ async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServe
     assert "is not shown]" in text
 
 
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(
+async def test_a_failed_conversion_does_not_bypass_the_limit(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(content: object) -> object:
@@ -100,7 +100,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(
     assert shown_references(script.shown[-1][0])
 
 
-async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: ScriptedServer) -> None:
+async def test_nothing_is_stored_if_the_scope_cannot_be_found(server: ScriptedServer) -> None:
     def broken(_: object) -> str:
         raise LookupError
 
@@ -122,7 +122,7 @@ async def test_values_are_cut_as_the_json_that_the_model_would_get(server: Scrip
     assert '{"more":false,"next":null,"rows":"' in script.shown[-1][0]
 
 
-async def test_no_odd_result_raises_or_is_above_the_limit(server: ScriptedServer) -> None:
+async def test_no_odd_result_raises_or_exceeds_the_limit(server: ScriptedServer) -> None:
     shape = {"data": "a", "media_type": "image/png", "url": "https://a", "kind": "image-url"}
     results = [*odd_forms(shape), *(ToolReturn(return_value=form, content=["a"]) for form in odd_forms(shape))]
     tools = [returning(result, f"fetch_{number}") for number, result in enumerate(results)]

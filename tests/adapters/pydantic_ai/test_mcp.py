@@ -27,7 +27,7 @@ def rows() -> MCPToolset[Any]:
     return MCPToolset(StdioTransport(sys.executable, ["-c", SERVER]), init_timeout=240, max_retries=3)
 
 
-async def test_one_query_finds_what_a_list_of_rows_holds(server: ScriptedServer) -> None:
+async def test_one_query_covers_a_whole_list_of_rows(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     turns = (call(count=60), reading(query="[?id==`58`].name"))
 
@@ -39,7 +39,7 @@ async def test_one_query_finds_what_a_list_of_rows_holds(server: ScriptedServer)
     assert len(placeholder) < 4_000
 
 
-async def test_media_become_marks_and_small_results_stay(server: ScriptedServer) -> None:
+async def test_media_become_placeholders_and_small_results_stay(server: ScriptedServer) -> None:
     offload = ToolOffloader(max_result_tokens=4_000)
 
     script, _ = await run(server, offload, call("look", count=5_000), toolsets=[rows()])

@@ -1,4 +1,4 @@
-"""How offloaded results fare in runs: histories, streams, traces, other agents, approvals, repeated calls."""
+"""Offloaded results in whole runs: histories, streams, traces, other agents, approvals, repeated calls."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -115,7 +115,7 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
     assert not any(MIDDLE in span for span in spans)
 
 
-async def test_our_spans_are_children_of_those_of_its_instrumentation(server: ScriptedServer) -> None:
+async def test_our_spans_are_children_of_the_frameworks_own(server: ScriptedServer) -> None:
     telemetry = Telemetry()
     instrumentation = Instrumentation(settings=InstrumentationSettings(tracer_provider=telemetry.tracer_provider))
     offload = ToolOffloader(on_event=telemetry.listener)
@@ -129,7 +129,7 @@ async def test_our_spans_are_children_of_those_of_its_instrumentation(server: Sc
     }
 
 
-async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:
+async def test_each_parallel_call_gets_its_own_result(server: ScriptedServer) -> None:
     tools = [returning(f"{number} {BIG}", f"fetch_{number}") for number in range(4)]
 
     script, _ = await run(server, ToolOffloader(), [(tool.name, {}) for tool in tools], tools=tools)
@@ -151,7 +151,7 @@ async def test_one_capability_serves_two_conversations_at_once(server: ScriptedS
         assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope=each).text == BIG
 
 
-async def test_a_capability_that_only_one_run_has_offloads(server: ScriptedServer) -> None:
+async def test_a_capability_of_a_single_run_offloads(server: ScriptedServer) -> None:
     with playing(server, script := Script(call(), reading(pattern="line 1,000 "))) as model:
         agent = Agent(model, tools=[returning(BIG)])
         await agent.run("Go.", capabilities=[ToolOffloader()])
@@ -171,7 +171,7 @@ async def test_after_a_hand_off_an_agent_reads_what_the_previous_one_stored(serv
     assert MIDDLE in script.shown[-1][-1]
 
 
-async def test_an_agent_inside_a_tool_that_shares_the_conversation_stores_what_is_readable_outside(
+async def test_what_an_agent_inside_a_tool_stored_is_readable_outside_if_it_shares_the_conversation(
     server: ScriptedServer,
 ) -> None:
     offload, inner = ToolOffloader(), Script(call())
@@ -261,5 +261,5 @@ async def test_with_native_media_a_model_reads_back_the_file_itself(server: Scri
     script, result = await run(server, offload, call(), reading(), tools=[returning(image)])
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
-    # As the result itself: Anthropic and Bedrock refuse an empty text with the file next to it.
+    # The file is the result itself: Anthropic and Bedrock refuse an empty text next to it.
     assert returns_in(result)[-1].content == image

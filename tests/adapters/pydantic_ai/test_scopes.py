@@ -1,4 +1,4 @@
-"""Whose content is whose: conversations, arguments, the ambient scope; another's reference is as good as none."""
+"""Who reads whose content: conversations, arguments, the ambient scope; a reference from another scope is unknown."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -24,7 +24,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **options: Any
 ) -> tuple[str, str]:
-    """Return the reference that one run stored, and what a second run with other options reads by it."""
+    """Return the reference that one run stored, and what a second run with other options reads with it."""
     first, _ = await run(server, offload, call(), tools=[returning(BIG)], **options)
     reference = shown_references(first.shown[-1][0])[0]
     second, _ = await run(server, offload, [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})], **then)
@@ -76,7 +76,7 @@ async def test_a_restored_history_is_the_same_conversation_even_if_the_host_give
     assert MIDDLE in script.shown[-1][-1]
 
 
-async def test_a_callable_gets_the_context_of_the_run(server: ScriptedServer) -> None:
+async def test_a_scope_callable_gets_the_context_of_the_run(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.deps["tenant"])
     other = {"conversation_id": "conversation-2"}
 
@@ -100,7 +100,7 @@ async def test_the_ambient_scope_takes_precedence_over_the_conversation(server: 
     assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope="tenant-7").text == BIG
 
 
-async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
+async def test_a_failing_scope_callable_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.deps["tenant"])
     read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
 

@@ -67,7 +67,7 @@ async def test_the_content_that_a_tool_adds_to_its_value_is_offloaded_with_it(se
     assert output.content == ["first", BIG, IMAGE]
 
 
-async def test_a_file_that_stays_in_a_list_leaves_the_placeholder_as_it_is(server: ScriptedServer) -> None:
+async def test_a_file_that_stays_in_a_list_does_not_change_the_placeholder(server: ScriptedServer) -> None:
     script, _ = await run(server, ToolOffloader(), call(), tools=[returning([BIG, IMAGE])])
 
     assert script.shown[-1][0].startswith("Tool result offloaded.")
@@ -137,7 +137,7 @@ async def test_code_gets_the_very_iterator_that_a_tool_returns() -> None:
 
 
 async def test_what_a_generator_raises_is_the_tools_own_error(server: ScriptedServer) -> None:
-    def rows() -> Any:  # Pydantic AI looks the annotation up
+    def rows() -> Any:  # Pydantic AI evaluates the annotation
         yield "row 1"
         msg = "the table is locked"
         raise ModelRetry(msg)
@@ -179,7 +179,7 @@ async def test_code_that_calls_a_tool_gets_the_real_result(server: ScriptedServe
     assert script.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_a_call_next_to_an_answer_that_was_streamed_is_offloaded() -> None:
+async def test_a_call_next_to_a_streamed_answer_is_offloaded() -> None:
     output, messages = await stream_an_answer_and_a_call("fetch", tools=[returning(BIG)])
 
     assert output == "Here it is."
@@ -187,7 +187,7 @@ async def test_a_call_next_to_an_answer_that_was_streamed_is_offloaded() -> None
     assert MIDDLE not in messages
 
 
-async def test_code_of_a_call_next_to_an_answer_that_was_streamed_gets_the_real_result() -> None:
+async def test_code_in_a_call_next_to_a_streamed_answer_gets_the_real_result() -> None:
     got: list[object] = []
 
     async def execute(context: RunContext[Any]) -> str:
@@ -203,7 +203,7 @@ async def test_code_of_a_call_next_to_an_answer_that_was_streamed_gets_the_real_
 
 
 async def stream_an_answer_and_a_call(name: str, *, tools: Sequence[Any]) -> tuple[str, str]:
-    """Let a model answer with a text and a call at once, and return the text and the messages of the run."""
+    """Let a model stream an answer and a call in one turn. Return the answer, and the messages of the run."""
 
     async def answer(*_: object) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
         yield "Here it is."
@@ -248,7 +248,7 @@ class Prefixing(AbstractCapability[Any]):
 
 
 @pytest.mark.parametrize("all_tools", [True, False], ids=["all tools", "ours alone"])
-async def test_a_prefix_of_the_retrieval_tool_is_in_every_call_that_the_model_is_shown(
+async def test_every_call_that_the_model_is_shown_has_the_prefix_of_the_retrieval_tool(
     server: ScriptedServer, all_tools: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     offload, renamed = ToolOffloader(), f"ws_{RETRIEVAL_TOOL}"
@@ -268,7 +268,9 @@ async def test_a_prefix_of_the_retrieval_tool_is_in_every_call_that_the_model_is
 
 
 @pytest.mark.parametrize("last", [True, False])
-async def test_of_two_offloaders_a_placeholder_names_the_tool_that_reads_it(server: ScriptedServer, last: bool) -> None:
+async def test_with_two_offloaders_a_placeholder_names_the_tool_that_reads_it(
+    server: ScriptedServer, last: bool
+) -> None:
     def read(shown: Any) -> list[tuple[str, dict[str, Any]]]:
         (name,) = re.findall(r"To read more: (\w+)\(", shown[-1].text)
         return [(name, {"reference": shown_references(shown[-1].text)[0]})]
