@@ -1,4 +1,4 @@
-"""Agents for the tests of the Agent Framework adapter: real ones, with a script behind the framework's own client."""
+"""Real agents for the Agent Framework adapter's tests. Their model is a script behind the framework's own client."""
 
 # ruff: noqa: ANN401 - what the framework and tools pass is of any type
 
@@ -27,7 +27,7 @@ LOCAL = {"store": False}
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Any]:
-    """Serve a script, and yield the framework's client that asks it."""
+    """Serve a script, and yield the framework's client that plays it."""
     with server.conversation(script) as conversation:
         yield client_on(conversation)
 

@@ -61,7 +61,7 @@ def test_a_result_becomes_blocks(result: object, blocks: list[Block]) -> None:
     assert list(blocks_of(result)) == blocks
 
 
-def test_the_plain_conversion_makes_texts() -> None:
+def test_the_plain_conversion_makes_text_blocks() -> None:
     assert list(plain_blocks_of([Content.from_text("a"), ELSEWHERE])) == [TextBlock("a"), OpaqueBlock(ELSEWHERE)]
     assert list(plain_blocks_of({"rows": 1})) == [TextBlock('{"rows": 1}')]
 
@@ -87,7 +87,7 @@ def test_an_opaque_block_becomes_the_very_same_object() -> None:
     assert contents_of([OpaqueBlock(UPLOADED)])[0] is UPLOADED
 
 
-def test_texts_keep_the_properties_that_all_items_share() -> None:
+def test_text_keeps_the_properties_that_all_items_share() -> None:
     def item(**properties: Any) -> Content:  # noqa: ANN401 - any property
         return Content.from_text("a", additional_properties=properties)
 
@@ -98,7 +98,7 @@ def test_texts_keep_the_properties_that_all_items_share() -> None:
 
 
 ENDED = {"exit_code": 3, "truncated": False, "timed_out": False}
-"""What the framework's shell tools say next to the text, besides what the command wrote."""
+"""What the framework's shell tools return next to the text, apart from the command's output."""
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ ENDED = {"exit_code": 3, "truncated": False, "timed_out": False}
     ],
     ids=["text", "output"],
 )
-def test_what_a_command_wrote_is_replaced_wherever_a_client_may_look(item: Content) -> None:
+def test_the_output_of_a_command_is_replaced_wherever_a_client_may_look(item: Content) -> None:
     (shown,) = contents_of([TextBlock("a placeholder")], like=[item])
 
     assert shown.text == "a placeholder"
     assert shown.additional_properties == {"stdout": "a placeholder", "stderr": "", **ENDED}
 
 
-def test_what_several_commands_wrote_is_replaced_in_all_that_they_have_in_common() -> None:
+def test_the_output_of_several_commands_is_replaced_in_the_properties_that_they_share() -> None:
     outputs = [Content.from_shell_command_output(stdout=out, stderr="err", exit_code=3) for out in ("one", "two")]
 
     (shown,) = contents_of([TextBlock("a placeholder")], like=outputs)

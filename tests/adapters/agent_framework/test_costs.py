@@ -10,13 +10,13 @@ from tests.adapters.agent_framework.agents import returning
 from tests.adapters.costs import functions_passed, modules_loaded
 
 MAX_FUNCTIONS = 9
-"""That a small result passes."""
+"""The most of our functions that a small result may pass through."""
 
 MAX_MODULES = 35
-"""That are loaded after the framework, ours among them."""
+"""The most modules, ours included, that may load after the framework."""
 
 
-def test_a_small_result_passes_few_functions() -> None:
+def test_a_small_result_passes_through_few_functions() -> None:
     _, hook = ToolOffloader().middleware
     assert isinstance(hook, OffloadMiddleware)
     context = FunctionInvocationContext(function=returning(""), arguments={})
@@ -29,7 +29,7 @@ def test_a_small_result_passes_few_functions() -> None:
     assert 0 < len(passed) <= MAX_FUNCTIONS, passed
 
 
-def test_importing_it_after_the_framework_loads_little_else() -> None:
+def test_importing_the_adapter_after_the_framework_loads_little_else() -> None:
     classes = "from agent_framework import Agent, ContextProvider"
 
     loaded = modules_loaded("from coatcheck_agent_framework import ToolOffloader", after=classes)

@@ -1,4 +1,4 @@
-"""Sessions that earlier versions saved: the conversation goes on, and its content can be read."""
+"""Sessions that earlier versions saved: the conversation continues, and its content can be read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def test_a_session_goes_on(server: ScriptedServer, version: str, tmp_path:
     left, offload = left_by(version, "agent-framework", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
     saved = json.loads((tmp_path / "session.json").read_text())
     known = vars(Content.from_text(""))
-    for content in contents_in(saved):  # a later framework saved it, with fields that older ones do not know
+    for content in contents_in(saved):  # a later framework saved it, with fields that older versions do not know
         for name in content.keys() - known.keys():
             del content[name]
     session = AgentSession.from_dict(saved)

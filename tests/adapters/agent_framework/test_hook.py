@@ -133,7 +133,7 @@ async def test_a_single_content_is_offloaded_like_a_list_of_one(server: Scripted
     assert offload.offloader.load(reference, scope="conversation-1").text == BIG
 
 
-async def test_an_error_of_usual_size_is_the_very_same_object() -> None:
+async def test_an_error_below_the_hard_limit_is_the_very_same_object() -> None:
     error = LookupError(BIG)
 
     with pytest.raises(LookupError) as caught:
@@ -153,7 +153,7 @@ async def test_the_text_of_a_huge_error_is_offloaded_and_the_error_is_its_cause(
     assert offload.offloader.load(shown_references(str(caught.value))[0], scope="default").text == BIG
 
 
-async def test_an_error_that_cannot_be_shown_stays_the_error() -> None:
+async def test_an_error_that_cannot_be_printed_is_raised_as_it_is() -> None:
     class Odd(Exception):
         def __str__(self) -> str:
             raise LookupError
@@ -162,7 +162,9 @@ async def test_an_error_that_cannot_be_shown_stays_the_error() -> None:
         await processed(ToolOffloader(), Odd())
 
 
-async def test_middleware_before_ours_sees_placeholders_and_after_it_whole_results(server: ScriptedServer) -> None:
+async def test_middleware_before_ours_sees_placeholders_and_middleware_after_ours_sees_whole_results(
+    server: ScriptedServer,
+) -> None:
     outer, inner = Around(), Around()
     parts = offloading(offload := ToolOffloader(), before=[outer], after=[inner])
 
@@ -172,7 +174,7 @@ async def test_middleware_before_ours_sees_placeholders_and_after_it_whole_resul
     assert outer.seen[0].startswith("Tool result offloaded.")
 
 
-async def test_what_middleware_after_ours_makes_of_a_result_is_offloaded(server: ScriptedServer) -> None:
+async def test_a_result_that_middleware_after_ours_changes_is_offloaded(server: ScriptedServer) -> None:
     def redact(context: FunctionInvocationContext) -> None:
         context.result = str(context.result[0].text).replace("fox", "***")
 
@@ -267,7 +269,7 @@ async def test_the_retrieval_tool_may_be_among_the_agents_own_tools(server: Scri
     assert MIDDLE in script.shown[-1][1]
 
 
-async def test_what_the_model_sends_goes_to_the_core_as_it_came(server: ScriptedServer) -> None:
+async def test_the_models_arguments_reach_the_core_unchanged(server: ScriptedServer) -> None:
     odd: Any = [{"reference": 7}, {"reference": "x", "offset": "x"}, {"as_sent": 1}, {"reference": "x", "more": None}]
 
     script = await run(server, offload := ToolOffloader(), [], [(RETRIEVAL_TOOL, arguments) for arguments in odd])
@@ -300,7 +302,9 @@ async def test_what_is_not_an_object_is_the_reference(sent: str, said: str) -> N
 
 
 @pytest.mark.parametrize("native_media", [False, True], ids=["described", "native"])
-async def test_an_image_is_read_back_as_itself_where_asked_for(server: ScriptedServer, native_media: bool) -> None:
+async def test_an_image_is_read_back_as_itself_only_with_native_media(
+    server: ScriptedServer, native_media: bool
+) -> None:
     url = "data:image/png;base64," + "iVBORw0K" * 2_000
     tool = returning([Content.from_text(BIG), Content.from_uri(url, media_type="image/png")])
 

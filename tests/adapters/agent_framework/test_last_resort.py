@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds."""
+"""If rewriting a result fails, the hard limit still holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     server: ScriptedServer, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -58,7 +58,7 @@ async def test_whatever_a_tool_returns_or_raises_is_limited(
     assert len(script.shown[-1][0]) <= 20_100
 
 
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(
+async def test_a_failed_conversion_does_not_bypass_the_limit(
     server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(content: object) -> object:
@@ -72,7 +72,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(
     assert shown_references(script.shown[-1][0])
 
 
-async def test_where_the_scope_cannot_be_found_nothing_is_stored(server: ScriptedServer) -> None:
+async def test_nothing_is_stored_if_the_scope_cannot_be_found(server: ScriptedServer) -> None:
     def broken(_: object) -> str:
         raise LookupError
 
@@ -101,7 +101,7 @@ def is_contents(result: object) -> bool:
 
 
 def content_of(fields: dict[str, Any]) -> Content:
-    """Return a content with these fields, of whatever type they are."""
+    """Return a ``Content`` with these fields, whatever their types."""
     content = Content("text", text="")
     content.text = None
     for name, value in fields.items():
@@ -120,7 +120,7 @@ def content_of(fields: dict[str, Any]) -> Content:
     ],
     ids=repr,
 )
-async def test_no_odd_content_raises_or_is_above_the_limit(shape: dict[str, Any]) -> None:
+async def test_no_odd_content_raises_or_exceeds_the_limit(shape: dict[str, Any]) -> None:
     offload = ToolOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
     middleware: Any = offload.middleware[1]
     contents = [content_of(form) for form in odd_forms(shape) if isinstance(form, dict)]

@@ -54,7 +54,7 @@ server.run("stdio")
 
 
 async def run(server: ScriptedServer, offload: ToolOffloader, *turns: Any) -> tuple[Script, str]:
-    """Run an agent with the tools of the server; return its script, and the session as it would be saved."""
+    """Run an agent with the server's tools. Return its script, and the session as it would be saved."""
     script = Script(*turns)
     rows = MCPStdioTool(name="rows", command=sys.executable, args=["-c", SERVER], max_host_payload_size_bytes=1)
     with playing(server, script) as client:
@@ -64,7 +64,7 @@ async def run(server: ScriptedServer, offload: ToolOffloader, *turns: Any) -> tu
     return script, json.dumps(session.to_dict())
 
 
-async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server: ScriptedServer) -> None:
+async def test_one_search_covers_every_item_and_no_result_is_raw(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     script, saved = await run(server, offload, call(count=60), reading(pattern="customer 58"))
@@ -76,7 +76,7 @@ async def test_one_search_finds_what_any_item_holds_and_no_result_is_raw(server:
     assert "customer 59" in offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text
 
 
-async def test_media_become_marks_and_small_results_stay(server: ScriptedServer) -> None:
+async def test_media_become_placeholders_and_small_results_stay(server: ScriptedServer) -> None:
     offload = ToolOffloader(max_result_tokens=4_000)  # an image counts as much as it costs, whatever its size
 
     script, _ = await run(server, offload, [("look", {"count": 5_000}), ("look", {"count": 1})])

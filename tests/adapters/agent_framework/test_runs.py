@@ -1,4 +1,4 @@
-"""How offloaded results fare in runs: sessions, streams, parallel calls, agents as tools, handoffs."""
+"""Offloaded results in whole runs: sessions, streams, parallel calls, agents as tools, handoffs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from coatcheck.testing import Received, ScriptedServer
 
 
-async def test_references_are_found_in_messages_and_in_what_a_session_keeps(server: ScriptedServer) -> None:
+async def test_references_are_found_in_messages_and_in_a_session(server: ScriptedServer) -> None:
     offload, script = ToolOffloader(), Script(call())
     with playing(server, script) as client:
         agent = agent_on(client, offload, [returning(BIG)])
@@ -48,7 +48,7 @@ async def test_references_are_found_in_messages_and_in_what_a_session_keeps(serv
 
 
 @pytest.mark.parametrize("is_text", [True, False], ids=["text", "output"])
-async def test_no_place_that_a_session_keeps_holds_what_a_command_wrote(server: ScriptedServer, is_text: bool) -> None:
+async def test_no_part_of_a_session_holds_the_output_of_a_command(server: ScriptedServer, is_text: bool) -> None:
     wrote: dict[str, Any] = {"stdout": BIG, "stderr": "", "exit_code": 3, "timed_out": False}
     said = {**wrote, "truncated": False}
     item = Content.from_text(BIG, additional_properties=said) if is_text else Content.from_shell_command_output(**wrote)
@@ -83,7 +83,7 @@ async def test_a_stream_shows_no_raw_result(server: ScriptedServer) -> None:
     assert response.text == "done"
 
 
-async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:
+async def test_each_parallel_call_gets_its_own_result(server: ScriptedServer) -> None:
     tools = [returning(f"{number} {BIG}", f"fetch_{number}") for number in range(4)]
 
     script = await run(server, ToolOffloader(), tools, [(tool.name, {}) for tool in tools])
@@ -94,7 +94,7 @@ async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> 
 
 
 async def found_by(server: ScriptedServer, offload: ToolOffloader, number: int) -> str:
-    """Run a conversation; return what its agent reads back of its own tool's result, and what it lists."""
+    """Run a conversation. Return what its agent reads back from its own tool's result, and what it lists."""
     session, script = f"conversation-{number}", Script(call(), reading(pattern="tenant"), [(RETRIEVAL_TOOL, {})])
     with playing(server, script) as client:
         agent = agent_on(client, offload, [returning(f"tenant {number}.\n{BIG}")])
@@ -150,7 +150,7 @@ async def test_no_event_of_a_workflow_holds_a_raw_result(server: ScriptedServer,
     assert MIDDLE not in held
 
 
-async def test_what_an_agent_as_a_tool_streams_holds_no_raw_result(server: ScriptedServer) -> None:
+async def test_the_stream_of_an_agent_as_a_tool_holds_no_raw_result(server: ScriptedServer) -> None:
     seen: list[str] = []
     with playing(server, Script(call())) as client:
         helper = agent_on(client, ToolOffloader(), [returning(BIG)], name="helper")

@@ -1,4 +1,4 @@
-"""Whose content is whose: sessions, arguments, the ambient scope; another's reference is as good as none."""
+"""Who reads whose content: sessions, arguments, the ambient scope; a reference from another scope is unknown."""
 
 # ruff: noqa: ANN401 - what the framework passes is of any type
 
@@ -26,7 +26,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference that one run stored, and what a second run with other options reads by it."""
+    """Return the reference that one run stored, and what a second run with other options reads with it."""
     first = await run(server, offload, [returning(BIG)], call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     read = [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})]
@@ -43,7 +43,7 @@ async def test_the_session_of_a_run_is_the_scope(server: ScriptedServer) -> None
     assert offload.offloader.load(reference, scope="conversation-1").text == BIG
 
 
-async def test_a_session_that_was_saved_and_restored_reads_on(server: ScriptedServer) -> None:
+async def test_a_session_that_was_saved_and_restored_still_reads_back(server: ScriptedServer) -> None:
     offload, session = ToolOffloader(), AgentSession(session_id="conversation-1")
 
     await run(server, offload, [returning(BIG)], call(), session=session)
@@ -60,7 +60,7 @@ async def test_another_session_reads_nothing(server: ScriptedServer) -> None:
     assert found.startswith("reference not found")
 
 
-async def test_a_callable_gets_the_context_of_the_call(server: ScriptedServer) -> None:
+async def test_a_scope_callable_gets_the_context_of_the_call(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.kwargs["tenant"])
     mine, others = ({"function_invocation_kwargs": {"tenant": tenant}} for tenant in ("t-7", "t-8"))
 
@@ -101,7 +101,7 @@ async def test_a_deep_copy_of_the_provider_reads_what_the_middleware_stored(serv
 
 
 @pytest.mark.parametrize("providers", [(), (Memory("memory"),)], ids=["alone", "next to another provider"])
-async def test_without_a_session_the_default_scope_holds(
+async def test_without_a_session_the_default_scope_applies(
     server: ScriptedServer, providers: tuple[ContextProvider, ...]
 ) -> None:
     offload = ToolOffloader()
@@ -124,7 +124,7 @@ async def test_a_stream_has_the_scope_of_its_session(server: ScriptedServer) -> 
     assert offload.offloader.load(shown_references(placeholder)[0], scope="s-1").text == BIG
 
 
-async def test_middleware_of_a_run_knows_the_session_too(server: ScriptedServer) -> None:
+async def test_middleware_that_a_run_adds_knows_the_session_too(server: ScriptedServer) -> None:
     offload, script = ToolOffloader(), Script(call())
     with playing(server, script) as client:
         agent = agent_on(client, None, [returning(BIG)], context_providers=[offload])
@@ -134,7 +134,7 @@ async def test_middleware_of_a_run_knows_the_session_too(server: ScriptedServer)
     assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope="s-1").text == BIG
 
 
-async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
+async def test_a_failing_scope_callable_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.kwargs["tenant"])
     read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
 
