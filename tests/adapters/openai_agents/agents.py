@@ -1,4 +1,4 @@
-"""Agents for the tests of the OpenAI Agents adapter: real ones, whose model is a script behind the SDK's own client."""
+"""Real agents for the tests of the OpenAI Agents adapter. Their model is a script behind the SDK's own client."""
 
 # ruff: noqa: ANN401 - what the SDK and tools pass is of any type
 
@@ -25,7 +25,7 @@ __all__ = ("BIG", "MIDDLE", "Script", "call", "config", "playing", "reading", "r
 
 @contextmanager
 def playing(server: ScriptedServer, script: Script) -> Iterator[Model]:
-    """Serve a script, and yield the SDK's model that asks it."""
+    """Serve a script, and yield the SDK's model that plays it."""
     with server.conversation(script) as conversation:
         yield model_on(conversation, "responses")
 
@@ -50,7 +50,7 @@ def returning(output: object, name: str = "fetch", **more: Any) -> FunctionTool:
 
 
 def config(group_id: str | None = "conversation-1", **more: Any) -> RunConfig:
-    """Return the configuration of a run of one conversation."""
+    """Return the configuration of a run in one conversation."""
     return RunConfig(group_id=group_id, tracing_disabled=True, **more)
 
 

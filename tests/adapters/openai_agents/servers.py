@@ -1,4 +1,4 @@
-"""An MCP server in the process of a test, for results that no server over a wire would send."""
+"""An MCP server in the test's own process, for results that no server would send over a wire."""
 
 # ruff: noqa: ANN401 - what the SDK and servers pass is of any type
 
@@ -14,7 +14,7 @@ __all__ = ("Serving",)
 
 
 class Serving(MCPServer):
-    """A server that gives the same items each time. Pass items of the protocol as mappings, and others as objects."""
+    """A server that returns the same items each time. Pass items of the protocol as mappings, and others as objects."""
 
     def __init__(self, *items: Any) -> None:
         super().__init__(use_structured_content=False)

@@ -70,7 +70,7 @@ def test_an_output_becomes_blocks(output: object, blocks: list[Block]) -> None:
     ],
     ids=repr,
 )
-def test_the_plain_conversion_makes_texts(output: object, blocks: list[Block]) -> None:
+def test_the_plain_conversion_makes_text_blocks(output: object, blocks: list[Block]) -> None:
     assert list(plain_blocks_of(output)) == blocks
 
 
@@ -92,7 +92,7 @@ def test_a_block_becomes_a_part(block: Block, part: Any) -> None:  # noqa: ANN40
     assert output_of([TextBlock("first"), block])[1] == part
 
 
-def test_one_text_becomes_a_str() -> None:
+def test_one_text_block_becomes_a_str() -> None:
     assert output_of([TextBlock("text")]) == "text"
 
 

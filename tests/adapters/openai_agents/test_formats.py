@@ -1,4 +1,4 @@
-"""Sessions that earlier versions saved: the conversation goes on, and its content can be read."""
+"""Sessions that earlier versions saved: the conversation continues, and its content can be read."""
 
 from __future__ import annotations
 

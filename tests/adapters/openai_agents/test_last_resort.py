@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds."""
+"""If rewriting a result fails, the hard limit still holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     server: ScriptedServer, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -40,7 +40,7 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
 
 
 @ERRORS
-async def test_what_cannot_be_stored_is_cut(server: ScriptedServer, error: Exception) -> None:
+async def test_a_huge_result_that_cannot_be_stored_is_cut(server: ScriptedServer, error: Exception) -> None:
     offload = ToolOffloader(FailingOffloader(error, storage=FullStorage()))
 
     script = await run(server, offload.tools([returning(HUGE)]), call())
@@ -60,7 +60,7 @@ async def test_whatever_a_tool_returns_is_limited(server: ScriptedServer, output
     assert len(script.shown[-1][0]) <= 20_000
 
 
-async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServer) -> None:
+async def test_images_stay_unless_one_alone_is_too_large(server: ScriptedServer) -> None:
     def image(size: int) -> dict[str, str]:
         return {"type": "image", "image_url": "data:image/png;base64," + "qqqq" * size}
 
@@ -74,7 +74,7 @@ async def test_images_stay_unless_they_are_too_large_alone(server: ScriptedServe
     assert "is not shown]" in text.text
 
 
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_conversion_does_not_bypass_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(content: object) -> object:
         raise MemoryError
 
@@ -84,7 +84,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: p
     assert shown_references(await offloaded(offload))
 
 
-async def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
+async def test_nothing_is_stored_if_the_scope_cannot_be_found() -> None:
     def broken(_: object) -> str:
         raise LookupError
 
@@ -123,7 +123,7 @@ async def shown_by(output: object, offload: ToolOffloader) -> str:
     ],
     ids=repr,
 )
-async def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+async def test_no_odd_part_raises_or_exceeds_the_limit(shape: object) -> None:
     offload = ToolOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
 
     for part in odd_forms(shape):
@@ -132,7 +132,7 @@ async def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
 
 
 @pytest.mark.parametrize("other", ["a", 7, {"rows": [1]}, {**IMAGE, "detail": "unheard of"}], ids=repr)
-async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(other: object) -> None:
+async def test_an_image_in_a_list_that_the_sdk_shows_as_text_is_offloaded(other: object) -> None:
     image = {**IMAGE, "image_url": f"data:image/png;base64,{'q' * 40_000}"}
 
     shown = await shown_by([other, image], ToolOffloader(scope="mine"))
@@ -152,7 +152,7 @@ async def test_an_image_in_a_list_that_the_sdk_shows_as_one_text_is_offloaded(ot
     ],
     ids=["audio", "resource"],
 )
-async def test_a_medium_of_mcp_that_the_sdk_shows_as_text_is_offloaded(
+async def test_mcp_media_that_the_sdk_shows_as_text_are_offloaded(
     server: ScriptedServer, part: object, mark: str
 ) -> None:
     offload = ToolOffloader()

@@ -135,7 +135,7 @@ SHARED = (
     parallel_calls_of_two_conversations_keep_their_scopes,
     host_code_that_calls_a_tool_gets_the_real_result,
 )
-"""What one server can show: to start one takes more than a second of processor."""
+"""The checks that share one server: starting one takes more than a second of processor time."""
 
 
 async def test_tools_of_one_server(server: ScriptedServer, subtests: pytest.Subtests) -> None:
@@ -161,7 +161,7 @@ async def test_structured_content_that_the_model_gets_is_stored_as_json(server: 
     assert "customer 58\n" in found
 
 
-async def test_a_wrapped_server_keeps_everything_else_of_its_server(server: ScriptedServer) -> None:
+async def test_a_wrapped_server_keeps_everything_but_large_results(server: ScriptedServer) -> None:
     asked: list[str] = []
 
     def meta(context: Any) -> None:

@@ -1,4 +1,4 @@
-"""How offloaded results fare in runs: sessions, streams, hooks, handoffs, agents as tools, resumed states."""
+"""Offloaded results in whole runs: sessions, streams, hooks, handoffs, agents as tools, resumed states."""
 
 # ruff: noqa: ANN401 - what the SDK passes is of any type
 
@@ -71,7 +71,7 @@ async def test_a_session_keeps_the_placeholder_and_a_later_run_reads_it(
     assert MIDDLE in script.shown[-1][-1]
 
 
-async def test_references_are_found_in_run_items_and_in_what_a_session_keeps(
+async def test_references_are_found_in_run_items_and_in_a_session(
     server: ScriptedServer, session: SQLiteSession
 ) -> None:
     offload, script = ToolOffloader(), Script(call())
@@ -129,7 +129,9 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
         def force_flush(self) -> None: ...
 
     set_trace_processors([Keeping()])
-    set_tracing_disabled(disabled=False)  # whatever the environment says; only `Keeping` gets them, so nothing is sent
+    set_tracing_disabled(
+        disabled=False
+    )  # whatever the environment says; only `Keeping` gets the spans, so nothing is sent
     try:
         await run(server, ToolOffloader().tools([returning(BIG)]), call(), run_config=RunConfig(group_id="a"))
     finally:
@@ -140,7 +142,7 @@ async def test_traces_hold_no_raw_result(server: ScriptedServer) -> None:
     assert not any(MIDDLE in span for span in spans)
 
 
-async def test_parallel_calls_answer_their_own_calls(server: ScriptedServer) -> None:
+async def test_each_parallel_call_gets_its_own_result(server: ScriptedServer) -> None:
     storage = InMemoryStorage()
     tools = [returning(f"{number} {BIG}", f"fetch_{number}") for number in range(4)]
 
@@ -193,7 +195,9 @@ async def test_a_large_answer_of_an_agent_as_a_tool_is_offloaded(server: Scripte
     assert outer.shown[-1][0].startswith("Tool result offloaded.")
 
 
-async def test_an_approval_inside_an_agent_as_a_tool_stops_the_outer_run_and_goes_on(server: ScriptedServer) -> None:
+async def test_an_approval_inside_an_agent_as_a_tool_stops_the_outer_run_which_then_resumes(
+    server: ScriptedServer,
+) -> None:
     @function_tool(needs_approval=True)
     async def delete() -> str:
         """Delete."""
@@ -232,7 +236,7 @@ async def test_an_output_guardrail_checks_what_the_model_sees(server: ScriptedSe
     assert checked == script.shown[-1]
 
 
-async def test_a_state_that_was_saved_as_json_goes_on(server: ScriptedServer) -> None:
+async def test_a_run_resumes_from_a_state_that_was_saved_as_json(server: ScriptedServer) -> None:
     @function_tool(needs_approval=True)
     async def delete(count: int) -> str:
         """Delete."""

@@ -1,4 +1,4 @@
-"""Whose content is whose: groups, arguments, the ambient scope; another's reference is as good as none."""
+"""Who reads whose content: groups, arguments, the ambient scope; a reference from another scope is unknown."""
 
 # ruff: noqa: ANN401 - what the SDK passes is of any type
 
@@ -26,7 +26,7 @@ WANTED: dict[str, Any] = {"pattern": "line 1,000 "}
 async def stored_and_read(
     server: ScriptedServer, offload: ToolOffloader, *, then: dict[str, Any], **more: Any
 ) -> tuple[str, str]:
-    """Return the reference that one run stored, and what a second run with other options reads by it."""
+    """Return the reference that one run stored, and what a second run with other options reads with it."""
     first = await run(server, offload.tools([returning(BIG)]), call(), **more)
     reference = shown_references(first.shown[-1][0])[0]
     read = [(RETRIEVAL_TOOL, {"reference": reference, **WANTED})]
@@ -49,7 +49,7 @@ async def test_another_group_reads_nothing(server: ScriptedServer) -> None:
     assert found.startswith("reference not found")
 
 
-async def test_a_callable_gets_the_context_of_the_tool(server: ScriptedServer) -> None:
+async def test_a_scope_callable_gets_the_context_of_the_tool(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.context["tenant"])
     run_config = config("conversation-2")
 
@@ -73,7 +73,7 @@ async def test_the_ambient_scope_takes_precedence_over_the_group(server: Scripte
     assert offload.offloader.load(shown_references(script.shown[-1][0])[0], scope="tenant-7").text == BIG
 
 
-async def test_without_a_group_the_default_scope_holds(server: ScriptedServer) -> None:
+async def test_without_a_group_the_default_scope_applies(server: ScriptedServer) -> None:
     offload = ToolOffloader()
 
     reference, found = await stored_and_read(
@@ -84,7 +84,7 @@ async def test_without_a_group_the_default_scope_holds(server: ScriptedServer) -
     assert offload.offloader.load(reference, scope="default").text == BIG
 
 
-async def test_a_callable_that_fails_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
+async def test_a_failing_scope_callable_reads_nothing_and_the_agent_goes_on(server: ScriptedServer) -> None:
     offload = ToolOffloader(scope=lambda context: context.context["tenant"])
     read = [(RETRIEVAL_TOOL, {"reference": "fetch-0123456789abcdef-0123"})]
 
@@ -106,7 +106,7 @@ async def ask_another_agent_in_the_ambient_scope(server: ScriptedServer, offload
 @pytest.mark.parametrize(
     "ask_another_agent", [ask_another_agent_with_the_config, ask_another_agent_in_the_ambient_scope]
 )
-async def test_what_a_run_inside_a_tool_stored_is_read_by_the_outer_agent_if_the_tool_passes_the_scope_on(
+async def test_the_outer_agent_reads_what_a_run_inside_a_tool_stored_if_the_tool_passes_the_scope_on(
     ask_another_agent: Any, server: ScriptedServer
 ) -> None:
     offload = ToolOffloader(require_scope=True)

@@ -1,4 +1,4 @@
-"""What ``ToolOffloader.tools`` makes of tools: copies that differ from the tool only in their output."""
+"""``ToolOffloader.tools`` returns copies of tools that differ only in their output."""
 
 # ruff: noqa: ANN401 - what the SDK and tools pass is of any type
 
@@ -62,7 +62,7 @@ async def test_a_result_is_stored_and_its_search_finds_a_line(server: ScriptedSe
     assert offload.offloader.load(shown_references(placeholder)[0], scope="conversation-1").text == BIG
 
 
-def test_hosted_tools_stay_the_same_object_and_the_retrieval_tool_comes_last() -> None:
+def test_hosted_tools_stay_the_same_objects_and_the_retrieval_tool_comes_last() -> None:
     offload, search, fetch = ToolOffloader(), WebSearchTool(), returning(BIG)
 
     tools = offload.tools([search, fetch])
@@ -82,7 +82,7 @@ def test_tools_of_one_agent_may_be_passed_on_to_another(make: Callable[[Any], An
     assert [tool.name for tool in again] == ["fetch", RETRIEVAL_TOOL]
 
 
-async def test_the_retrieval_tool_may_have_a_description_of_your_own(server: ScriptedServer) -> None:
+async def test_the_retrieval_tool_may_have_a_custom_description(server: ScriptedServer) -> None:
     offload = ToolOffloader()
     (fetch, _) = offload.tools([returning(BIG)])
 
@@ -93,7 +93,7 @@ async def test_the_retrieval_tool_may_have_a_description_of_your_own(server: Scr
     assert MIDDLE in script.shown[-1][1]
 
 
-async def test_the_retrieval_tool_may_have_a_name_of_your_own(
+async def test_the_retrieval_tool_may_have_a_custom_name(
     server: ScriptedServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     offload = ToolOffloader()
@@ -113,7 +113,7 @@ async def test_the_retrieval_tool_may_have_a_name_of_your_own(
 
 
 def declaring(annotation: Any, got: list[Any], name: str) -> FunctionTool:
-    """Return a tool with an invoker that declares its context as ``annotation``, and notes the type that it gets."""
+    """Return a tool whose invoker declares its context as ``annotation`` and adds the type that it gets to ``got``."""
 
     async def give(context: Any, _: str) -> str:
         got.append(type(context))
@@ -176,7 +176,7 @@ def test_one_tool_without_a_list_is_refused() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"), [(None, "pass \\[server\\]"), ([None], "servers of the SDK"), ("ab", "not 'a'")]
 )
-def test_what_is_no_list_of_servers_is_refused(wrong: Any, said: str) -> None:
+def test_anything_but_a_list_of_servers_is_refused(wrong: Any, said: str) -> None:
     with pytest.raises(InvalidRequest, match=rf"^offload\.mcp_servers takes .*{said}"):
         ToolOffloader().mcp_servers(wrong)
 
@@ -268,7 +268,7 @@ async def test_a_tool_that_fails_says_so_in_the_sdks_words() -> None:
     assert await invoke(tool) == await invoke(fetch)
 
 
-async def test_an_exception_of_a_tool_passes() -> None:
+async def test_an_exception_from_a_tool_propagates() -> None:
     (tool, _) = ToolOffloader().tools([returning(LookupError("no such page"))])
 
     with pytest.raises(LookupError, match="no such page"):
@@ -438,7 +438,7 @@ async def test_an_agent_without_the_retrieval_tool_logs_a_warning(
 
 
 @pytest.mark.parametrize("make", [dict, lambda: {"native_media": True}], ids=["described", "native"])
-async def test_an_image_is_read_back_as_itself_where_asked_for(
+async def test_an_image_is_read_back_as_itself_only_with_native_media(
     server: ScriptedServer, make: Callable[[], dict[str, Any]]
 ) -> None:
     url = "data:image/png;base64," + "iVBORw0K" * 2_000
