@@ -1,4 +1,4 @@
-"""Agents for the tests of the Strands adapter: real ones, whose model plays a script instead of asking a server."""
+"""Real agents for the tests of the Strands adapter. Their model plays a script instead of asking a server."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 RETRIEVE = "retrieve_offloaded_content"
 BIG = numbered_lines(2_000)
-"""20,000 tokens as Strands' models estimate, and 30,000 as ours counts."""
+"""20,000 tokens by the estimate of Strands' models, and 30,000 by our counter."""
 
 MIDDLE = "line 1,000 of 2,000"
 
 Turn: TypeAlias = "str | Sequence[tuple[str, dict[str, Any]]]"
-"""What the model does: answer with a text, or call tools at once, each by its name and arguments."""
+"""What the model does: answer with text, or call tools in parallel, each by its name and arguments."""
 
 
 class ScriptedModel(Model):
@@ -77,7 +77,7 @@ class ScriptedModel(Model):
 
 
 def returning(*blocks: dict[str, Any] | str, name: str = "fetch", status: str = "success") -> AgentTool:
-    """Return a tool that gives the very same dictionaries each time, as a tool that caches would."""
+    """Return a tool that returns the very same dictionaries each time, as a caching tool would."""
     content = [{"text": block} if isinstance(block, str) else block for block in blocks]
 
     @tool(name=name, description="Gives a result.")
@@ -125,7 +125,7 @@ def references(result: ToolResult) -> list[str]:
 
 
 def reading(position: int = 0, **selectors: object) -> Callable[[Messages], Turn]:
-    """Return a turn that reads the reference at ``position`` in the last result back."""
+    """Return a turn that reads back the reference at ``position`` in the last result."""
 
     def turn(messages: Messages) -> Turn:
         found = [block["toolResult"] for message in messages for block in message["content"] if "toolResult" in block]

@@ -1,4 +1,4 @@
-"""A sandbox for tests: its files are real, in a folder of their own, and it runs no commands."""
+"""A sandbox for tests: it keeps real files in a folder of its own, and runs no commands."""
 
 from __future__ import annotations
 
@@ -39,5 +39,5 @@ class FolderSandbox(Sandbox):
         raise NotImplementedError
 
     def files(self) -> list[str]:
-        """Return the files that are there."""
+        """Return the paths of all files, relative to ``root``."""
         return sorted(path.relative_to(self.root).as_posix() for path in self.root.rglob("*") if path.is_file())

@@ -1,4 +1,4 @@
-"""Loops and threads: nothing blocks the loop, loops may change between calls, and parallel tools do not mix."""
+"""Loops and threads: nothing blocks the loop, each call may have its own, and parallel tools do not mix up results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_direct_use_of_a_storage_does_not_block_the_loop(tmp_path: Path) -
     assert content == b"x" * 3_000_000
 
 
-async def test_it_works_while_the_agent_streams() -> None:
+async def test_a_streaming_agent_offloads_and_reads_back() -> None:
     subject = agent(ContextOffloader(), turns=(call(), reading(pattern="^line 7 of")))
 
     events = [event async for event in subject.stream_async("go")]
@@ -156,7 +156,7 @@ def test_unknown_keywords_of_later_versions_are_logged_and_harmless(caplog: pyte
     assert "coatcheck does not need preview_strategy, reranker" in caplog.text
 
 
-def test_errors_may_stay() -> None:
+def test_errors_stay_without_offload_errors() -> None:
     @tool
     def fetch() -> str:
         """Fail with a long story."""

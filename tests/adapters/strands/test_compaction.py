@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strands.types.content import Messages
 
 LONGEST_NAME = "n" * 64
-"""Strands takes no longer name."""
+"""The longest tool name that Strands accepts."""
 
 
 def overflow(_: Messages) -> Any:  # noqa: ANN401 - never returns
@@ -38,7 +38,7 @@ def test_after_an_overflow_the_model_can_still_read_back_by_the_reference(name: 
     assert MIDDLE in text_of(answer)
 
 
-def test_of_several_references_an_overflow_leaves_the_first_and_the_host_still_knows_all() -> None:
+def test_an_overflow_leaves_the_first_references_and_the_host_still_knows_all() -> None:
     tools = [returning(BIG, BIG + "2", BIG + "3")]
     subject = agent(ContextOffloader(), turns=(call(), overflow, reading()), tools=tools)
 
@@ -51,7 +51,7 @@ def test_of_several_references_an_overflow_leaves_the_first_and_the_host_still_k
     assert "line 1 of 2,000" in text_of(answer)
 
 
-def test_the_mark_of_an_image_survives_an_overflow() -> None:
+def test_the_placeholder_of_an_image_survives_an_overflow() -> None:
     image = {"image": {"format": "png", "source": {"bytes": b"\x89PNG" * 300}}}
     subject = agent(ContextOffloader(), turns=(call(), overflow), tools=[returning(BIG, image)])
 
@@ -60,7 +60,7 @@ def test_the_mark_of_an_image_survives_an_overflow() -> None:
     assert "[image: png, 1200 bytes | ref: fetch-" in text_of(results(subject)[0])
 
 
-def test_our_line_names_the_references_of_a_conversation() -> None:
+def test_keep_references_names_the_references_of_a_conversation() -> None:
     subject = agent(ContextOffloader(), turns=(call(), call()), tools=[returning(BIG)])
 
     subject("go")
@@ -71,7 +71,7 @@ def test_our_line_names_the_references_of_a_conversation() -> None:
     assert keep_references(subject.messages[:1]) == ""
 
 
-def test_a_summary_to_which_our_line_is_added_loses_no_reference() -> None:
+def test_a_summary_with_the_line_of_keep_references_loses_no_reference() -> None:
     subject = agent(ContextOffloader(), turns=(call(),), tools=[returning(BIG)])
     subject("go")
     known = offloaded_references(subject.messages[2])

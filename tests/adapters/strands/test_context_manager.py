@@ -29,14 +29,14 @@ READ = (call(), reading(pattern="^line 7 of"))
 
 
 class SmallModel(ScriptedModel):
-    """Says how much it can read, which context managers ask for."""
+    """Has a context window limit, which context managers ask for."""
 
     def get_config(self) -> dict[str, Any]:
         return {"context_window_limit": 200_000}
 
 
 def managed(manager: Any, *turns: Any) -> tuple[Agent, InMemoryStorage]:  # noqa: ANN401
-    """Return an agent with both, which calls a tool with a large result, and reads it back with ours."""
+    """Return an agent with both, and our storage. It calls a tool with a large result and reads it back with ours."""
     kept = InMemoryStorage()
     subject = Agent(
         SmallModel(*(turns or READ)),
@@ -111,7 +111,7 @@ def results_in(messages: Any) -> list[Any]:  # noqa: ANN401
     return [block["toolResult"] for one in messages for block in one["content"] if "toolResult" in block]
 
 
-def test_what_is_read_from_their_stash_is_not_taken_out_again() -> None:
+def test_what_is_read_from_their_stash_is_not_offloaded_again() -> None:
     asked = BIG[:30_000]
     cut = contexts.Offload.truncate("user_text", {"preview_tokens": 20}).when(threshold=100)
 

@@ -1,4 +1,4 @@
-"""What must pass us by: direct calls, final answers, cancelled and interrupted calls, retries; and our own failures."""
+"""What we must not disturb: direct calls, final answers, cancelled or interrupted calls, retries; and our failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Broken:
-    """A storage that fails in a way that no storage should."""
+    """A storage that raises an error that no storage should raise."""
 
     def save(self, *_: object, **__: object) -> None:
         raise RuntimeError
@@ -128,7 +128,7 @@ def test_the_retrieval_tool_can_be_called_directly() -> None:
 # Results that code asked for.
 
 
-def test_what_an_invocation_asks_to_keep_stays() -> None:
+def test_an_invocation_may_ask_to_keep_its_results() -> None:
     subject = agent(ContextOffloader(), turns=(call(), "done", call(), "done"))
 
     subject("go", invocation_state={"coatcheck": "keep"})
@@ -139,7 +139,7 @@ def test_what_an_invocation_asks_to_keep_stays() -> None:
     assert offloaded_references(left)
 
 
-def test_what_a_direct_call_asks_to_keep_is_recorded_whole() -> None:
+def test_a_direct_call_may_ask_to_record_its_result_whole() -> None:
     subject = agent(ContextOffloader())
 
     subject.tool.fetch(coatcheck="keep")
@@ -147,8 +147,8 @@ def test_what_a_direct_call_asks_to_keep_is_recorded_whole() -> None:
     assert results(subject)[0]["content"] == [{"text": BIG}]
 
 
-def test_strands_tells_nobody_that_code_made_a_call() -> None:
-    """If this fails, Strands has begun to pass programmatic callers on, and we can keep their results automatically."""
+def test_strands_does_not_pass_on_that_code_made_a_call() -> None:
+    """If this fails, Strands now passes on that code made a call, and we can keep such results automatically."""
     anthropic = pytest.importorskip("strands.models.anthropic")
     model = anthropic.AnthropicModel(client_args={"api_key": "none"}, model_id="m", max_tokens=1)
     made = {"type": "tool_use", "id": "1", "name": "fetch", "caller": {"type": "code_execution_20250825"}}
@@ -161,7 +161,7 @@ def test_strands_tells_nobody_that_code_made_a_call() -> None:
 # Final answers.
 
 
-def test_what_a_delegating_agent_answers_stays() -> None:
+def test_the_answer_of_a_delegating_agent_stays() -> None:
     expert = Agent(ScriptedModel(BIG), name="expert", callback_handler=None)
     subject = agent(ContextOffloader(), tools=[expert.as_tool(delegate=True)], turns=(call("expert", input="go"),))
 
@@ -170,7 +170,7 @@ def test_what_a_delegating_agent_answers_stays() -> None:
     assert str(result).strip() == BIG.strip()
 
 
-def test_what_an_agent_as_a_tool_answers_leaves() -> None:
+def test_the_answer_of_an_agent_as_a_tool_is_offloaded() -> None:
     expert = Agent(ScriptedModel(BIG), name="expert", callback_handler=None)
     subject = agent(
         ContextOffloader(), tools=[expert.as_tool()], turns=(call("expert", input="go"), reading(pattern="^line 7 of"))
@@ -197,7 +197,7 @@ def test_a_cancelled_call_stays() -> None:
     assert text_of(results(subject)[0]) == BIG
 
 
-def test_an_interrupt_passes_and_what_is_finished_is_offloaded_once() -> None:
+def test_an_interrupt_passes_through_and_finished_results_are_offloaded_once() -> None:
     runs: list[str] = []
 
     @tool
@@ -283,12 +283,12 @@ def test_hooks_of_the_agent_see_placeholders_and_hooks_that_are_added_later_see_
     assert text_of(results(subject)[0]) == f"{seen['of the agent']}\nmore"
 
 
-def test_what_a_tool_in_the_background_returns_is_offloaded_and_read_back() -> None:
+def test_the_result_of_a_background_tool_is_offloaded_and_read_back() -> None:
     pytest.importorskip("strands.background_tasks", reason="needs a newer Strands")
 
     def wait_or_read(messages: list[object]) -> list[tuple[str, dict[str, Any]]] | str:
         references = re.findall(r"fetch-[0-9a-f]{16}-[0-9a-f]{4}", keep_references(messages))
-        if not references:  # whether the result is there already is a matter of time
+        if not references:  # the result may not be there yet
             return "waiting"
         return "done" if MIDDLE in str(messages) else call(RETRIEVE, reference=references[0], pattern="^line 1,000 ")
 
@@ -350,7 +350,7 @@ def test_a_storage_that_fails_leaves_the_raw_result(caplog: pytest.LogCaptureFix
     assert "RuntimeError" in caplog.text
 
 
-def test_if_the_models_token_count_fails_ours_decides() -> None:
+def test_our_token_count_decides_if_the_models_count_fails() -> None:
     subject = agent(ContextOffloader())
     subject.model.tokens = ConnectionError("no network")  # type: ignore[attr-defined]
 
@@ -359,7 +359,7 @@ def test_if_the_models_token_count_fails_ours_decides() -> None:
     assert MIDDLE not in text_of(results(subject)[0])
 
 
-def test_a_result_without_content_passes(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_without_content_passes_through(caplog: pytest.LogCaptureFixture) -> None:
     subject = agent(ContextOffloader())
     subject.add_hook(lambda event: setattr(event, "result", {"toolUseId": "x"}), AfterToolCallEvent)
 
@@ -378,7 +378,7 @@ def test_an_eviction_that_fails_does_no_harm(monkeypatch: pytest.MonkeyPatch, ca
     assert "failed to evict" in caplog.text
 
 
-# The tool's own objects, and what else a result holds.
+# The tool's own result.
 
 
 def test_the_tools_own_result_is_never_changed() -> None:
@@ -421,7 +421,7 @@ def test_a_tool_that_takes_the_name_later_logs_a_warning(caplog: pytest.LogCaptu
     assert all("To read more: use your available tools" in text_of(result) for result in results(subject))
 
 
-# Once.
+# Offloaded only once.
 
 
 def test_a_placeholder_from_another_agent_is_not_offloaded_again() -> None:

@@ -68,15 +68,15 @@ def test_unknown_content_passes_as_the_very_same_object(native: Any) -> None:  #
     assert content_of([block])[0] is native
 
 
-def test_a_format_that_is_missing_is_unknown() -> None:
+def test_a_missing_format_is_unknown() -> None:
     assert blocks_of([{"image": {"source": {"bytes": b"x"}}}]) == (MediaBlock(b"x", "image/unknown"),)  # type: ignore[typeddict-item]
 
 
-def test_a_document_needs_a_name() -> None:
+def test_a_document_without_a_name_is_given_one() -> None:
     assert content_of([MediaBlock(b"x", "application/pdf")], name="ref")[0]["document"]["name"] == "ref"
 
 
-def test_user_interfaces_get_the_references_of_a_result_and_of_a_message() -> None:
+def test_offloaded_references_are_found_in_a_result_and_in_a_message() -> None:
     subject = agent(ContextOffloader())
     subject("go")
     result, shown = results(subject)[0], tuple(references(results(subject)[0]))
@@ -94,7 +94,7 @@ def test_user_interfaces_get_the_references_of_a_result_and_of_a_message() -> No
     ],
     ids=["texts", "images"],
 )
-def test_many_blocks_leave_a_short_mark(blocks: list[Any]) -> None:
+def test_the_mark_of_many_blocks_is_short(blocks: list[Any]) -> None:
     result: Any = run(ContextOffloader(token_counter=ByteCounter()), tools=[returning(*blocks)])
 
     (reference,) = offloaded_references(result)
@@ -109,7 +109,7 @@ def test_a_result_that_stayed_has_no_references_whatever_its_text_says() -> None
 
 
 @pytest.mark.parametrize("mark", [{}, {"references": "abc"}, {"references": None}, "x"])
-def test_a_mark_that_a_tool_made_up_names_nothing(mark: Any) -> None:  # noqa: ANN401
+def test_a_forged_mark_has_no_references(mark: Any) -> None:  # noqa: ANN401
     result: Any = {"toolUseId": "1", "status": "success", "content": [], "coatcheck": mark}
 
     assert offloaded_references(result) == ()
@@ -158,7 +158,7 @@ def test_a_lone_image_and_small_media_stay(content: list[Any]) -> None:
     assert run(ContextOffloader(scope="s"), tools=[returning(*content)])["content"] == content
 
 
-def test_a_models_count_that_sees_media_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_models_count_that_includes_media_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     async def count_tokens(_: object, messages: Sequence[Message]) -> int:
         return 60 * len(messages[0]["content"][0]["toolResult"]["content"])
 

@@ -1,4 +1,4 @@
-"""Sessions and storages that earlier versions saved: the session goes on, and the storages can be read."""
+"""Sessions and storages that earlier versions saved: the session continues, and the storages can be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_a_session_goes_on(version: str, tmp_path: Path) -> None:
+def test_a_session_from_an_earlier_version_continues(version: str, tmp_path: Path) -> None:
     left = left_by(version, "strands", tmp_path)
     plugin = ContextOffloader(FileStorage(str(tmp_path / "artifacts")))
     reads = call(RETRIEVE, reference=left.references[0][0], pattern="^line 1,000 of")
@@ -36,7 +36,7 @@ def test_a_session_goes_on(version: str, tmp_path: Path) -> None:
 
 
 @every_version
-def test_a_unified_storage_is_read(version: str, tmp_path: Path) -> None:
+def test_a_unified_storage_from_an_earlier_version_is_read(version: str, tmp_path: Path) -> None:
     left = left_by(version, "strands-unified", tmp_path)
 
     check_storage(StrandsStorageBridge(LocalFileStorage(str(tmp_path / "storage"))), left)

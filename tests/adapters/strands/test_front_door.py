@@ -1,4 +1,4 @@
-"""What ``import coatcheck_strands`` loads and offers, and what it says when something is not installed."""
+"""What ``import coatcheck_strands`` loads and exports, and the error when something is not installed."""
 
 from __future__ import annotations
 

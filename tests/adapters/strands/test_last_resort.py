@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds."""
+"""If rewriting a result fails, the hard limit still holds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.adapters.strands.agents import agent, reading, results, returning, ru
 
 
 @ERRORS
-def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -36,13 +36,13 @@ def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
 
 
 @ERRORS
-def test_what_cannot_be_stored_is_cut(error: Exception) -> None:
+def test_a_huge_result_that_cannot_be_stored_is_cut(error: Exception) -> None:
     plugin = ContextOffloader(FailingOffloader(error, storage=FullStorage()))
 
     assert is_cut(text_of(run(plugin, tools=[returning(HUGE)])))
 
 
-def test_media_stay_unless_they_are_too_large_alone() -> None:
+def test_media_stay_unless_one_alone_is_too_large() -> None:
     small = {"image": {"format": "png", "source": {"bytes": b"q" * 3_000}}}
     large = {"image": {"format": "png", "source": {"bytes": b"q" * 30_000}}}
     plugin = ContextOffloader(FailingOffloader(RuntimeError()))
@@ -55,7 +55,7 @@ def test_media_stay_unless_they_are_too_large_alone() -> None:
     assert "bytes is not shown]" in text_of(result)
 
 
-def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_conversion_does_not_bypass_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(content: object) -> object:
         raise MemoryError
 
@@ -64,7 +64,7 @@ def test_a_conversion_that_fails_is_no_way_around_the_limit(monkeypatch: pytest.
     assert offloaded_references(run(ContextOffloader(Offloader(max_inline_tokens=5_000)), tools=[returning(HUGE)]))
 
 
-def test_where_the_scope_cannot_be_found_nothing_is_stored() -> None:
+def test_nothing_is_stored_if_the_scope_cannot_be_found() -> None:
     def broken(_: object) -> str:
         raise LookupError
 
@@ -89,7 +89,7 @@ MEDIUM = b"a medium"
     ],
     ids=repr,
 )
-def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+def test_no_odd_part_raises_or_exceeds_the_limit(shape: object) -> None:
     plugin = ContextOffloader(scope="mine", max_inline_tokens=MAX_TOKENS)
     # Fields next to the bytes of a medium are not measured.
     parts = [form for form in odd_forms(shape) if isinstance(form, dict) and repr(MEDIUM) not in repr(form)]

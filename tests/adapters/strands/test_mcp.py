@@ -40,13 +40,13 @@ server.run("stdio")
 @pytest.fixture(scope="module")
 def tools() -> Iterator[list[AgentTool]]:
     parameters = StdioServerParameters(command=sys.executable, args=["-c", SERVER])
-    transport: Any = partial(stdio_client, parameters)  # Strands' types know the streams of the next version
+    transport: Any = partial(stdio_client, parameters)  # Strands' types expect the streams of the next version
     with MCPClient(transport, startup_timeout=240) as client:
         yield client.list_tools_sync()
 
 
 @pytest.mark.parametrize("count", [60, 2_000])
-def test_one_search_finds_what_any_item_holds(count: int, tools: list[AgentTool]) -> None:
+def test_one_search_covers_every_item(count: int, tools: list[AgentTool]) -> None:
     plugin = ContextOffloader(InMemoryStorage())
     wanted = f"customer {count - 2}"
     turns = (

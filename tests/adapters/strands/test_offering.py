@@ -51,7 +51,7 @@ def late_agent(*turns: Any, plugin: ContextOffloader | None = None, **more: Any)
 
 
 def offers(subject: Agent) -> list[bool]:
-    """Return for each call of the model whether it was offered the retrieval tool; all others always were."""
+    """Return, for each call of the model, whether it was offered the retrieval tool. Check that the rest always was."""
     offered: list[list[str]] = subject.model.offered  # type: ignore[attr-defined] # the scripted model
     assert all({"fetch", "tiny"} <= {*names} for names in offered)
     return [RETRIEVE in names for names in offered]
@@ -77,7 +77,7 @@ async def test_an_async_run_offers_it_in_the_same_call() -> None:
     assert MIDDLE in text_of(results(subject)[2])
 
 
-def test_by_default_the_tool_is_always_offered_and_nothing_is_kept_of_it() -> None:
+def test_by_default_the_tool_is_always_offered_and_no_state_is_kept() -> None:
     subject = late_agent(call("tiny"), call(), plugin=ContextOffloader())
 
     subject("go")
@@ -87,7 +87,7 @@ def test_by_default_the_tool_is_always_offered_and_nothing_is_kept_of_it() -> No
 
 
 @needs_middleware
-def test_without_an_offload_it_is_never_offered() -> None:
+def test_without_an_offload_the_tool_is_never_offered() -> None:
     subject = late_agent(call("tiny"), call("tiny"))
 
     subject("go")
@@ -98,7 +98,7 @@ def test_without_an_offload_it_is_never_offered() -> None:
 
 @needs_middleware
 @pytest.mark.parametrize("window", [40, 2], ids=["whole", "without the placeholder"])
-def test_a_new_agent_with_the_same_session_offers_it_at_once(window: int, tmp_path: Path) -> None:
+def test_a_new_agent_with_the_same_session_is_offered_the_tool_at_once(window: int, tmp_path: Path) -> None:
     def resumed(*turns: Any) -> Agent:  # noqa: ANN401
         session = FileSessionManager("s1", storage_dir=str(tmp_path / "sessions"))
         manager = SlidingWindowConversationManager(window_size=window)
@@ -121,7 +121,7 @@ def test_a_new_agent_with_the_same_session_offers_it_at_once(window: int, tmp_pa
 
 
 @needs_middleware
-def test_it_is_offered_where_the_placeholder_was_dropped_before_the_next_call() -> None:
+def test_the_tool_is_offered_even_if_the_placeholder_is_dropped_before_the_next_call() -> None:
     subject = late_agent(call())
 
     def forget(event: BeforeModelCallEvent) -> None:
@@ -135,7 +135,7 @@ def test_it_is_offered_where_the_placeholder_was_dropped_before_the_next_call() 
 
 
 @needs_middleware
-def test_it_stays_when_the_messages_are_gone() -> None:
+def test_the_tool_is_still_offered_when_the_messages_are_gone() -> None:
     subject = late_agent(call(), "done", "done")
     subject("go")
 
@@ -146,7 +146,7 @@ def test_it_stays_when_the_messages_are_gone() -> None:
 
 
 @needs_middleware
-def test_messages_of_another_agent_are_enough() -> None:
+def test_the_tool_is_offered_for_placeholders_of_another_agent() -> None:
     first = late_agent(call())
     first("go")
     messages = list(first.messages)
@@ -160,7 +160,7 @@ def test_messages_of_another_agent_are_enough() -> None:
 
 
 @needs_middleware
-def test_a_direct_call_that_was_recorded_counts() -> None:
+def test_a_recorded_direct_call_counts() -> None:
     subject = late_agent("done")
 
     subject.tool.fetch()
@@ -170,7 +170,7 @@ def test_a_direct_call_that_was_recorded_counts() -> None:
 
 
 @needs_middleware
-def test_two_agents_of_one_plugin_are_offered_it_independently() -> None:
+def test_two_agents_with_one_plugin_are_offered_the_tool_independently() -> None:
     plugin = late()
     first, second = late_agent(call(), plugin=plugin), late_agent("done", plugin=plugin)
 
@@ -182,7 +182,7 @@ def test_two_agents_of_one_plugin_are_offered_it_independently() -> None:
 
 
 @needs_middleware
-def test_a_model_that_calls_it_while_it_is_hidden_gets_an_answer() -> None:
+def test_a_model_that_calls_the_hidden_tool_gets_an_answer() -> None:
     storage = InMemoryStorage()
     first = late_agent(call(), plugin=late(storage))
     first("go")
@@ -196,7 +196,7 @@ def test_a_model_that_calls_it_while_it_is_hidden_gets_an_answer() -> None:
 
 
 @needs_middleware
-def test_a_tool_of_the_users_own_with_the_same_name_is_never_hidden() -> None:
+def test_the_users_own_tool_with_the_same_name_is_never_hidden() -> None:
     subject = late_agent(
         "done", plugin=late(include_retrieval_tool=False), tools=[*TOOLS, returning("mine", name=RETRIEVE)]
     )
@@ -207,7 +207,7 @@ def test_a_tool_of_the_users_own_with_the_same_name_is_never_hidden() -> None:
 
 
 @needs_middleware
-def test_what_is_kept_by_a_policy_does_not_count() -> None:
+def test_a_result_that_a_policy_keeps_does_not_count() -> None:
     subject = late_agent(call(), plugin=late(policies={"fetch": OverTokens(49_000)}))
 
     subject("go")
@@ -215,7 +215,7 @@ def test_what_is_kept_by_a_policy_does_not_count() -> None:
     assert offers(subject) == [False, False]
 
 
-def test_an_older_strands_is_refused_with_the_version_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_older_strands_is_refused_with_the_version_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck_strands.offering.find_spec", lambda _: None)
 
     with pytest.raises(InvalidRequest, match=r"needs strands-agents 1\.62 or newer"):
@@ -224,6 +224,6 @@ def test_an_older_strands_is_refused_with_the_version_that_it_takes(monkeypatch:
 
 
 @pytest.mark.parametrize("wrong", ["when_needed", "never", None, True, ["always"]])
-def test_a_wrong_value_is_refused_with_both_right_ones(wrong: Any) -> None:  # noqa: ANN401
+def test_a_wrong_value_is_refused_with_both_valid_ones(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="offer_tool must be 'always' or 'when needed', not"):
         ContextOffloader(offer_tool=wrong)

@@ -1,4 +1,4 @@
-"""Storages of the user's own: subclasses that override, classes of Strands' shape, mocks; and what a host stores."""
+"""The user's own storages: subclasses with overrides, classes of Strands' shape, mocks; and what a host stores."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ READ = (call(), reading(pattern="^line 7 of"))
 
 
 def flipped(content: bytes) -> bytes:
-    """Encrypt, well enough for a test; a second time decrypts."""
+    """Encrypt ``content``, well enough for a test. A second call decrypts it."""
     return bytes(byte ^ 0x5A for byte in content)
 
 
 class Encrypts:
-    """Mixed into a storage: overrides the two methods of Strands' shape, as users do to encrypt."""
+    """A mix-in that overrides the two methods of Strands' shape, as users do to encrypt."""
 
     async def store(self, key: str, content: bytes, content_type: str = "text/plain") -> str:
         return str(await super().store(key, flipped(content), content_type))  # type: ignore[misc]
@@ -63,7 +63,7 @@ class EncryptedS3(Encrypts, S3Storage):
 
 
 class Keyed(FileStorage):
-    """Takes arguments that its base class does not take, and overrides."""
+    """Takes an argument that its base class does not, and overrides the two methods."""
 
     def __init__(self, folder: str, key: int, **more: Any) -> None:  # noqa: ANN401
         super().__init__(folder, **more)
@@ -102,7 +102,7 @@ def stored_bytes(storage: Any) -> bytes:  # noqa: ANN401
     return b"".join(entry.content for entry, _ in storage._entries.values())
 
 
-def test_what_is_stored_goes_through_an_override(encrypted: Any) -> None:  # noqa: ANN401
+def test_stored_content_goes_through_an_override(encrypted: Any) -> None:  # noqa: ANN401
     subject = agent(ContextOffloader(encrypted), turns=READ)
 
     subject("go")
@@ -145,7 +145,7 @@ def test_a_long_tool_name_does_not_push_the_scope_out_of_a_key() -> None:
     assert results(reader)[0]["status"] == "error"
 
 
-def test_what_was_saved_before_the_class_had_its_own_store_is_still_read(tmp_path: Path) -> None:
+def test_content_saved_before_the_class_overrode_store_is_still_read(tmp_path: Path) -> None:
     plain = agent(ContextOffloader(FileStorage(str(tmp_path))))
     plain("go")
     (reference,) = references(results(plain)[0])
@@ -170,7 +170,7 @@ def test_an_override_set_on_an_instance_is_honoured() -> None:
     assert references(results(subject)[0]) == ["theirs_1"]
 
 
-def test_unused_content_of_an_override_is_evicted() -> None:
+def test_unused_content_that_an_override_stored_is_evicted() -> None:
     storage = EncryptedMemory(evict_after_turns=2)
     subject = agent(ContextOffloader(storage), turns=(call(), *[call("short")] * 4), tools=[*short_and_big()])
 
@@ -201,7 +201,7 @@ def test_an_override_is_honoured_in_a_sandbox(bound: str, tmp_path: Path) -> Non
     assert not Path("kept").exists()
 
 
-def test_a_folder_may_be_named_for_a_sandbox(tmp_path: Path) -> None:
+def test_a_folder_may_be_given_for_a_sandbox(tmp_path: Path) -> None:
     storage = FileStorage(artifact_dir="kept", sandbox=FolderSandbox(tmp_path))
 
     asyncio.run(storage.store("one", b"content"))
@@ -357,7 +357,7 @@ def test_what_the_host_stored_is_never_listed() -> None:
 def test_content_that_the_host_stored_is_evicted_once_unused(module: Any, cycles: int, is_there: bool) -> None:  # noqa: ANN401
     storage = module.InMemoryStorage(evict_after_turns=2)
     reference = asyncio.run(storage.store("manual", b"by the host"))
-    # One more cycle than calls: the one that answers.
+    # The answer is one more cycle than there are calls.
     subject = agent(module.ContextOffloader(storage), tools=short_and_big(), turns=[call("short")] * (cycles - 1))
 
     subject("go")

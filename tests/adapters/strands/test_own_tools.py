@@ -1,4 +1,4 @@
-"""A tool of the user's own and the host read with the storage that was given, and only content of the right scope."""
+"""The user's own tool and the host read with the storage that the plugin was given, but only in the right scope."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SEEN = f"text/plain {len(BIG.encode())} {BIG[-20:]!r}"
 
 @pytest.mark.parametrize("make_reader", [reader, blocking_reader])
 @pytest.mark.parametrize("executor", [ConcurrentToolExecutor, SequentialToolExecutor])
-def test_a_tool_of_the_users_own_reads_with_the_storage(storage: Any, make_reader: Any, executor: Any) -> None:  # noqa: ANN401
+def test_the_users_own_tool_reads_with_the_storage(storage: Any, make_reader: Any, executor: Any) -> None:  # noqa: ANN401
     _, make = asking(make_reader(storage), storage=storage)
     subject = make(call(), read_own, tool_executor=executor())
 
@@ -131,7 +131,7 @@ def test_the_host_in_a_scope_reads_that_scope_only(storage: Any) -> None:  # noq
         asyncio.run(storage.retrieve(first_reference(mine)))
 
 
-def test_after_a_restart_the_host_gives_the_scope(tmp_path: Path) -> None:
+def test_after_a_restart_the_host_must_give_the_scope(tmp_path: Path) -> None:
     mine, _ = tenants(FileStorage(str(tmp_path)))
     again = FileStorage(str(tmp_path))
 
@@ -156,7 +156,7 @@ def test_only_a_bounded_number_of_scopes_is_remembered(monkeypatch: pytest.Monke
         asyncio.run(storage.retrieve(found[0]))
 
 
-def test_a_plugin_called_as_a_method_reads_no_other_scope() -> None:
+def test_the_plugins_method_reads_no_other_scope() -> None:
     storage = InMemoryStorage()
     mine, _ = tenants(storage)
     plugin = ContextOffloader(storage)
@@ -193,7 +193,7 @@ def test_a_sub_agent_in_a_tool_keeps_the_scope_of_the_call_around_it() -> None:
     assert text_of(results(subject)[1]) == f"error {len(BIG.encode())}"
 
 
-async def test_after_a_call_the_scope_of_the_host_holds_again() -> None:
+async def test_after_a_call_the_scope_of_the_host_applies_again() -> None:
     storage = InMemoryStorage()
     _, make = asking(storage=storage, scope="a")
     subject = make(call(), tool_executor=SequentialToolExecutor())

@@ -33,7 +33,7 @@ def offloading() -> ContextOffloader:
     return ContextOffloader(InMemoryStorage(), scope=SCOPE, token_counter=TiktokenCounter())
 
 
-def test_what_a_replay_says_stays_is_what_stays(tmp_path: Path) -> None:
+def test_a_replay_predicts_exactly_what_stays(tmp_path: Path) -> None:
     run(tmp_path / "before")
     run(tmp_path / "after", offloading())
 
@@ -45,7 +45,7 @@ def test_what_a_replay_says_stays_is_what_stays(tmp_path: Path) -> None:
     assert already_offloaded(after) == 1
 
 
-def test_messages_as_an_agent_has_them_read_as_its_session_does(tmp_path: Path) -> None:
+def test_an_agents_messages_are_read_like_its_session(tmp_path: Path) -> None:
     subject = run(tmp_path / "session")
     messages = json.loads(json.dumps(subject.messages, default=lambda data: {"data": "cGljdHVyZQ=="}))
 

@@ -29,20 +29,20 @@ def test_a_host_can_pass_every_argument() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in retrieval_schema()["properties"] if name != "reference"])
-async def test_what_a_host_passes_arrives(name: str) -> None:
+async def test_each_argument_of_a_host_arrives(name: str) -> None:
     sent: dict[str, Any] = {"pattern": "x", name: object()}
 
     with pytest.raises(ValueError, match=rf"^{name} must "):
         await ContextOffloader().retrieve_offloaded_content("any", **sent)
 
 
-# What Bedrock refuses in a tool's result would end each later turn too.
+# Content that Bedrock refuses in a tool's result would make each later turn fail too.
 
 PDF = {"document": {"format": "pdf", "name": "report", "source": {"bytes": b"%PDF" * 5_000}}}
 
 
 def read_natively(*contents: Any, times: int, **options: Any) -> list[Any]:
-    """Return the content of each answer of a model's calls that read the last content of a result."""
+    """Let a model read the last content of a result several times, and return the content of each answer."""
     turns = (call(name="get_report"), *[reading(len(contents) - 1)] * times)
     tools = [returning(*contents, name="get_report")]
     subject = agent(ContextOffloader(scope="s", **options), turns=turns, tools=tools)
@@ -51,7 +51,7 @@ def read_natively(*contents: Any, times: int, **options: Any) -> list[Any]:
     return [result["content"] for result in results(subject)[1:]]
 
 
-def test_a_document_that_is_read_twice_has_two_names_that_bedrock_takes() -> None:
+def test_a_document_that_is_read_twice_has_two_names_that_bedrock_accepts() -> None:
     answers = read_natively(PDF, times=2)
 
     names = [block["document"]["name"] for (block,) in answers]
@@ -59,7 +59,7 @@ def test_a_document_that_is_read_twice_has_two_names_that_bedrock_takes() -> Non
     assert len(set(names)) == 2
 
 
-async def test_a_name_is_one_that_bedrock_takes_whatever_the_model_wrote_around_the_reference() -> None:
+async def test_bedrock_accepts_a_documents_name_whatever_the_model_wrote_around_the_reference() -> None:
     plugin = ContextOffloader(InMemoryStorage())
     subject = agent(plugin, tools=[returning(PDF)])
     await subject.invoke_async("go")

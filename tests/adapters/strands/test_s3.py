@@ -28,7 +28,7 @@ OLD = "1700000000000_1_call"
 
 @pytest.fixture(autouse=True)
 def reached(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither class has an argument for the endpoint, so boto3 takes it from the environment."""
+    """Set the endpoint in the environment, because neither class has an argument for it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.endpoint)
 
 
@@ -67,7 +67,7 @@ async def test_what_strands_stored_is_retrieved_by_its_address_and_by_its_key(pr
     assert await ours(prefix).retrieve(reference.removeprefix(f"s3://{BUCKET}/")) == (b"theirs", "image/png")
 
 
-async def test_without_a_prefix_it_is_the_same() -> None:
+async def test_it_works_the_same_without_a_prefix() -> None:
     reference = await theirs.S3Storage(BUCKET, "", session()).store("call_1_0", b"theirs")
     own = await ours("").store("call_1_0", b"ours")
 
@@ -109,7 +109,7 @@ async def test_a_refusal_by_s3_is_raised_as_its_own_error_in_a_scope_too(prefix:
         await ours(prefix, "no-such-bucket").retrieve(reference)
 
 
-async def test_a_server_that_is_not_there_is_boto3s_own_error(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_server_raises_boto3s_own_error(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
 
     with pytest.raises(EndpointConnectionError):
@@ -126,7 +126,7 @@ def test_an_agent_reads_back_and_goes_on_after_a_restart(prefix: str) -> None:
     assert FOUND in text_of(results(again)[-1])
 
 
-def test_an_old_conversation_is_read_on(prefix: str) -> None:
+def test_an_old_conversation_goes_on(prefix: str) -> None:
     old = agent(theirs.ContextOffloader(theirs.S3Storage(BUCKET, prefix, session())))
     old("go")
     assert references(results(old)[0])[0].startswith("s3://")

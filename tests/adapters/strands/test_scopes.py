@@ -56,7 +56,7 @@ def scope_holds(storage: InMemoryStorage, reference: str, scope: str) -> bool:
 # Where the scope comes from.
 
 
-def test_a_text_is_the_scope() -> None:
+def test_a_str_is_the_scope() -> None:
     storage = InMemoryStorage()
 
     assert scope_holds(storage, stored_in(storage, knobs={"scope": "tenant-7"}), "tenant-7")
@@ -145,7 +145,7 @@ def test_the_model_cannot_choose_a_scope() -> None:
 
 
 def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
-    """Nothing but the session and the folder is shared; the raw text is in neither's messages."""
+    """The two processes share only the session and the folder. No saved message holds the raw text."""
     script = f"""
 from strands.session import FileSessionManager
 from coatcheck_strands import ContextOffloader, FileStorage
@@ -237,7 +237,7 @@ def test_an_agent_as_a_tool_offloads_for_itself() -> None:
 
 
 def handing(storage: InMemoryStorage, **more: Any) -> Agent:  # noqa: ANN401
-    """Return an agent that asks another, as a tool, for a reference, and reads it."""
+    """Return an agent that asks another agent, as a tool, for a reference, and reads it back."""
 
     def hand_over(messages: Any) -> str:  # noqa: ANN401
         return f"look into {references(messages[-1]['content'][0]['toolResult'])[0]}"
@@ -250,7 +250,7 @@ def handing(storage: InMemoryStorage, **more: Any) -> Agent:  # noqa: ANN401
     return agent(ContextOffloader(storage), tools=[expert.as_tool()], turns=(call("expert", input="go"), look), **more)
 
 
-def test_an_agent_as_a_tool_does_not_have_the_session_of_the_agent_above(tmp_path: Path) -> None:
+def test_an_agent_as_a_tool_does_not_have_the_session_of_its_caller(tmp_path: Path) -> None:
     storage = InMemoryStorage()
     subject = handing(storage, session_manager=FileSessionManager(session_id="s1", storage_dir=str(tmp_path)))
 

@@ -22,7 +22,7 @@ NUMBERS = count()
 
 @pytest.fixture(autouse=True)
 def reached(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Strands' class has no argument for the endpoint, so boto3 takes it from the environment."""
+    """Set the endpoint in the environment, because Strands' class has no argument for it."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", server.endpoint)
 
 

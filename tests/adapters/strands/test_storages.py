@@ -1,4 +1,4 @@
-"""The three storages of the front door: as storages of coatcheck, and in the shape of Strands' own offloader."""
+"""The three storages that the adapter exports: as storages of coatcheck, and in the shape of Strands' own offloader."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def test_equal_content_under_two_keys_is_two_entries(made: Callable[[], An
 
 
 @pytest.mark.parametrize("key", ["../../x", "a/b\\c", "n" * 1_400, "", "ü \n", "\ud800"], ids=ascii)
-async def test_no_key_is_a_path(made: Callable[[], Any], key: str, tmp_path: Path) -> None:
+async def test_no_key_becomes_a_path(made: Callable[[], Any], key: str, tmp_path: Path) -> None:
     storage = made()
 
     reference = await storage.store(key, b"content")
@@ -244,7 +244,9 @@ async def test_a_file_is_named_by_its_path_its_name_or_its_stem(tmp_path: Path) 
         assert await storage.retrieve(named) == (b"content", "text/plain")
 
 
-async def test_a_relative_folder_is_the_same_as_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_folder_is_the_same_as_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     reference = await FileStorage("./artifacts").store("key", b"content")
 
@@ -298,8 +300,8 @@ async def test_their_file_in_a_sandbox_is_read(tmp_path: Path) -> None:
     assert found == (b"theirs", "image/png")
 
 
-def test_an_old_conversation_is_read_on(tmp_path: Path) -> None:
-    """A session that began with Strands' own offloader goes on with ours: its references still lead somewhere."""
+def test_an_old_conversation_goes_on(tmp_path: Path) -> None:
+    """A session that began with Strands' own offloader goes on with ours: its references can still be read."""
     old = agent(theirs.ContextOffloader(theirs.FileStorage(str(tmp_path))))
     old("go")
     reading_again = (reading(pattern="^line 1,234 of"), call(), "done")
@@ -311,7 +313,7 @@ def test_an_old_conversation_is_read_on(tmp_path: Path) -> None:
     assert references(results(new)[2])[0].startswith("fetch-"), "what is new has keys"
 
 
-def test_deleted_content_is_expired_even_where_old_files_may_lie(tmp_path: Path) -> None:
+def test_deleted_content_is_expired_even_if_the_folder_may_hold_old_files(tmp_path: Path) -> None:
     plugin = ContextOffloader(FileStorage(str(tmp_path)))
     old = agent(plugin)
     old("go")

@@ -25,7 +25,7 @@ DATA = {"data": BIG, "numbers": [1, 2.5, None, True], "none": {}}
 
 
 class Server(AgentTool):
-    """Returns what an MCP tool returns."""
+    """A tool that returns what an MCP tool returns."""
 
     def __init__(self, text: str, **other: object) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ def asked(tool: Server, **knobs: Any) -> tuple[Any, ContextOffloader, Any]:  # n
 
 
 @pytest.mark.parametrize("text", [BIG, "small"], ids=["with large text", "with small text"])
-def test_data_next_to_the_content_leaves_and_comes_back(text: str) -> None:
+def test_data_next_to_the_content_is_taken_out_and_restored(text: str) -> None:
     other = {"structuredContent": DATA, "metadata": {"of": BIG}, "isError": False}
     result, plugin, subject = asked(Server(text, **other))
 
@@ -89,7 +89,7 @@ def test_data_within_the_threshold_stays_next_to_text_that_stays() -> None:
     assert result["structuredContent"] == {"data": BIG[:4_000]}
 
 
-def test_a_copy_within_the_threshold_does_not_stay_next_to_text_that_left() -> None:
+def test_a_copy_within_the_threshold_does_not_stay_next_to_offloaded_text() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent={"data": BIG[:4_000]}))
 
     assert BIG[:4_000] not in str(result["structuredContent"])
@@ -121,7 +121,7 @@ class Second(ContextOffloader):
     name = "second"
 
 
-def test_what_two_offloaders_took_out_comes_back() -> None:
+def test_what_two_offloaders_took_out_is_restored() -> None:
     storage = coatcheck.InMemoryStorage()
     first = ContextOffloader(storage, max_result_tokens=10_000)
     second = Second(storage, max_result_tokens=1_000, preview_tokens=200, include_retrieval_tool=False)
@@ -143,7 +143,7 @@ def test_structured_content_stays_where_the_host_wants_it() -> None:
     assert MIDDLE not in text_of(result)
 
 
-def test_data_with_nan_leaves_and_comes_back() -> None:
+def test_data_with_nan_is_taken_out_and_restored() -> None:
     odd = {"data": BIG, "rows": [{"mean": float("nan")}, {"mean": float("-inf")}]}
     result, plugin, subject = asked(Server("small", structuredContent=odd))
 
@@ -157,7 +157,7 @@ NAN = {"mean": float("nan")}
 @pytest.mark.parametrize(
     "other", [{**NAN, "pair": (1, 2)}, {**NAN, "by number": {1: "one"}}, {**NAN, "emoji": "\ud83d\ude00"}]
 )
-def test_data_that_json_would_not_give_back_stays_next_to_a_nan(other: dict[str, Any]) -> None:
+def test_data_that_json_cannot_round_trip_stays_next_to_a_nan(other: dict[str, Any]) -> None:
     odd = {"data": BIG, **other}
     result, _, _ = asked(Server("small", structuredContent=odd))
 
@@ -165,14 +165,14 @@ def test_data_that_json_would_not_give_back_stays_next_to_a_nan(other: dict[str,
 
 
 @pytest.mark.parametrize("other", [{"made": object()}, {"pair": (1, 2)}, {"by number": {1: "one"}}, {"by": {None: 1}}])
-def test_data_that_json_would_not_give_back_stays(other: dict[str, Any]) -> None:
+def test_data_that_json_cannot_round_trip_stays(other: dict[str, Any]) -> None:
     odd = {"data": BIG, **other}
     result, _, _ = asked(Server("small", structuredContent=odd))
 
     assert result["structuredContent"] is odd
 
 
-def test_it_comes_back_from_a_session_after_a_restart(tmp_path: Path) -> None:
+def test_data_is_restored_from_a_session_after_a_restart(tmp_path: Path) -> None:
     def resumed(*turns: Any) -> tuple[ContextOffloader, Any]:  # noqa: ANN401
         plugin = ContextOffloader(FileStorage(str(tmp_path / "kept")))
         session = FileSessionManager("s1", storage_dir=str(tmp_path / "sessions"))
@@ -200,7 +200,7 @@ def test_a_servers_own_value_that_looks_like_a_mark_loads_nothing(text: str, *, 
     assert (restored["structuredContent"], restored["metadata"]) == (forged, {"of": BIG})
 
 
-def test_a_result_saved_before_taken_out_was_noted_comes_back() -> None:
+def test_a_result_that_an_earlier_version_saved_without_a_note_is_restored() -> None:
     result, plugin, subject = asked(Server(BIG, structuredContent=DATA))
     assert result["coatcheck"].pop("taken_out") == ["structuredContent"]
 
@@ -208,15 +208,15 @@ def test_a_result_saved_before_taken_out_was_noted_comes_back() -> None:
 
 
 @pytest.mark.parametrize("scope", ["a", ("tenant-7", "a")])
-def test_a_result_comes_back_from_the_scope_that_the_plugin_was_given(scope: coatcheck.Scope) -> None:
+def test_a_result_is_restored_from_the_scope_that_the_plugin_was_given(scope: coatcheck.Scope) -> None:
     result, plugin, subject = asked(Server("small", structuredContent=DATA), scope=scope)
 
     assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
-    with coatcheck.scope("b"):  # as where it was stored, the plugin's own goes first
+    with coatcheck.scope("b"):  # the plugin's own scope takes precedence, as when storing
         assert plugin.restore(result, subject)["structuredContent"] == DATA  # type: ignore[typeddict-item]
 
 
-def test_another_scope_gets_nothing_back() -> None:
+def test_another_scope_restores_nothing() -> None:
     result, plugin, subject = asked(Server("small", structuredContent=DATA), scope="a")
 
     assert plugin.restore(result, subject, scope="a")["structuredContent"] == DATA  # type: ignore[typeddict-item]

@@ -61,10 +61,10 @@ def offload(package: ModuleType, *blocks: Any, storage: Any = None, **knobs: Any
     return run(plugin, tools=[returning(*blocks)])
 
 
-# A1, A2, A3: the plugin and its constructor.
+# The plugin and its constructor.
 
 
-def test_the_front_door_has_the_same_names() -> None:
+def test_the_package_has_the_same_names() -> None:
     assert set(theirs.__all__) <= set(ours.__all__)
     assert ours.ContextOffloader.name == theirs.ContextOffloader.name == "context_offloader"
 
@@ -117,7 +117,7 @@ def test_true_is_refused_as_a_number_of_cycles() -> None:
         ours.InMemoryStorage(evict_after_turns=True)
 
 
-def test_a_threshold_above_every_window_is_taken(package: ModuleType) -> None:
+def test_a_threshold_above_every_context_window_is_accepted(package: ModuleType) -> None:
     assert text_of(offload(package, BIG, max_result_tokens=1_000_000)) == BIG
 
 
@@ -137,7 +137,7 @@ def test_the_result_is_replaced_before_it_enters_the_conversation(package: Modul
     assert MIDDLE not in "".join(added)
 
 
-# A4: the measure.
+# What is measured.
 
 
 @pytest.mark.parametrize(("tokens", "leaves"), [(2_499, False), (2_500, False), (2_501, True)])
@@ -161,7 +161,7 @@ def test_the_count_is_asked_about_the_result_as_a_message(package: ModuleType) -
     assert result["content"] == [{"text": BIG}, IMAGE]
 
 
-def test_what_is_kept_is_the_very_same_content(package: ModuleType) -> None:
+def test_kept_content_is_the_very_same_object(package: ModuleType) -> None:
     block = {"text": "small"}
 
     assert offload(package, block)["content"][0] is block
@@ -173,7 +173,7 @@ def test_an_image_alone_stays_because_models_do_not_count_it(package: ModuleType
     assert offload(package, image)["content"] == [image]
 
 
-# A5, A6: content blocks.
+# Content blocks.
 
 
 def test_each_block_is_stored_by_itself_with_its_type(package: ModuleType) -> None:
@@ -191,7 +191,7 @@ def test_each_block_is_stored_by_itself_with_its_type(package: ModuleType) -> No
     assert references(result) == list(shelf.held)
 
 
-def test_media_leave_a_mark_with_kind_name_size_and_reference(package: ModuleType) -> None:
+def test_media_leave_a_placeholder_with_kind_name_size_and_reference(package: ModuleType) -> None:
     shelf = Shelf()
 
     result = offload(package, BIG, IMAGE, DOCUMENT, storage=shelf)
@@ -224,7 +224,7 @@ def test_an_unknown_block_stays_the_same_object(package: ModuleType) -> None:
     assert any(kept is block for kept in offload(package, BIG, block)["content"])
 
 
-# A7, A8: what stays in view.
+# What stays in view.
 
 
 def test_the_placeholder_says_how_much_left_and_shows_the_head(package: ModuleType) -> None:
@@ -253,7 +253,7 @@ def test_the_guidance_names_the_retrieval_tool_only_where_it_is_included(package
     assert "your available tools" in text_of(left_out)
 
 
-def test_only_id_status_and_content_are_sent_on(package: ModuleType) -> None:
+def test_only_id_status_and_content_are_passed_on(package: ModuleType) -> None:
     result: dict[str, Any] = dict(offload(package, BIG))
     result.pop("coatcheck", None)
 
@@ -262,7 +262,7 @@ def test_only_id_status_and_content_are_sent_on(package: ModuleType) -> None:
     assert result["status"] == "success"
 
 
-# A11, A12: the callback, and a storage that fails.
+# The callback, and a storage that fails.
 
 
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
@@ -311,7 +311,7 @@ def test_a_storage_that_fails_keeps_the_result(package: ModuleType, caplog: pyte
     assert [record.levelname for record in caplog.records if "strands" in record.name or "coatcheck" in record.name]
 
 
-def test_errors_leave_too(package: ModuleType) -> None:
+def test_errors_are_offloaded_too(package: ModuleType) -> None:
     result = run(package.ContextOffloader(Shelf()), tools=[returning(BIG, status="error")])
 
     assert MIDDLE not in text_of(result)
@@ -328,7 +328,7 @@ def test_ours_takes_a_storage_whose_store_is_not_async() -> None:
 
 
 @pytest.mark.parametrize("first", [{"text": ""}, {"video": {"format": "mp4", "source": {"bytes": b"v" * 50}}}], ids=str)
-def test_a_block_in_front_does_not_keep_a_big_text_in_the_conversation(first: dict[str, Any]) -> None:
+def test_a_block_in_front_does_not_keep_big_text_in_the_conversation(first: dict[str, Any]) -> None:
     result = offload(ours, first, BIG)
 
     assert MIDDLE not in text_of(result)
@@ -336,7 +336,7 @@ def test_a_block_in_front_does_not_keep_a_big_text_in_the_conversation(first: di
 
 
 @pytest.mark.skipif(STRANDS < (1, 56), reason="Strands' own offloader had this defect in another form then")
-def test_theirs_keeps_a_big_text_after_an_empty_one() -> None:
+def test_theirs_keeps_big_text_after_empty_text() -> None:
     # Pinned, so that we notice when theirs is fixed, and drop this deviation from the list.
     assert MIDDLE in json.dumps(offload(theirs, {"text": ""}, BIG)["content"]) or STRANDS > (1, 62)
 

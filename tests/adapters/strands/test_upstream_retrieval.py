@@ -135,7 +135,7 @@ async def test_media_come_back_as_themselves(package: ModuleType) -> None:
     assert block["document"]["format"] == "pdf"
 
 
-async def test_the_whole_comes_back_where_that_is_asked_for() -> None:
+async def test_ours_returns_the_whole_if_max_retrieval_tokens_is_none() -> None:
     plugin = ours.ContextOffloader(ours.InMemoryStorage(), max_retrieval_tokens=None)
     subject = agent(plugin, tools=[returning(*BLOCKS)])
     await subject.invoke_async("go")
@@ -191,13 +191,13 @@ def test_an_unknown_reference_is_an_error_where_the_model_asks(package: ModuleTy
     assert "reference not found: nowhere" in text_of(result)
 
 
-def test_the_models_next_turn_goes_on_after_an_error(package: ModuleType) -> None:
+def test_the_model_goes_on_after_an_error(package: ModuleType) -> None:
     subject = conversation(package, call(RETRIEVE, reference="nowhere"), "done")
 
     assert subject.messages[-1]["content"][0]["text"] == "done"
 
 
-# A10: what the tool returns stays.
+# What the tool returns stays.
 
 
 def test_what_the_tool_returns_is_never_offloaded(package: ModuleType) -> None:
@@ -209,7 +209,7 @@ def test_what_the_tool_returns_is_never_offloaded(package: ModuleType) -> None:
 # Deviations.
 
 
-def test_ours_bounds_what_is_read_whole_and_says_how_to_go_on() -> None:
+def test_ours_bounds_a_whole_read_and_says_how_to_go_on() -> None:
     bounded, whole = read(ours), read(theirs)
 
     assert whole == NUMBERED

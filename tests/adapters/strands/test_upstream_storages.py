@@ -73,7 +73,7 @@ def read_after(
     reads: tuple[int, ...] = (),
     **knobs: Any,  # noqa: ANN401
 ) -> Agent:
-    """Run an agent that offloads, and reads back ``cycles`` cycles later; the cycles in ``reads`` read too."""
+    """Run an agent that offloads, and reads back ``cycles`` cycles later and in each cycle of ``reads``."""
     plugin = package.ContextOffloader(storage, **knobs)
     between = [reading(pattern="^line 5 of") if number in reads else call("small") for number in range(1, cycles)]
     turns = (call(), *between, reading(pattern="^line 7 of"), "done")
@@ -82,10 +82,10 @@ def read_after(
     return subject
 
 
-# A2, A15: which storage.
+# Which storage is used.
 
 
-def test_without_a_storage_it_is_the_agents(package: ModuleType) -> None:
+def test_by_default_the_agents_storage_is_used(package: ModuleType) -> None:
     storage = Custom()
 
     run(package.ContextOffloader(), storage=storage)
@@ -94,7 +94,7 @@ def test_without_a_storage_it_is_the_agents(package: ModuleType) -> None:
     assert all(key.startswith("offloader/") for key in storage.held)
 
 
-def test_without_any_storage_it_is_memory(package: ModuleType) -> None:
+def test_without_any_storage_content_is_kept_in_memory(package: ModuleType) -> None:
     subject = agent(package.ContextOffloader(), turns=(call(), reading(pattern="^line 7 of")))
 
     subject("go")
@@ -143,7 +143,7 @@ def test_a_storage_that_is_given_takes_precedence_over_the_agents(package: Modul
 
 
 @pytest.mark.parametrize("make", [Custom, unified.InMemoryStorage], ids=["users", "strands"])
-def test_a_unified_storage_keeps_ours_apart_from_others(package: ModuleType, make: Any) -> None:  # noqa: ANN401
+def test_a_unified_storage_keeps_our_keys_apart_from_others(package: ModuleType, make: Any) -> None:  # noqa: ANN401
     storage = make()
     subject = agent(package.ContextOffloader(storage), turns=(call(), reading(pattern="^line 7 of")))
 
@@ -187,7 +187,7 @@ def test_a_folder_outlives_the_agent(package: ModuleType, tmp_path: Path) -> Non
     assert ">  7| line 7 of" in text_of(results(second)[-1])
 
 
-# A13: content that is no longer used.
+# Content that is no longer used.
 
 
 def memory(package: ModuleType) -> Any:  # noqa: ANN401
@@ -207,7 +207,7 @@ def test_content_that_is_unused_for_too_many_cycles_is_evicted(
 
 
 @pytest.mark.parametrize("kind", ["memory", "unified"])
-def test_reading_refreshes(package: ModuleType, kind: str) -> None:
+def test_reading_content_puts_off_its_eviction(package: ModuleType, kind: str) -> None:
     storage = memory(package) if kind == "memory" else Custom()
 
     subject = read_after(package, 7, storage=storage, evict_after_cycles=3, reads=(3, 5))
@@ -216,7 +216,7 @@ def test_reading_refreshes(package: ModuleType, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "unified"])
-def test_none_means_never(package: ModuleType, kind: str) -> None:
+def test_none_means_that_content_is_never_evicted(package: ModuleType, kind: str) -> None:
     storage = package.InMemoryStorage(None) if kind == "memory" else Custom()
 
     subject = read_after(package, 25, storage=storage, evict_after_cycles=None)
@@ -224,7 +224,7 @@ def test_none_means_never(package: ModuleType, kind: str) -> None:
     assert results(subject)[-1]["status"] == "success"
 
 
-def test_by_default_it_is_twenty_cycles(package: ModuleType) -> None:
+def test_by_default_content_is_evicted_after_twenty_cycles(package: ModuleType) -> None:
     there, gone = read_after(package, 20), read_after(package, 21)
 
     assert results(there)[-1]["status"] == "success"
@@ -240,7 +240,7 @@ def test_files_are_never_evicted(package: ModuleType, tmp_path: Path) -> None:
 # Deviations.
 
 
-def test_ours_says_which_call_to_repeat_when_it_is_gone() -> None:
+def test_ours_says_which_call_to_repeat_when_content_is_gone() -> None:
     subject = read_after(ours, 5, storage=ours.InMemoryStorage(3))
 
     answer = text_of(results(subject)[-1])
@@ -304,7 +304,7 @@ class Stubborn(Custom):
         await super().delete(key)
 
 
-def test_an_entry_that_cannot_be_evicted_does_not_keep_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_entry_that_cannot_be_evicted_does_not_stop_the_eviction_of_others(caplog: pytest.LogCaptureFixture) -> None:
     storage = Stubborn()
     tools = [returning(BIG), returning(BIG.upper(), name="other"), returning("small", name="small")]
     plugin = ours.ContextOffloader(storage, evict_after_cycles=2)
@@ -365,7 +365,7 @@ def test_ours_keeps_no_record_of_agents_that_are_gone() -> None:
 
     deadline = time.monotonic() + 60
     while len(storage.cycles._last) and time.monotonic() < deadline:
-        gc.collect()  # again, because a thread may still let go of the last step
+        gc.collect()  # again, because a thread may not have released the last step yet
 
     assert len(storage.cycles._last) == 0
 
@@ -431,7 +431,7 @@ def test_ours_takes_storages_of_the_core(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["InMemoryStorage", "FileStorage"])
-def test_ours_takes_the_storages_of_theirs(name: str, tmp_path: Path) -> None:
+def test_ours_takes_their_storages(name: str, tmp_path: Path) -> None:
     storage = theirs.InMemoryStorage() if name == "InMemoryStorage" else theirs.FileStorage(str(tmp_path))
     subject = agent(ours.ContextOffloader(storage), turns=(call(), reading(pattern="^line 7 of")))
 
