@@ -24,7 +24,7 @@ from coatcheck_haystack import RetrievalTool, ToolResultOffloadHook, offloaded_r
 Turn = ChatMessage | Callable[[list[ChatMessage]], ChatMessage]
 
 UPSTREAM_OUTLIVES_ITS_STORE = tuple(map(int, version("haystack-ai").split(".")[:2])) >= (3, 4)
-"""Before, Haystack's own hook let an error of its store end the run."""
+"""Whether Haystack's own hook outlives an error of its store. Before 3.4, such an error ended the run."""
 
 OPENING = "Tool result offloaded."
 SHORT = "a few words"
@@ -58,7 +58,7 @@ class Scripted:
 
 
 def call(*requests: tuple[str, dict[str, Any]], prefix: str | None = "call") -> ChatMessage:
-    """Return a turn that calls tools, in parallel where there is more than one; without a prefix, calls have no id."""
+    """Return a turn that calls tools, in parallel if there are several. Without a prefix, calls have no id."""
     calls = [
         ToolCall(name, arguments, id=None if prefix is None else f"{prefix}-{place}")
         for place, (name, arguments) in enumerate(requests, 1)
@@ -81,7 +81,7 @@ def read(name: str = "retrieve_offloaded_content", **selectors: Any) -> Callable
 
 
 def tool(name: str, result: Any, *, raw: bool = False) -> Tool:
-    """Return a tool that always gives the same result, or raises it; with ``raw``, a list of content."""
+    """Return a tool that always returns the same result, or raises it. With ``raw``, it is a list of content."""
 
     def give() -> Any:
         if isinstance(result, Exception):
@@ -100,7 +100,7 @@ def agent_of(
     hooks: Sequence[Any] | None = None,
     **kwargs: Any,
 ) -> tuple[Agent, Scripted]:
-    """Return an agent with a hook and, with ``reads``, its retrieval tool; and its generator."""
+    """Return an agent with a hook and, if ``reads``, the hook's retrieval tool. Return its generator too."""
     generator = Scripted(*script)
     chosen: list[Tool] = [*tools, *([RetrievalTool(hook)] if reads and isinstance(hook, ToolResultOffloadHook) else ())]
     after = [hook] if hooks is None else list(hooks)

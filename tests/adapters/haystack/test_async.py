@@ -49,7 +49,7 @@ BIG_MEDIUM = base64.b64encode(bytes(range(256)) * 8_000).decode()
 
 
 class Sleeping(OffloadPolicy):
-    """A policy that asks a slow service. blockbuster catches the sleep, which takes no time."""
+    """A policy that stands for a slow service. Its sleep takes no time, but blockbuster catches it."""
 
     def should_offload(self, tool_name: str, result: str, state: State) -> bool:
         time.sleep(0)
@@ -103,7 +103,7 @@ async def test_no_async_path_blocks_the_loop(name: str, tmp_path: Path, blockbus
 
 
 @pytest.mark.parametrize("name", HOOKS)
-async def test_the_guard_sees_what_would_block(
+async def test_blockbuster_catches_what_would_block(
     name: str, tmp_path: Path, blockbuster: BlockBuster, caplog: pytest.LogCaptureFixture
 ) -> None:
     HOOKS[name](tmp_path).run(state_of(LONG))

@@ -1,4 +1,4 @@
-"""Results that code asked for stay whole. Copies of a text in ``meta`` leave with it and come back."""
+"""Results that code asked for stay whole. Copies of a result in ``meta`` are taken out with it, and restored."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -49,7 +49,7 @@ async def applied(hook: ToolResultOffloadHook, state: State, mode: str) -> list[
 
 @RUNS
 @STRATEGIES
-async def test_what_code_asked_for_stays_whole_above_every_limit(strategies: Any, mode: str) -> None:
+async def test_a_result_that_code_asked_for_stays_whole_above_every_limit(strategies: Any, mode: str) -> None:
     by_code, by_model = {"caller": {"type": "code_execution_20250825"}}, {"caller": {"type": "direct"}}
     state = with_extra(HUGE, by_code, by_model, {"caller": {"type": "program"}}, {})
     hook = ToolResultOffloadHook(InMemoryStorage(), strategies, max_inline_tokens=50_000)
@@ -82,7 +82,7 @@ async def test_a_mark_in_the_context_of_a_run_keeps_its_results(strategies: Any,
 
 @RUNS
 @STRATEGIES
-async def test_what_is_kept_leaves_above_max_inline_tokens(strategies: Any, mode: str) -> None:
+async def test_a_kept_result_is_offloaded_above_max_inline_tokens(strategies: Any, mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), strategies, max_inline_tokens=50_000)
 
     assert await applied(hook, with_extra(HUGE, {"coatcheck": "keep"}), mode) == [True]
@@ -90,7 +90,7 @@ async def test_what_is_kept_leaves_above_max_inline_tokens(strategies: Any, mode
 
 @RUNS
 @pytest.mark.parametrize("content", [LONG, [TextContent(LONG)]], ids=["text", "list of one"])
-async def test_a_copy_of_the_text_leaves_meta_and_comes_back(mode: str, content: Any, tmp_path: Path) -> None:
+async def test_a_copy_of_the_text_in_meta_is_taken_out_and_restored(mode: str, content: Any, tmp_path: Path) -> None:
     meta = {"raw": LONG, "trace": 7, "part": LONG[:500], "nested": {"raw": "x"}}
     state = with_extra(content, {}, meta=meta)
     hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), {"*": AlwaysOffload()}, scope="tenant-a")
@@ -108,7 +108,7 @@ async def test_a_copy_of_the_text_leaves_meta_and_comes_back(mode: str, content:
 
 
 @RUNS
-async def test_meta_stays_where_the_result_stays_or_the_host_wants_it(mode: str) -> None:
+async def test_meta_stays_if_the_result_stays_or_the_host_wants_it(mode: str) -> None:
     kept = with_extra(LONG, {}, meta={"raw": LONG})
     left = with_extra(LONG, {}, meta={"raw": LONG})
     never = ToolResultOffloadHook(InMemoryStorage(), {"*": Never()})

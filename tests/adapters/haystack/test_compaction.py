@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* is an experimental component"
 
 
 class Characters:
-    """Counts a token for four characters."""
+    """Counts one token for every four characters."""
 
     def count(self, messages: list[ChatMessage], **_: Any) -> int:  # noqa: ANN401 - as Haystack's
         return sum(len(str(message.to_dict())) for message in messages) // 4
@@ -43,7 +43,7 @@ def _hook() -> ToolResultOffloadHook:
 
 @pytest.fixture(name="conversation")
 def _conversation(hook: ToolResultOffloadHook) -> list[ChatMessage]:
-    """Three steps, each with a placeholder of its own."""
+    """Return a conversation of three steps, each with its own placeholder."""
     tools = [tool(f"search{number}", f"{number} {LONG}") for number in range(3)]
     calls = [call((each.name, {}), prefix=each.name) for each in tools]
     agent, _ = agent_of(tools, *calls, say(), hook=hook)
@@ -75,7 +75,7 @@ def test_pruning_leaves_our_placeholders_as_they_are(compaction: ModuleType, con
     assert compactor.compact(raw(conversation), 10, Characters()) is not None
 
 
-def test_offloading_leaves_our_placeholders_as_they_are(
+def test_the_offload_compactor_leaves_our_placeholders_as_they_are(
     compaction: ModuleType, conversation: list[ChatMessage], tmp_path: Path
 ) -> None:
     if not hasattr(compaction, "ToolResultOffloadCompactor"):
@@ -128,7 +128,7 @@ def test_a_summary_keeps_the_references_that_it_repeats(
         assert (reference in text_in(left)) is repeats
 
 
-def test_our_line_names_the_references_of_a_conversation(conversation: list[ChatMessage]) -> None:
+def test_keep_references_names_the_references_of_a_conversation(conversation: list[ChatMessage]) -> None:
     line = keep_references(conversation)
 
     assert re.findall(r"search\d-[0-9a-f]{16}-[0-9a-f]{4}", line) == references_in(conversation)

@@ -69,7 +69,7 @@ def test_keys_name_scope_and_content_instead_of_the_call(tmp_path: Path) -> None
     assert name.startswith("search_")
 
 
-def test_a_call_id_of_1400_characters_is_no_trouble(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_ours_takes_a_call_id_of_1400_characters(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     theirs, ours = with_id("i" * 1_400, LONG), with_id("i" * 1_400, LONG)
 
     with nullcontext() if UPSTREAM_OUTLIVES_ITS_STORE else pytest.raises(OSError, match="File name too long"):
@@ -142,7 +142,7 @@ async def test_a_final_answer_is_never_offloaded(lib: Any, leaves: bool, mode: s
 
 @pytest.mark.filterwarnings("ignore:.* is an experimental component")
 @pytest.mark.parametrize("name", ["ToolResultPruningCompactor", "ToolResultOffloadCompactor", "SlidingWindowCompactor"])
-def test_compactors_of_tool_results_leave_ours_alone_and_others_do_not(name: str, tmp_path: Path) -> None:
+def test_compactors_of_tool_results_leave_our_placeholders_alone_and_others_do_not(name: str, tmp_path: Path) -> None:
     compaction = pytest.importorskip("haystack.hooks.compaction", reason="newer than the oldest Haystack that we take")
     if not hasattr(compaction, name):
         pytest.skip("newer than this Haystack")
@@ -162,7 +162,7 @@ def test_compactors_of_tool_results_leave_ours_alone_and_others_do_not(name: str
 
 
 class Characters:
-    """Counts a token for four characters."""
+    """Counts one token for every four characters."""
 
     def count(self, messages: list[ChatMessage], **_: Any) -> int:
         return sum(len(str(message.to_dict())) for message in messages) // 4

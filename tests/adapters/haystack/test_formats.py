@@ -1,4 +1,4 @@
-"""What earlier versions left in conversations, hooks, pipelines and stores of Haystack is read and goes on."""
+"""Conversations, hooks, pipelines and stores that earlier versions left: they are read, and conversations continue."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @every_version
 @pytest.mark.parametrize("name", ["haystack", "haystack-with-a-store"])
-async def test_a_conversation_goes_on(version: str, name: str, tmp_path: Path) -> None:
+async def test_a_conversation_from_an_earlier_version_continues(version: str, name: str, tmp_path: Path) -> None:
     left = left_by(version, name, tmp_path)
     hook = ToolResultOffloadHook.from_dict(json.loads((tmp_path / "hook.json").read_text()))
     before = [ChatMessage.from_dict(message) for message in json.loads((tmp_path / "messages.json").read_text())]
@@ -37,7 +37,7 @@ async def test_a_conversation_goes_on(version: str, name: str, tmp_path: Path) -
 
 @every_version
 @pytest.mark.parametrize("name", ["haystack", "haystack-with-a-store"])
-def test_a_pipeline_is_loaded(version: str, name: str, tmp_path: Path) -> None:
+def test_a_pipeline_from_an_earlier_version_is_loaded(version: str, name: str, tmp_path: Path) -> None:
     left = left_by(version, name, tmp_path)
 
     agent: Any = Pipeline.loads((tmp_path / "pipeline.yaml").read_text()).get_component("agent")
@@ -47,7 +47,7 @@ def test_a_pipeline_is_loaded(version: str, name: str, tmp_path: Path) -> None:
 
 
 @every_version
-def test_a_store_is_read(version: str, tmp_path: Path) -> None:
+def test_a_store_from_an_earlier_version_is_read(version: str, tmp_path: Path) -> None:
     left = left_by(version, "haystack-store", tmp_path)
 
     check_storage(ToolResultStoreBridge(FileSystemToolResultStore(tmp_path / "results")), left)

@@ -28,7 +28,7 @@ class TestHaystack(FrontDoor):
     extra = "haystack"
 
 
-def test_every_name_of_haystacks_own_module_is_offered() -> None:
+def test_every_name_of_haystacks_own_module_is_exported() -> None:
     assert set(SWITCHED) <= set(dir(coatcheck_haystack))
     assert all(hasattr(upstream, name) and hasattr(coatcheck_haystack, name) for name in SWITCHED)
 

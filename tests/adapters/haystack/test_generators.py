@@ -100,7 +100,7 @@ def sent_by(make: Callable[[str], Any], messages: list[ChatMessage], server: HTT
     ],
     ids=["image", "file", "text, image and file", "two texts", "thirty texts", "text"],
 )
-def test_a_placeholder_is_sent_as_one_text(
+def test_a_placeholder_is_sent_as_one_str(
     make: Callable[[str], Any], result: str | list[TextContent | ImageContent | FileContent], httpserver: HTTPServer
 ) -> None:
     state = state_of(result)

@@ -1,4 +1,4 @@
-"""``ToolResultOffloadHook`` in real agents: what leaves, what stays, and what the model reads."""
+"""``ToolResultOffloadHook`` in real agents: what is offloaded, what stays, and what the model reads."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ TINY = tool("tiny", SHORT)
 
 
 @RUNS
-async def test_the_whole_job(mode: str, tmp_path: Path) -> None:
+async def test_an_agent_offloads_a_result_and_reads_it_back(mode: str, tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileStorage(tmp_path))
     agent, model = agent_of(
         [SEARCH],
@@ -104,7 +104,7 @@ async def test_references_in_the_meta_of_a_message_load_the_whole_result(mode: s
     ],
     ids=["texts", "images"],
 )
-def test_many_blocks_leave_a_short_mark(content: list[Any]) -> None:
+def test_the_mark_of_many_blocks_is_short(content: list[Any]) -> None:
     state = state_of(content)
 
     ToolResultOffloadHook(InMemoryStorage()).run(state)
@@ -116,7 +116,7 @@ def test_many_blocks_leave_a_short_mark(content: list[Any]) -> None:
 
 
 @RUNS
-async def test_everything_else_of_a_message_stays(mode: str) -> None:
+async def test_everything_else_in_a_message_stays(mode: str) -> None:
     state = state_of(LONG)
     origin = ToolCall("search", {"number": 0}, id="call-0", extra={"signature": "s"})
     own = ChatMessage.from_tool(LONG, origin=origin, meta={"trace": 7})
@@ -133,7 +133,7 @@ async def test_everything_else_of_a_message_stays(mode: str) -> None:
     assert (own.tool_call_result.result, own.meta) == (LONG, {"trace": 7})  # type: ignore[union-attr]
 
 
-def test_nothing_is_written_back_where_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_written_back_if_nothing_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(SHORT, SHORT)
     before = state.data["messages"]
     monkeypatch.setattr(type(state), "set", lambda *_, **__: pytest.fail("written back"))
@@ -145,7 +145,7 @@ def test_nothing_is_written_back_where_nothing_changed(monkeypatch: pytest.Monke
 
 
 @RUNS
-async def test_a_step_over_its_budget_leaves_largest_first(mode: str) -> None:
+async def test_a_step_over_its_budget_offloads_the_largest_result_first(mode: str) -> None:
     sizes = {"first": 300, "second": 200, "third": 400}
     tools = [tool(name, "some words\n" * rows) for name, rows in sizes.items()]
     agent, _ = agent_of(
@@ -173,7 +173,7 @@ async def test_a_step_budget_counts_what_strategies_keep(mode: str) -> None:
 
 
 @RUNS
-async def test_media_leave_as_marks_and_come_back_as_content(mode: str) -> None:
+async def test_media_become_placeholders_and_are_stored_decoded(mode: str) -> None:
     scan = tool("scan", [TextContent(LONG), IMAGE, PDF], raw=True)
     hook = ToolResultOffloadHook(InMemoryStorage())
     agent, _ = agent_of([scan], call(("scan", {})), say(), hook=hook)
@@ -188,7 +188,7 @@ async def test_media_leave_as_marks_and_come_back_as_content(mode: str) -> None:
     assert file.data == b"%PDF" * 500
 
 
-def test_what_cannot_be_decoded_stays_the_same_object_and_the_text_leaves() -> None:
+def test_media_that_cannot_be_decoded_stay_and_the_text_is_offloaded() -> None:
     broken = [
         ImageContent("no base64!", mime_type="image/png", validation=False),
         FileContent("=" * 2**20, mime_type="application/pdf", validation=False),
@@ -227,7 +227,7 @@ def test_errors_stay_with_a_ready_offloader_too() -> None:
 
 
 @RUNS
-async def test_errors_leave_with_offload_errors(mode: str) -> None:
+async def test_errors_are_offloaded_with_offload_errors(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()}, offload_errors=True)
     agent, _ = agent_of([tool("bad", ValueError(LONG))], call(("bad", {})), say(), hook=hook)
 
@@ -250,7 +250,7 @@ async def test_a_ready_offloader_brings_its_own_policies(mode: str) -> None:
     assert text_of(tiny).startswith(OPENING)
 
 
-def test_strategies_go_before_the_policies_of_a_ready_offloader() -> None:
+def test_strategies_take_precedence_over_the_policies_of_a_ready_offloader() -> None:
     state = state_of(LONG)
 
     ToolResultOffloadHook(Offloader(policies={"*": Always()}), {"other": AlwaysOffload()}).run(state)
@@ -269,7 +269,7 @@ def test_the_cores_own_policies_serve_as_strategies() -> None:
     assert text_of(last(other)).startswith(OPENING)
 
 
-def test_events_tell_of_kept_results_too() -> None:
+def test_events_report_kept_results_too() -> None:
     events: list[Event] = []
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": NeverOffload()}, on_event=events.append)
 
@@ -333,7 +333,7 @@ def test_an_unknown_knob_is_a_type_error() -> None:
         ToolResultOffloadHook(InMemoryStorage(), max_tokens=10)  # type: ignore[call-arg]
 
 
-def test_it_runs_after_tools_only() -> None:
+def test_the_hook_runs_only_after_tools() -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
 
     assert hook.allowed_hook_points == ("after_tool",)
@@ -342,7 +342,7 @@ def test_it_runs_after_tools_only() -> None:
 
 
 @RUNS
-async def test_a_storage_that_fails_leaves_the_result_and_a_warning(
+async def test_a_storage_that_fails_leaves_the_result_and_logs_a_warning(
     mode: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("in the way")

@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds; and it holds whatever a strategy says."""
+"""If rewriting a result fails, the hard limit still holds, and it holds whatever a strategy says."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -47,7 +47,7 @@ async def after_tool(hook: ToolResultOffloadHook, state: Any, mode: str) -> Any:
 
 @RUNS
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_the_rest_stays(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_the_rest_stays(
     mode: str, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -64,7 +64,7 @@ async def test_what_is_far_too_large_is_stored_raw_and_the_rest_stays(
 
 @RUNS
 @ERRORS
-async def test_what_cannot_be_stored_is_cut(mode: str, error: Exception) -> None:
+async def test_a_huge_result_that_cannot_be_stored_is_cut(mode: str, error: Exception) -> None:
     offloader = FailingOffloader(error, storage=FullStorage())
 
     state = await after_tool(ToolResultOffloadHook(offloader), state_of(HUGE), mode)
@@ -77,7 +77,7 @@ async def test_what_cannot_be_stored_is_cut(mode: str, error: Exception) -> None
 
 
 @RUNS
-async def test_media_stay_unless_they_are_too_large_alone(mode: str) -> None:
+async def test_media_stay_unless_one_alone_is_too_large(mode: str) -> None:
     large = ImageContent("q" * 30_000, mime_type="image/png", validation=False)
     hook = ToolResultOffloadHook(FailingOffloader(RuntimeError()))
 
@@ -90,7 +90,7 @@ async def test_media_stay_unless_they_are_too_large_alone(mode: str) -> None:
 
 
 @RUNS
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_conversion_does_not_bypass_the_limit(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(content: object) -> object:
         raise MemoryError
 
@@ -147,7 +147,7 @@ async def test_a_final_answer_stays(mode: str) -> None:
 @pytest.mark.parametrize(
     "strategies", [{}, {"*": NeverOffload()}, {"*": OffloadOverChars(sys.maxsize)}, {"*": Declining()}, {"*": Never()}]
 )
-async def test_above_50_000_tokens_a_result_leaves_whatever_a_strategy_says(mode: str, strategies: Any) -> None:
+async def test_a_result_above_50_000_tokens_is_offloaded_whatever_a_strategy_says(mode: str, strategies: Any) -> None:
     stays = await after_tool(ToolResultOffloadHook(InMemoryStorage(), strategies), state_of(LONG), mode)
     leaves = await after_tool(ToolResultOffloadHook(InMemoryStorage(), strategies), state_of(VERY_HUGE), mode)
     unlimited = ToolResultOffloadHook(InMemoryStorage(), strategies, max_inline_tokens=sys.maxsize)
@@ -159,7 +159,7 @@ async def test_above_50_000_tokens_a_result_leaves_whatever_a_strategy_says(mode
 
 
 @pytest.mark.parametrize("characters", [12_499, 12_500, 12_501])
-def test_a_result_that_is_skipped_unseen_cannot_have_50_000_tokens(characters: int) -> None:
+def test_a_result_that_is_skipped_uncounted_cannot_exceed_50_000_tokens(characters: int) -> None:
     asked: list[int] = []
     hook = ToolResultOffloadHook(InMemoryStorage(), {})
     offload_step = hook.offloader.offload_step
@@ -171,7 +171,7 @@ def test_a_result_that_is_skipped_unseen_cannot_have_50_000_tokens(characters: i
     assert Offloader().offload([TextBlock("👍" * 12_500)], tool_name="t", policy=Never()).references == ()
 
 
-def test_an_error_above_50_000_tokens_leaves_too() -> None:
+def test_an_error_above_50_000_tokens_is_offloaded_too() -> None:
     state = state_of(VERY_HUGE)
     message = state.data["messages"][-1]
     object.__setattr__(message.tool_call_result, "error", True)
@@ -190,7 +190,7 @@ def test_an_error_above_50_000_tokens_leaves_too() -> None:
     ],
     ids=lambda part: type(part).__name__,
 )
-def test_no_odd_part_raises_or_is_above_the_limit(part: Any) -> None:
+def test_no_odd_part_raises_or_exceeds_the_limit(part: Any) -> None:
     hook = ToolResultOffloadHook(Offloader(max_inline_tokens=MAX_TOKENS), scope="mine")
     name = next(field.name for field in dataclasses.fields(part))
     parts = [dataclasses.replace(part) for _ in odd_forms("")]

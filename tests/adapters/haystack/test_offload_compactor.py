@@ -36,11 +36,11 @@ MIDDLING = "".join(f"line {number} of a middling result\n" for number in range(1
 """Below our threshold, above the compactor's."""
 
 WINDOW = 2_000
-"""Of a model with so little room that everything but the last step is compacted."""
+"""Tokens. The context window of a model: so small that everything but the last step is compacted."""
 
 
 class Watched(FileSystemToolResultStore):
-    """Notes every content that is written."""
+    """Records all content that is written."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -58,7 +58,7 @@ def compactor_of(store: Any) -> Any:
 
 
 def agent_with(store: Any, *script: Any, ours_first: bool) -> tuple[Agent, ToolResultOffloadHook, Scripted]:
-    """Return an agent with both, in one order or the other."""
+    """Return an agent with our hook and the compactor, in either order."""
     hook, generator = ToolResultOffloadHook(store), Scripted(*script)
     both = [("after_tool", [hook]), ("before_llm", [compactor_of(store)])]
     agent = Agent(
@@ -110,7 +110,7 @@ async def test_each_result_is_stored_once_and_read_back_by_its_reference(
 
 
 def marked_by(which: str, store: Any) -> list[ChatMessage]:
-    """Return a conversation whose only result was offloaded by one of the two."""
+    """Return a conversation whose only result was offloaded by our hook or by the compactor."""
     state = state_of(LONG)
     if which == "ours":
         ToolResultOffloadHook(store, {"*": AlwaysOffload()}).run(state)
@@ -122,7 +122,7 @@ def marked_by(which: str, store: Any) -> list[ChatMessage]:
 
 
 class Characters:
-    """Counts a token for four characters."""
+    """Counts one token for every four characters."""
 
     def count(self, messages: list[ChatMessage], **_: Any) -> int:
         return sum(len(str(message.to_dict())) for message in messages) // 4

@@ -50,7 +50,7 @@ SEARCH = tool("search", LONG)
 
 
 def texts_in(folder: Path) -> list[str]:
-    """Return the content of every text below a folder."""
+    """Return the content of every text file below a folder."""
     return sorted(path.read_text(encoding="utf-8") for path in folder.rglob("*.txt"))
 
 
@@ -73,7 +73,7 @@ async def test_nothing_in_the_state_is_deep_copied(mode: str) -> None:
 
 
 @RUNS
-async def test_a_state_without_the_usual_keys_will_do(mode: str) -> None:
+async def test_a_state_without_the_usual_keys_is_enough(mode: str) -> None:
     state = State(schema={"messages": {"type": list[ChatMessage]}})
     state.set("messages", state_of(LONG).data["messages"])
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -106,7 +106,7 @@ async def test_errors_of_unknown_tools_come_first_and_each_result_keeps_its_plac
 
 
 @RUNS
-async def test_results_of_calls_without_ids_leave_and_are_read_back(mode: str) -> None:
+async def test_results_of_calls_without_ids_are_offloaded_and_read_back(mode: str) -> None:
     agent, _ = agent_of(
         [SEARCH, tool("other", LONG + "other")],
         call(("search", {}), ("other", {}), prefix=None),
@@ -123,7 +123,7 @@ async def test_results_of_calls_without_ids_leave_and_are_read_back(mode: str) -
 
 
 @RUNS
-async def test_the_same_id_again_and_again_overwrites_nothing(mode: str, tmp_path: Path) -> None:
+async def test_a_repeated_call_id_overwrites_nothing(mode: str, tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileSystemToolResultStore(tmp_path), {"*": AlwaysOffload()})
     contents = [LONG, LONG + "1", LONG + "2"]
 
@@ -138,7 +138,7 @@ async def test_the_same_id_again_and_again_overwrites_nothing(mode: str, tmp_pat
 
 
 @RUNS
-async def test_old_messages_go_into_the_next_run_and_can_still_be_read(mode: str, tmp_path: Path) -> None:
+async def test_references_in_old_messages_can_still_be_read_in_the_next_run(mode: str, tmp_path: Path) -> None:
     first, _ = agent_of([SEARCH], call(("search", {})), say(), hook=ToolResultOffloadHook(FileStorage(tmp_path)))
     messages = (await run(first, mode))["messages"]
     kept = [ChatMessage.from_dict(message.to_dict()) for message in messages]  # as a host would store them
@@ -154,7 +154,7 @@ async def test_old_messages_go_into_the_next_run_and_can_still_be_read(mode: str
 
 
 @RUNS
-async def test_a_run_that_is_repeated_shows_the_same(mode: str, tmp_path: Path) -> None:
+async def test_a_repeated_run_shows_the_same_placeholder(mode: str, tmp_path: Path) -> None:
     hook = ToolResultOffloadHook(FileStorage(tmp_path))
     shown = set()
     for _ in range(2):
@@ -196,7 +196,7 @@ async def test_without_the_retrieval_tool_no_tool_is_named(mode: str) -> None:
 
 
 @RUNS
-async def test_an_agent_that_cannot_read_back_logs_one_warning_once_something_left(
+async def test_an_agent_that_cannot_read_back_logs_one_warning_after_its_first_offload(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
@@ -269,7 +269,7 @@ async def test_media_are_not_validated_again(mode: str) -> None:
 
 
 @RUNS
-async def test_a_final_answer_stays_and_the_other_results_of_its_step_leave(mode: str) -> None:
+async def test_a_final_answer_stays_and_the_other_results_of_its_step_are_offloaded(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()})
     agent, _ = agent_of(
         [SEARCH, tool("answer", LONG)],
@@ -285,7 +285,7 @@ async def test_a_final_answer_stays_and_the_other_results_of_its_step_leave(mode
 
 
 @RUNS
-async def test_a_tool_called_text_is_no_exit_condition_by_default(mode: str) -> None:
+async def test_a_tool_named_text_is_not_an_exit_condition_by_default(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": AlwaysOffload()})
     agent, _ = agent_of([tool("text", LONG)], call(("text", {})), say(), hook=hook)
 
@@ -335,7 +335,7 @@ async def test_a_hook_that_a_sync_hook_calls_in_an_async_run_cannot_see_final_an
         assert (answer["last_message"].tool_call_result.result == LONG) is stays
 
 
-# Other hooks, and other people's errors.
+# Other hooks, and errors that are not ours.
 
 
 class Interrupt(BaseException):
@@ -343,7 +343,7 @@ class Interrupt(BaseException):
 
 
 @RUNS
-async def test_control_flow_passes(mode: str) -> None:
+async def test_control_flow_exceptions_propagate(mode: str) -> None:
     class Stopping(OffloadPolicy):
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             raise Interrupt

@@ -24,7 +24,7 @@ def run(path: Path, hook: ToolResultOffloadHook | None) -> Conversation:
     return recorded(path, [message.to_dict() for message in answer["messages"]])
 
 
-def test_what_a_replay_says_stays_is_what_stays(tmp_path: Path) -> None:
+def test_a_replay_predicts_exactly_what_stays(tmp_path: Path) -> None:
     before = run(tmp_path / "before", None)
     after = run(tmp_path / "after", ToolResultOffloadHook(InMemoryStorage()))
 

@@ -70,7 +70,7 @@ def test_the_model_is_offered_what_the_core_says() -> None:
 
 
 @RUNS
-async def test_answers_are_texts_and_bounded(mode: str, offloader: Offloader, reference: str) -> None:
+async def test_answers_are_bounded_text(mode: str, offloader: Offloader, reference: str) -> None:
     answer = await ask(RetrievalTool(offloader), mode, reference=reference)
 
     assert answer.startswith("[Characters 0-")
@@ -113,7 +113,7 @@ async def test_a_wrong_call_by_the_model_is_answered_and_not_raised(
 
 
 @RUNS
-async def test_the_models_own_state_is_overwritten(mode: str) -> None:
+async def test_a_state_that_the_model_sends_is_overwritten(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
     agent, _ = agent_of(
         [SEARCH],
@@ -156,7 +156,7 @@ async def test_a_tool_made_from_a_storage_reads_what_a_hook_stored_there(mode: s
 
 
 @RUNS
-async def test_media_are_described_or_native(mode: str, offloader: Offloader) -> None:
+async def test_media_are_described_or_returned_natively(mode: str, offloader: Offloader) -> None:
     blocks = [MediaBlock(PNG, "image/png"), MediaBlock(b"%PDF", "application/pdf", name="a.pdf")]
     image, file = (one.id for one in offloader.offload(blocks, tool_name="scan").references)
 
@@ -172,7 +172,7 @@ async def test_media_are_described_or_native(mode: str, offloader: Offloader) ->
 
 
 @RUNS
-async def test_native_media_and_texts_arrive_in_an_agent(mode: str) -> None:
+async def test_an_agent_gets_native_media_and_text(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), max_result_tokens=100, preview_tokens=20)
     picture = tool("picture", [ImageContent(ENCODED, mime_type="image/png")], raw=True)
     reader = RetrievalTool(hook, native_media=True)
@@ -207,7 +207,7 @@ async def test_its_answers_are_never_offloaded(mode: str) -> None:
 
 
 @RUNS
-async def test_a_failing_storage_is_an_answer(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_storage_is_answered_and_not_raised(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     class Failing(InMemoryStorage):
         def load(self, key: str) -> Any:
             msg = "secret address"
@@ -227,7 +227,7 @@ async def test_a_failing_storage_is_an_answer(mode: str, caplog: pytest.LogCaptu
 
 
 @RUNS
-async def test_a_callable_scope_that_fails_is_an_answer_and_reads_nothing(
+async def test_a_failing_scope_callable_is_answered_and_reads_nothing(
     mode: str, reference: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(state: object) -> str:

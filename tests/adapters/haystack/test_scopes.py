@@ -1,4 +1,4 @@
-"""Whose content it is: the argument, the ambient scope, the run's ``hook_context``, the default; and sub-agents."""
+"""Where the scope comes from: argument, ambient scope, the run's ``hook_context``, default; and sub-agents."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -65,14 +65,14 @@ async def test_the_argument_takes_precedence_over_all_else(mode: str) -> None:
 
 
 @RUNS
-async def test_a_callable_gets_the_state(mode: str) -> None:
+async def test_a_scope_callable_gets_the_state(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), scope=lambda state: state.data["hook_context"]["user"].upper())
 
     assert await found_in(hook, "ADA", mode, hook_context={"user": "ada"})
 
 
 @RUNS
-async def test_a_callable_that_returns_none_leaves_the_scope_to_the_next_source(mode: str) -> None:
+async def test_a_scope_callable_that_returns_none_leaves_the_scope_to_the_next_source(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), scope=lambda _: None)
 
     assert await found_in(hook, "context", mode, hook_context={SCOPE_CONTEXT_KEY: "context"})
@@ -88,7 +88,7 @@ async def test_the_ambient_scope_takes_precedence_over_the_runs_context(mode: st
 
 @RUNS
 @pytest.mark.parametrize(("context", "scope"), [({SCOPE_CONTEXT_KEY: "context"}, "context"), (None, "default")])
-async def test_without_either_the_runs_context_is_the_scope_and_then_the_default(
+async def test_without_argument_and_ambient_scope_the_scope_is_the_runs_context_or_else_the_default(
     mode: str, context: dict[str, Any] | None, scope: str
 ) -> None:
     assert await found_in(ToolResultOffloadHook(InMemoryStorage()), scope, mode, hook_context=context)
@@ -138,7 +138,7 @@ async def test_a_required_scope_stores_nothing_in_the_default_one(mode: str, cap
 
 
 @RUNS
-async def test_a_callable_that_fails_leaves_the_result(mode: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_scope_callable_leaves_the_result(mode: str, caplog: pytest.LogCaptureFixture) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), scope=lambda state: state.data["no such key"])
     agent, _ = agent_of([SEARCH], call(("search", {})), say("done"), hook=hook)
 
@@ -149,7 +149,7 @@ async def test_a_callable_that_fails_leaves_the_result(mode: str, caplog: pytest
     assert "KeyError" in caplog.text
 
 
-async def test_runs_at_once_keep_to_their_own_scopes_and_stores() -> None:
+async def test_concurrent_runs_keep_to_their_own_scopes_and_stores() -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
     stores = [InMemoryStorage() for _ in range(8)]
 
@@ -212,7 +212,7 @@ async def test_a_run_with_an_invalid_store_stores_nothing_in_the_store_of_the_ho
 
 @RUNS
 @pytest.mark.parametrize("way", ["ambient", "argument", "context"])
-async def test_a_sub_agents_scope_comes_from_all_but_the_parents_context(mode: str, way: str) -> None:
+async def test_a_sub_agents_scope_comes_from_every_source_but_the_parents_context(mode: str, way: str) -> None:
     storage = InMemoryStorage()
     scope = "mine" if way == "argument" else None
     inner_hook = ToolResultOffloadHook(storage, scope=scope)

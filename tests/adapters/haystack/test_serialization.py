@@ -129,7 +129,7 @@ def test_a_loaded_hook_offloads_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", [THEIRS, OURS], ids=["as it is", "with the type changed"])
-def test_a_serialized_hook_of_haystacks_own_loads(package: str, tmp_path: Path) -> None:
+def test_a_serialized_hook_of_haystacks_own_can_be_loaded(package: str, tmp_path: Path) -> None:
     theirs = upstream.ToolResultOffloadHook(
         upstream.FileSystemToolResultStore(tmp_path), {("a", "search"): upstream.AlwaysOffload()}, preview_chars=40
     )
@@ -224,7 +224,7 @@ def test_what_cannot_be_serialized_is_named_with_what_to_do(make: Any, message: 
     assert message in str(raised.value)
 
 
-def test_policies_of_the_core_come_back(tmp_path: Path) -> None:
+def test_policies_of_the_core_survive_a_round_trip(tmp_path: Path) -> None:
     policies: dict[Any, Any] = {
         "a": Always(),
         "b": Never(),
@@ -239,7 +239,7 @@ def test_policies_of_the_core_come_back(tmp_path: Path) -> None:
     assert loaded.offload_strategies == policies
 
 
-def test_policies_that_are_an_option_come_back(tmp_path: Path) -> None:
+def test_policies_that_are_an_option_survive_a_round_trip(tmp_path: Path) -> None:
     policies: dict[Any, Any] = {"a": Never(), ("b", "c"): OverTokens(5), "*": OverShare(0.5, context_window=8_000)}
     hook = ToolResultOffloadHook(FileStorage(tmp_path), policies=policies)
 
@@ -269,7 +269,7 @@ def agent_over(hook: ToolResultOffloadHook) -> Agent:
     )
 
 
-def test_an_agent_with_hook_and_tool_comes_back(tmp_path: Path) -> None:
+def test_an_agent_with_hook_and_tool_survives_a_round_trip(tmp_path: Path) -> None:
     agent = agent_over(hook_of(tmp_path, scope="tenant"))
 
     loaded = Agent.from_dict(json.loads(json.dumps(agent.to_dict())))

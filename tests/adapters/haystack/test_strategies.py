@@ -109,7 +109,7 @@ def test_tokens_are_counted_in_haystacks_own_hook_too(tmp_path: Path) -> None:
     assert text_of(last(large)).startswith("Tool result offloaded to ")
 
 
-async def test_the_override_of_a_policys_subclass_decides() -> None:
+async def test_the_override_of_a_policy_subclass_decides() -> None:
     class Refusing(OffloadOverTokens):
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             return False

@@ -66,7 +66,7 @@ def outliving(lib: Any) -> Any:
 
 
 class TextStore(upstream.ToolResultStore):
-    """A store as users write them: it takes texts only, and does not say so."""
+    """A store as users write them: it takes only ``str``, and does not say so."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}
@@ -107,7 +107,7 @@ async def apply(hook: Any, state: State, mode: str) -> ChatMessage:
     return message
 
 
-# B1: the hook.
+# The hook.
 
 
 def test_it_is_an_after_tool_hook(lib: Any, tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_the_full_result_is_stored_and_a_pointer_with_its_reference_takes_
 
 
 @RUNS
-async def test_only_the_results_at_the_end_are_touched(lib: Any, mode: str) -> None:
+async def test_only_the_results_at_the_end_are_changed(lib: Any, mode: str) -> None:
     state = state_of(LONG)
     old = ChatMessage.from_tool(LONG, origin=ToolCall("search", {}, id="old"))
     state.data["messages"] = [old, ChatMessage.from_user("and now?"), *state.data["messages"]]
@@ -149,7 +149,7 @@ async def test_only_the_results_at_the_end_are_touched(lib: Any, mode: str) -> N
 
 
 @RUNS
-async def test_all_results_of_a_step_are_looked_at(lib: Any, mode: str) -> None:
+async def test_all_results_of_a_step_are_checked(lib: Any, mode: str) -> None:
     state = state_of(LONG, SHORT, LONG + "x")
 
     await apply(lib.ToolResultOffloadHook(TextStore(), {"*": lib.OffloadOverChars(1_000)}), state, mode)
@@ -182,7 +182,7 @@ async def test_a_conversation_without_results_is_left_alone(lib: Any, mode: str,
 
 
 @RUNS
-async def test_origin_error_mark_and_other_meta_stay(lib: Any, mode: str) -> None:
+async def test_the_origin_the_error_mark_and_other_meta_stay(lib: Any, mode: str) -> None:
     state = state_of(LONG)
     origin = ToolCall("search", {"number": 0}, id="call-0", extra={"signature": "s"})
     state.data["messages"][-1] = ChatMessage.from_tool(LONG, origin=origin, meta={"trace": 7})
@@ -195,7 +195,7 @@ async def test_origin_error_mark_and_other_meta_stay(lib: Any, mode: str) -> Non
     assert message.meta["trace"] == 7
 
 
-# B2: the constructor.
+# The constructor.
 
 
 def test_constructor_and_attributes(lib: Any) -> None:
@@ -210,7 +210,7 @@ def test_constructor_and_attributes(lib: Any) -> None:
         lib.ToolResultOffloadHook(store, strategies, 7)
 
 
-# B3, B4: strategies.
+# Strategies.
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,9 @@ def test_constructor_and_attributes(lib: Any) -> None:
         ([], False),
     ],
 )
-def test_the_most_specific_strategy_wins_and_none_keeps(lib: Any, keys: list[Any], leaves: bool) -> None:
+def test_the_most_specific_strategy_wins_and_without_one_a_result_stays(
+    lib: Any, keys: list[Any], leaves: bool
+) -> None:
     state = state_of(LONG)
     strategies = {key: getattr(lib, f"{verdict}Offload")() for key, verdict in keys}
 
@@ -236,7 +238,7 @@ def test_the_most_specific_strategy_wins_and_none_keeps(lib: Any, keys: list[Any
 
 @pytest.mark.parametrize(("length", "leaves"), [(999, False), (1_000, False), (1_001, True)])
 @pytest.mark.parametrize("letter", ["x", " ", "漢"])
-def test_over_chars_is_strict(lib: Any, length: int, leaves: bool, letter: str) -> None:
+def test_over_chars_offloads_only_above_its_limit(lib: Any, length: int, leaves: bool, letter: str) -> None:
     state = state_of(letter * length)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.OffloadOverChars(1_000)}).run(state)
@@ -255,7 +257,7 @@ def test_over_chars_measures_base64(lib: Any) -> None:
     assert text_of(last(above)).startswith(FIRST_WORDS)
 
 
-def test_always_takes_even_a_tiny_result(lib: Any) -> None:
+def test_always_offload_takes_even_a_tiny_result(lib: Any) -> None:
     state = state_of("ok")
 
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.AlwaysOffload()}).run(state)
@@ -263,7 +265,7 @@ def test_always_takes_even_a_tiny_result(lib: Any) -> None:
     assert text_of(last(state)).startswith(FIRST_WORDS)
 
 
-def test_never_keeps_even_a_large_result(lib: Any) -> None:
+def test_never_offload_keeps_even_a_large_result(lib: Any) -> None:
     state = state_of(LONG)
 
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.NeverOffload()}).run(state)
@@ -271,7 +273,7 @@ def test_never_keeps_even_a_large_result(lib: Any) -> None:
     assert last(state).result == LONG
 
 
-def test_what_a_custom_policy_declines_stays_even_if_it_is_large(lib: Any) -> None:
+def test_a_result_that_a_custom_policy_declines_stays_even_if_it_is_large(lib: Any) -> None:
     class Declining(lib.OffloadPolicy):  # type: ignore[misc]
         def should_offload(self, tool_name: str, result: str, state: State) -> bool:
             return False
@@ -306,7 +308,7 @@ def test_a_custom_policy_is_called_by_name_with_the_live_state(lib: Any) -> None
     assert text_of(last(state)).startswith(FIRST_WORDS)
 
 
-# B5, B6: stores.
+# Stores.
 
 
 def test_a_store_chooses_its_references_and_reads_them(lib: Any) -> None:
@@ -332,7 +334,7 @@ async def test_a_run_may_bring_its_own_store(lib: Any, mode: str) -> None:
     assert (len(shared.kept), list(own.kept.values())) == (0, [LONG])
 
 
-# B7, B8: what stays.
+# What stays, and how.
 
 
 @RUNS
@@ -347,7 +349,7 @@ async def test_errors_stay(lib: Any, mode: str) -> None:
 
 
 @RUNS
-async def test_rejections_of_a_person_stay(lib: Any, mode: str) -> None:
+async def test_the_rejection_of_a_person_stays(lib: Any, mode: str) -> None:
     store = TextStore()
     rejecting = BlockingConfirmationStrategy(confirmation_policy=AlwaysAskPolicy(), confirmation_ui=Nobody())  # type: ignore[arg-type]  # never serialized
     asking = ConfirmationHook(confirmation_strategies={"search": rejecting})
@@ -378,7 +380,7 @@ def test_empty_results_stay(lib: Any, content: Any) -> None:
     assert state.data["messages"][-1].meta == {}
 
 
-def test_media_go_to_a_store_for_bytes_decoded(lib: Any) -> None:
+def test_media_are_decoded_for_a_store_that_takes_bytes(lib: Any) -> None:
     store = BytesStore()
     state = state_of([TextContent("caption"), IMAGE, PDF])
 
@@ -395,7 +397,7 @@ def test_media_go_to_a_store_for_bytes_decoded(lib: Any) -> None:
     [[IMAGE], [PDF], [TextContent(LONG), IMAGE]],
     ids=["image", "file", "text and image"],
 )
-def test_media_stay_with_a_store_for_texts_and_a_warning_says_so(
+def test_media_stay_with_a_store_for_text_and_a_warning_is_logged(
     lib: Any, content: list[Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     state = state_of(content)
@@ -446,7 +448,7 @@ def test_a_key_ends_like_the_files_own_name_or_else_its_type(lib: Any, part: Any
     ids=["text", "list of one", "image", "file", "empty text and image", "text, image and file", "two texts"],
 )
 @RUNS
-async def test_what_takes_the_place_of_a_result_is_one_str(lib: Any, mode: str, content: Any) -> None:
+async def test_a_result_is_replaced_by_one_str(lib: Any, mode: str, content: Any) -> None:
     state = state_of(content)
 
     await apply(lib.ToolResultOffloadHook(BytesStore(), {"*": lib.AlwaysOffload()}), state, mode)
@@ -466,13 +468,13 @@ def test_a_failed_write_is_logged_in_the_words_that_haystack_users_know(
     assert "No space left on device" in caplog.text
 
 
-def test_nothing_is_logged_for_texts_in_a_store_for_texts(lib: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_logged_for_text_in_a_store_for_text(lib: Any, caplog: pytest.LogCaptureFixture) -> None:
     lib.ToolResultOffloadHook(TextStore(), {"*": lib.AlwaysOffload()}).run(state_of([TextContent(LONG)]))
 
     assert caplog.records == []
 
 
-# B9, B12: once, and not at any price.
+# Offloaded once; stores that fail.
 
 
 def test_each_result_is_offloaded_at_most_once(lib: Any) -> None:
@@ -500,7 +502,7 @@ def test_two_hooks_leave_each_others_pointers_alone(lib: Any, second: Any) -> No
 
 
 @RUNS
-async def test_a_store_that_fails_leaves_the_result_and_a_warning(
+async def test_a_store_that_fails_leaves_the_result_and_logs_a_warning(
     outliving: Any, mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()})
@@ -514,7 +516,7 @@ async def test_a_store_that_fails_leaves_the_result_and_a_warning(
     assert "No space left on device" in caplog.text
 
 
-def test_a_store_that_fails_half_way_leaves_the_result(outliving: Any) -> None:
+def test_a_store_that_fails_halfway_leaves_the_result(outliving: Any) -> None:
     class Half(BytesStore):
         def write(self, *, key: str, content: str | bytes) -> str:
             if self.kept:

@@ -55,14 +55,14 @@ def test_keys_may_be_nested_and_references_relative(store: Any) -> None:
     assert store.read("a/../a/b/c.txt") == "x"
 
 
-def test_writing_again_replaces(store: Any) -> None:
+def test_writing_a_key_again_replaces_its_content(store: Any) -> None:
     store.write(key="a.txt", content="long " * 100)
     store.write(key="a.txt", content="x")
 
     assert store.read("a.txt") == "x"
 
 
-def test_a_folder_given_as_text_is_the_same(store: Any) -> None:
+def test_a_folder_given_as_a_str_is_the_same(store: Any) -> None:
     store.write(key="a.txt", content="x")
 
     assert type(store)(str(store.root)).read("a.txt") == "x"
@@ -95,7 +95,7 @@ def test_a_missing_file_is_an_error(store: Any) -> None:
         store.read("missing.txt")
 
 
-def test_it_is_serialized_as_its_folder(store: Any) -> None:
+def test_a_store_is_serialized_as_its_folder(store: Any) -> None:
     written = store.to_dict()
 
     assert written["init_parameters"] == {"root": str(store.root)}
