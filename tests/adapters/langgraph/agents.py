@@ -1,6 +1,6 @@
 """Real agents and graphs around a scripted model, for the tests of the ``langgraph`` extra.
 
-Only building and running them belongs here. The model says what its script holds, and keeps what it was sent.
+Only building and running them belongs here. The model plays its script, and keeps what it was sent.
 """
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
@@ -58,7 +58,7 @@ class ScriptedModel(BaseChatModel):
 
 
 def call(*requests: tuple[str, dict[str, Any]], prefix: str = "call") -> AIMessage:
-    """Return a turn that calls tools, in parallel where there is more than one."""
+    """Return a turn that calls tools, in parallel if there are several."""
     calls = [
         {"type": "tool_call", "name": name, "args": args, "id": f"{prefix}-{place}"}
         for place, (name, args) in enumerate(requests, 1)
@@ -106,7 +106,7 @@ def agent_of(
 
 
 def graph_of(node: Runnable[Any, Any], *script: Turn, **kwargs: Any) -> tuple[Any, ScriptedModel]:
-    """Return a hand-built graph, a model and a tool node in a loop, and its model."""
+    """Return a hand-built graph with a model and a tool node in a loop. Return its model too."""
     model = model_of(*script)
 
     def think(state: MessagesState) -> dict[str, Any]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """Yield the address of a server on which LangGraph's tables are made."""
+    """Yield the address of a server that has LangGraph's tables."""
     with running_postgres() as address:
         with PostgresStore.from_conn_string(address) as store:
             store.setup()

@@ -52,7 +52,7 @@ def search(query: str) -> str:
 
 
 def from_anthropic(caller: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Return two answers from Anthropic: a call, by its container's code if ``caller`` says so; then a text."""
+    """Return two answers from Anthropic: a call, made by code in its container if ``caller`` says so, and then text."""
     made = {} if caller is None else {"caller": caller}
     message = {"type": "message", "role": "assistant", "model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}
     asked = {"type": "tool_use", "id": "toolu_1", "name": "search", "input": {"query": "q"}, **made}
@@ -153,7 +153,7 @@ async def sent_after_the_call(
     ],
     ids=["anthropic", "anthropic, another version", "openai"],
 )
-async def test_what_code_asked_for_stays_whole_above_every_limit(
+async def test_a_result_that_code_asked_for_stays_whole_above_every_limit(
     provider: str, caller: dict[str, Any], mode: str, httpserver: HTTPServer
 ) -> None:
     sent = await sent_after_the_call(provider, caller, mode=mode, server=httpserver)
@@ -167,7 +167,7 @@ async def test_what_code_asked_for_stays_whole_above_every_limit(
     [("anthropic", None), ("anthropic", {"type": "direct"}), ("openai", None), ("openai", {"type": "direct"})],
     ids=str,
 )
-async def test_what_the_model_itself_asked_for_leaves(
+async def test_a_result_that_the_model_itself_asked_for_is_offloaded(
     provider: str, caller: dict[str, Any] | None, mode: str, httpserver: HTTPServer
 ) -> None:
     sent = await sent_after_the_call(provider, caller, mode=mode, server=httpserver)
@@ -176,7 +176,7 @@ async def test_what_the_model_itself_asked_for_leaves(
     assert len(sent) < 20_000
 
 
-async def test_what_code_asked_for_stays_with_standard_content_blocks(httpserver: HTTPServer) -> None:
+async def test_a_result_that_code_asked_for_stays_with_standard_content_blocks(httpserver: HTTPServer) -> None:
     caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
 
     sent = await sent_after_the_call("anthropic", caller, mode="sync", server=httpserver, version="v1")
@@ -185,7 +185,7 @@ async def test_what_code_asked_for_stays_with_standard_content_blocks(httpserver
 
 
 def by_code(*, of: int) -> AIMessage:
-    """Return a turn with two calls of one tool; code made the call at this place."""
+    """Return a turn with two calls of one tool. Code made the call number ``of``."""
     made = {"caller": {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}}
     blocks: list[Any] = [
         {"type": "tool_use", "id": f"call-{place}", "name": "search", "input": {}, **(made if place == of else {})}
@@ -253,7 +253,7 @@ def test_a_tool_that_only_code_may_call_keeps_its_results(allowed: Any, stays: b
 
 
 def answering(text: str) -> BaseTool:
-    """Return a tool that marks its own result to be kept."""
+    """Return a tool that marks its own result to be kept if it is told to."""
 
     @tool
     def fetch(keep: bool, size: int) -> Any:
@@ -275,7 +275,7 @@ async def test_a_tool_keeps_the_result_of_one_call_by_a_mark_in_its_message(mode
     assert (message.content == LONG) is keep
 
 
-def test_what_a_tool_keeps_leaves_above_max_inline_tokens() -> None:
+def test_a_result_that_a_tool_keeps_is_offloaded_above_max_inline_tokens() -> None:
     agent, _ = agent_of([answering(LONG)], call(("fetch", {"keep": True, "size": 4})), say())
 
     (message,) = answers(agent.invoke(question())["messages"])

@@ -73,7 +73,7 @@ def python(folder: Path, part: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Any]]:
-    """Return the folder that another process left, and its answers. Once a module: LangGraph takes seconds to load."""
+    """Return the folder that another process left, and its answers. Once per module: LangGraph loads slowly."""
     folder = tmp_path_factory.mktemp("asked")
     return folder, python(folder, "ask")
 

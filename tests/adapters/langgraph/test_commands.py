@@ -112,7 +112,7 @@ async def test_removals_and_other_messages_keep_their_places(mode: str, way: str
 
 @RUNS
 @WAYS
-async def test_a_removal_alone_passes(mode: str, way: str) -> None:
+async def test_a_removal_alone_passes_through(mode: str, way: str) -> None:
     @tool
     def forget(call_id: CallId) -> Command[Any]:
         """Forget everything."""
@@ -254,7 +254,7 @@ class ModelState(BaseModel):
 
 
 @pytest.mark.parametrize("state", [DataclassState, ModelState])
-def test_a_state_that_is_typed_is_rewritten(state: type[DataclassState | ModelState]) -> None:
+def test_a_typed_state_is_rewritten(state: type[DataclassState | ModelState]) -> None:
     given = state(messages=[HumanMessage("hello"), answer("call-1")], count=3)
 
     for new in (wrap(given), wrap(Command(update=given)).update):
@@ -266,7 +266,7 @@ def test_a_state_that_is_typed_is_rewritten(state: type[DataclassState | ModelSt
 
 
 class OnlyOne(DataclassState):
-    """Cannot be copied."""
+    """A state that cannot be copied: its copy is itself."""
 
     def __copy__(self) -> OnlyOne:
         return self
@@ -299,7 +299,7 @@ def test_a_state_whose_copy_is_itself_stays_as_it_is(caplog: pytest.LogCaptureFi
     ],
     ids=repr,
 )
-def test_what_has_not_changed_is_the_very_same_object(result: Any) -> None:
+def test_an_unchanged_result_is_the_very_same_object(result: Any) -> None:
     assert wrap(result) is result
 
 

@@ -89,7 +89,7 @@ def test_our_edit_leaves_a_result_without_a_reference_to_langchain() -> None:
     assert answers(model.seen[-1])[0].content == "[cleared]"
 
 
-def test_our_line_names_what_our_edit_cleared_of_a_tool_without_the_middleware() -> None:
+def test_keep_references_names_what_our_edit_cleared_without_the_middleware() -> None:
     alone = offload_tool(tool(search), InMemoryStorage())
     edits = ContextEditingMiddleware(edits=[OurClearToolUsesEdit(trigger=1, keep=0)])
     agent, model = agent_of([alone], CALL, say(), middleware=[edits])
@@ -162,7 +162,7 @@ def test_a_summary_that_does_not_repeat_the_reference_loses_it() -> None:
 @pytest.mark.skipif(
     "summarizer" not in inspect.signature(SummarizationMiddleware).parameters, reason="newer than the oldest LangChain"
 )
-def test_a_summarizer_that_adds_our_line_loses_no_reference() -> None:
+def test_a_summarizer_that_adds_the_line_of_keep_references_loses_no_reference() -> None:
     def summarize(messages: list[AnyMessage]) -> str:
         return f"The user searched. {keep_references(messages)}"
 

@@ -57,7 +57,7 @@ PARALLEL = (call(("search", {"query": "one"}), ("ask", {"what": "may I?"}), ("se
 
 
 @RUNS
-async def test_an_agent_that_is_interrupted_in_one_of_parallel_calls_goes_on(mode: str) -> None:
+async def test_an_agent_that_is_interrupted_in_one_of_several_parallel_calls_goes_on(mode: str) -> None:
     runs: list[str] = []
     middleware = OffloadMiddleware()
     agent, _ = agent_of([search_counting(runs), ask], *PARALLEL, middleware=[middleware], checkpointer=InMemorySaver())
@@ -137,7 +137,7 @@ class Request:
 
 
 @pytest.mark.parametrize("error", CONTROL, ids=lambda error: type(error).__name__)
-async def test_exceptions_of_the_handler_pass_untouched_and_unlogged(
+async def test_exceptions_from_the_handler_propagate_untouched_and_unlogged(
     error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     request: Any = Request()

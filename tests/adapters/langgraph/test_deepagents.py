@@ -88,7 +88,7 @@ async def test_a_sub_agent_with_the_middleware_offloads_like_the_main_agent(mode
 
 
 @RUNS
-async def test_the_answer_of_a_sub_agent_leaves_in_the_main_agent(mode: str) -> None:
+async def test_the_answer_of_a_sub_agent_is_offloaded_in_the_main_agent(mode: str) -> None:
     helper = {**HELPER, "model": model_of(say(LONG))}
     main = model_of(ask("helper"), read(pattern="row 1000:"), say())
     agent = deepagents.create_deep_agent(

@@ -1,4 +1,4 @@
-"""What earlier versions left in a thread and in a store: the thread goes on, and the store is read."""
+"""Threads and stores that earlier versions left: the thread continues, and the store is read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def other() -> str:
 
 
 @every_version
-def test_a_thread_goes_on(version: str, tmp_path: Path) -> None:
+def test_a_thread_from_an_earlier_version_continues(version: str, tmp_path: Path) -> None:
     left = left_by(version, "langchain", tmp_path)
     middleware = [OffloadMiddleware(FileStorage(tmp_path / "artifacts"))]
     with SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.sqlite")) as saver:
@@ -41,7 +41,7 @@ def test_a_thread_goes_on(version: str, tmp_path: Path) -> None:
 
 
 @every_version
-def test_a_store_is_read(version: str, tmp_path: Path) -> None:
+def test_a_store_from_an_earlier_version_is_read(version: str, tmp_path: Path) -> None:
     left = left_by(version, "langgraph-sqlite", tmp_path)
 
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:

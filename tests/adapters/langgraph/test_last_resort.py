@@ -1,4 +1,4 @@
-"""Where our rewriting fails, a hard limit still holds, for each message of a result."""
+"""If rewriting a result fails, the hard limit still holds for each of its messages."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -45,7 +45,7 @@ def text_of(message: BaseMessage) -> str:
 
 @RUNS
 @ERRORS
-async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
+async def test_a_result_above_the_hard_limit_is_stored_raw_and_can_be_read_back(
     mode: str, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     offloader = FailingOffloader(error)
@@ -70,7 +70,7 @@ async def test_what_is_far_too_large_is_stored_raw_and_can_be_read_back(
 
 @RUNS
 @ERRORS
-async def test_what_cannot_be_stored_is_cut(mode: str, error: Exception) -> None:
+async def test_a_huge_result_that_cannot_be_stored_is_cut(mode: str, error: Exception) -> None:
     offloader = FailingOffloader(error, storage=FullStorage())
     agent, _ = agent_of(
         [search], call(("search", {"kind": "huge"})), say(), middleware=[OffloadMiddleware(offloader, scope="mine")]
@@ -82,7 +82,7 @@ async def test_what_cannot_be_stored_is_cut(mode: str, error: Exception) -> None
 
 
 @RUNS
-async def test_blocks_that_are_no_text_stay(mode: str) -> None:
+async def test_blocks_that_are_not_text_stay(mode: str) -> None:
     offloader = FailingOffloader(RuntimeError())
     agent, _ = agent_of([search], call(("search", {"kind": "parts"})), say(), middleware=[OffloadMiddleware(offloader)])
 
@@ -95,7 +95,7 @@ async def test_blocks_that_are_no_text_stay(mode: str) -> None:
 
 
 @RUNS
-async def test_a_conversion_that_fails_is_no_way_around_the_limit(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_conversion_does_not_bypass_the_limit(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(content: object) -> object:
         raise MemoryError
 
@@ -110,7 +110,7 @@ async def test_a_conversion_that_fails_is_no_way_around_the_limit(mode: str, mon
 
 
 @RUNS
-async def test_where_the_scope_cannot_be_found_nothing_is_stored(mode: str) -> None:
+async def test_nothing_is_stored_if_the_scope_cannot_be_found(mode: str) -> None:
     def broken(runtime: object) -> str:
         raise LookupError
 
@@ -151,7 +151,7 @@ async def test_a_final_answer_stays(mode: str) -> None:
 
 
 @RUNS
-async def test_of_several_messages_in_one_command_only_the_far_too_large_are_cut(mode: str) -> None:
+async def test_only_the_huge_tool_messages_in_a_command_are_cut(mode: str) -> None:
     @tool
     def several() -> Command[Any]:
         """Give several."""
@@ -202,7 +202,7 @@ async def test_wrapped_nodes_and_single_tools_keep_to_the_limit_too() -> None:
     ],
     ids=repr,
 )
-def test_no_odd_part_raises_or_is_above_the_limit(shape: object) -> None:
+def test_no_odd_part_raises_or_exceeds_the_limit(shape: object) -> None:
     # Fields next to the bytes of a medium are not measured.
     parts = [form for form in odd_forms(shape) if isinstance(form, dict) and ENCODED not in repr(form)]
 

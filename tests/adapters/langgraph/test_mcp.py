@@ -61,7 +61,7 @@ server.run()
 SIZES = {"as_object": 2_000, "as_list": 5, "as_lines": 8, "as_text": 20_000, "as_kept": 20}
 
 
-async def test_the_structured_copy_leaves_the_checkpoint_and_comes_back(
+async def test_the_structured_copy_is_not_in_the_checkpoint_and_can_be_restored(
     tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     script = tmp_path / "server.py"

@@ -1,4 +1,4 @@
-"""``OffloadMiddleware`` in real agents: what leaves, what stays, and what the model reads."""
+"""``OffloadMiddleware`` in real agents: what is offloaded, what stays, and what the model reads."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -56,11 +56,11 @@ def tiny(query: str) -> str:
 RUNS = pytest.mark.parametrize("mode", ["sync", "async"])
 
 MIDDLE = "row 1000: the quick brown fox"
-"""In no preview."""
+"""In the middle of the result, so in no preview."""
 
 
 @RUNS
-async def test_the_whole_job(mode: str) -> None:
+async def test_an_agent_offloads_a_result_and_reads_it_back(mode: str) -> None:
     agent, model = agent_of(
         [search],
         call(("search", {"query": "q"})),
@@ -80,7 +80,7 @@ async def test_the_whole_job(mode: str) -> None:
     assert all(LONG not in text_of(message) for seen in model.seen for message in seen)
 
 
-def test_middleware_after_ours_sees_whole_results_and_before_it_placeholders() -> None:
+def test_middleware_after_ours_sees_whole_results_and_middleware_before_ours_sees_placeholders() -> None:
     seen: dict[str, str] = {}
 
     def noting(name: str) -> Any:
@@ -103,7 +103,7 @@ def test_middleware_after_ours_sees_whole_results_and_before_it_placeholders() -
 
 
 @pytest.mark.parametrize("offer_tool", ["always", "when needed"])
-def test_a_selector_of_tools_can_be_told_to_keep_the_retrieval_tool(offer_tool: Any) -> None:
+def test_a_tool_selector_can_be_told_to_keep_the_retrieval_tool(offer_tool: Any) -> None:
     class Selecting(ScriptedModel):
         def with_structured_output(self, *_: Any, **__: Any) -> Any:
             return RunnableLambda(lambda _: {"tools": ["tiny"]})
@@ -167,7 +167,7 @@ async def test_a_tools_own_message_is_never_changed(mode: str) -> None:
 
 
 @RUNS
-async def test_the_artifact_stays_and_the_content_leaves(mode: str) -> None:
+async def test_the_artifact_stays_and_the_content_is_offloaded(mode: str) -> None:
     @tool(response_format="content_and_artifact")
     def fetch() -> tuple[str, Any]:
         """Fetch rows."""
@@ -197,7 +197,7 @@ async def test_a_final_answer_is_never_offloaded(mode: str) -> None:
 
 
 @RUNS
-async def test_a_marked_tool_stays_up_to_the_last_limit(mode: str) -> None:
+async def test_results_of_a_marked_tool_stay_up_to_the_hard_limit(mode: str) -> None:
     marked = search.model_copy(update={"metadata": {"coatcheck": "keep"}})
 
     kept, _ = agent_of([marked], call(("search", {"query": "q"})), say())
@@ -209,7 +209,7 @@ async def test_a_marked_tool_stays_up_to_the_last_limit(mode: str) -> None:
 
 
 @RUNS
-async def test_exempt_tools_stay(mode: str) -> None:
+async def test_results_of_exempt_tools_stay(mode: str) -> None:
     middleware = OffloadMiddleware(exempt=("search",), policies={"*": coatcheck.Always()})
     agent, _ = agent_of(
         [search, tiny], call(("search", {"query": "q"}), ("tiny", {"query": "q"})), say(), middleware=[middleware]
@@ -242,7 +242,7 @@ async def test_policies_see_the_call(mode: str) -> None:
 
 
 @RUNS
-async def test_parallel_calls_leave_each_with_its_own_reference(mode: str) -> None:
+async def test_each_parallel_call_gets_its_own_reference(mode: str) -> None:
     @tool
     def table(name: str) -> str:
         """Give a table."""
@@ -329,7 +329,7 @@ async def test_lone_surrogates_are_stored_and_never_reach_the_model(mode: str) -
 
 
 @RUNS
-async def test_media_leave_and_links_stay(mode: str) -> None:
+async def test_media_are_offloaded_and_links_stay(mode: str) -> None:
     link = {"type": "image", "url": "https://example.com/a.png"}
 
     @tool
@@ -349,7 +349,7 @@ async def test_media_leave_and_links_stay(mode: str) -> None:
 
 
 @RUNS
-async def test_a_list_that_langchain_turned_into_one_text_is_stored_as_that_text(mode: str) -> None:
+async def test_a_list_that_langchain_turned_into_text_is_stored_as_that_text(mode: str) -> None:
     blocks = [{"type": "audio", "base64": "A" * 40_000, "mime_type": "audio/wav"}, {"type": "text", "text": "words"}]
 
     @tool
@@ -395,7 +395,7 @@ async def test_an_unknown_tool_is_answered_by_langchain(mode: str) -> None:
 
 
 @RUNS
-async def test_exceptions_of_a_tool_pass(mode: str) -> None:
+async def test_exceptions_from_a_tool_propagate(mode: str) -> None:
     error = KeyError("their own")
 
     @tool
@@ -492,7 +492,7 @@ async def test_a_retrieval_call_with_wrong_arguments_is_answered(mode: str) -> N
 
 
 @RUNS
-async def test_the_same_call_again_gives_the_same_bytes(mode: str) -> None:
+async def test_a_repeated_call_gives_the_same_bytes(mode: str) -> None:
     contents = []
     for _ in range(2):
         agent, _ = agent_of([search], call(("search", {"query": "q"})), say())
@@ -585,6 +585,6 @@ def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None
 @pytest.mark.parametrize(
     ("name", "nearest"), [("exemptt", "exempt"), ("native_medai", "native_media"), ("scop", "scope")]
 )
-def test_a_misspelled_argument_is_answered_with_the_nearest(name: str, nearest: str) -> None:
+def test_a_misspelled_argument_is_refused_with_the_nearest_name(name: str, nearest: str) -> None:
     with pytest.raises(TypeError, match=rf"^OffloadMiddleware has no argument '{name}'\. Did you mean '{nearest}'"):
         OffloadMiddleware(**{name: 5})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Several instances in one agent, and tools whose names collide."""
+"""Several instances of the middleware in one agent, and tools whose names collide."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -29,18 +29,18 @@ async def run(agent: Any, mode: str) -> list[Any]:
     return messages
 
 
-def test_the_name_is_the_class_unless_another_is_given() -> None:
+def test_the_name_is_that_of_the_class_unless_another_is_given() -> None:
     assert OffloadMiddleware().name == "OffloadMiddleware"
     assert OffloadMiddleware(name="second").name == "second"
 
 
-def test_langchain_refuses_two_of_one_name() -> None:
+def test_langchain_refuses_two_middlewares_with_one_name() -> None:
     with pytest.raises(AssertionError, match="duplicate middleware"):
         agent_of([search], say(), middleware=[OffloadMiddleware(), OffloadMiddleware()])
 
 
 @RUNS
-async def test_two_with_one_offloader_offload_once_and_name_the_tool(mode: str) -> None:
+async def test_two_middlewares_with_one_offloader_offload_once_and_name_the_tool(mode: str) -> None:
     offloader = make_offloader(policies={"*": coatcheck.Always()})
     outer = OffloadMiddleware(offloader)
     inner = OffloadMiddleware(offloader, name="inner", include_retrieval_tool=False)
@@ -70,7 +70,7 @@ async def test_without_the_tool_placeholders_do_not_name_it(mode: str) -> None:
 
 
 @RUNS
-async def test_a_users_tool_of_that_name_logs_a_warning_and_is_not_exempt(
+async def test_a_users_tool_with_the_retrieval_tools_name_logs_a_warning_and_is_not_exempt(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @tool

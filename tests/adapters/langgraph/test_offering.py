@@ -71,7 +71,7 @@ def late_agent(*script: Any, middleware: Any = None, **more: Any) -> tuple[Any, 
 
 
 def offers(model: ScriptedModel) -> list[bool]:
-    """Return for each call of the model whether it was offered the retrieval tool; all others always were."""
+    """Return, for each call of the model, whether it was offered the retrieval tool. Check that the rest always was."""
     assert all({"search", "tiny"} <= {*names} for names in model.offered)
     return [RETRIEVAL_TOOL in names for names in model.offered]
 
@@ -87,7 +87,7 @@ async def test_the_tool_is_offered_in_the_first_call_after_the_first_offload(mod
 
 
 @RUNS
-async def test_by_default_the_tool_is_always_offered_and_nothing_is_kept_of_it(mode: str) -> None:
+async def test_by_default_the_tool_is_always_offered_and_no_state_is_kept(mode: str) -> None:
     agent, model = late_agent(SMALL, LARGE, say(), middleware=[OffloadMiddleware()], checkpointer=InMemorySaver())
 
     await run(agent, mode, config=thread("a"))
@@ -97,7 +97,7 @@ async def test_by_default_the_tool_is_always_offered_and_nothing_is_kept_of_it(m
     assert OffloadMiddleware.wrap_model_call is AgentMiddleware.wrap_model_call, "a span in each trace for nothing"
 
 
-def test_without_an_offload_it_is_never_offered() -> None:
+def test_without_an_offload_the_tool_is_never_offered() -> None:
     agent, model = late_agent(SMALL, AGAIN, say())
 
     agent.invoke(question())
@@ -106,7 +106,7 @@ def test_without_an_offload_it_is_never_offered() -> None:
 
 
 @pytest.mark.parametrize("is_emptied", [False, True], ids=["whole", "emptied"])
-def test_a_resumed_thread_offers_it_at_once(is_emptied: bool, tmp_path: Path) -> None:
+def test_a_resumed_thread_is_offered_the_tool_at_once(is_emptied: bool, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "checkpoints", check_same_thread=False)) as connection:
         first, _ = late_agent(
             LARGE, say(), middleware=[late(FileStorage(tmp_path))], checkpointer=SqliteSaver(connection)
@@ -127,7 +127,7 @@ def test_a_resumed_thread_offers_it_at_once(is_emptied: bool, tmp_path: Path) ->
     assert MARKER in text_of(answers(messages)[-1])
 
 
-def test_another_thread_of_the_same_agent_is_not_offered_it() -> None:
+def test_another_thread_of_the_same_agent_is_not_offered_the_tool() -> None:
     agent, model = late_agent(LARGE, say(), say(), checkpointer=InMemorySaver())
 
     agent.invoke(question(), thread("a"))
@@ -137,7 +137,7 @@ def test_another_thread_of_the_same_agent_is_not_offered_it() -> None:
 
 
 @RUNS
-async def test_it_stays_when_a_summary_took_the_place_of_the_placeholder(mode: str) -> None:
+async def test_the_tool_is_still_offered_when_a_summary_replaces_the_placeholder(mode: str) -> None:
     summary = SummarizationMiddleware(model_of(say("It went well.")), trigger=("messages", 7), keep=("messages", 1))
     agent, model = late_agent(LARGE, SMALL, AGAIN, say(), middleware=[late(), summary])
 
@@ -147,7 +147,7 @@ async def test_it_stays_when_a_summary_took_the_place_of_the_placeholder(mode: s
     assert not [message for message in answers(model.seen[-1]) if message.name == "search"], "the summary did nothing"
 
 
-def test_it_is_offered_where_the_placeholder_was_dropped_from_the_same_request() -> None:
+def test_the_tool_is_offered_even_if_the_placeholder_is_dropped_from_the_same_request() -> None:
     class Dropping(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: Any, handler: Any) -> Any:
             return handler(request.override(messages=request.messages[:1]))
@@ -160,7 +160,7 @@ def test_it_is_offered_where_the_placeholder_was_dropped_from_the_same_request()
     assert offers(model) == [False, True]
 
 
-def test_messages_of_another_agent_are_enough() -> None:
+def test_the_tool_is_offered_for_placeholders_of_another_agent() -> None:
     first, _ = late_agent(LARGE, say())
     messages = first.invoke(question())["messages"]
     second, model = late_agent(say())
@@ -170,7 +170,7 @@ def test_messages_of_another_agent_are_enough() -> None:
     assert offers(model) == [True]
 
 
-def test_what_a_wrapped_tool_offloaded_counts_although_its_message_has_no_mark() -> None:
+def test_an_offload_by_a_wrapped_tool_counts_although_its_message_has_no_mark() -> None:
     offloader = Offloader(InMemoryStorage())
     agent, model = agent_of([offload_tool(search, offloader), tiny], LARGE, say(), middleware=[late(offloader)])
 
@@ -203,7 +203,7 @@ def test_two_middlewares_may_set_the_flag_in_one_step() -> None:
     assert MARKER in text_of(answers(messages)[-1])
 
 
-def test_a_model_that_calls_it_while_it_is_hidden_gets_an_answer() -> None:
+def test_a_model_that_calls_the_hidden_tool_gets_an_answer() -> None:
     offloader = Offloader(InMemoryStorage())
     first, _ = late_agent(LARGE, say(), middleware=[late(offloader, scope="s")])
     reference = reference_in(first.invoke(question())["messages"])
@@ -216,7 +216,7 @@ def test_a_model_that_calls_it_while_it_is_hidden_gets_an_answer() -> None:
     assert MARKER in text_of(answers(messages)[0])
 
 
-def test_a_middleware_of_the_users_own_keeps_its_name_and_its_state() -> None:
+def test_the_users_own_middleware_keeps_its_name_and_its_state() -> None:
     class Counting(AgentState[Any]):
         counted: int
 
@@ -238,7 +238,7 @@ def test_a_middleware_of_the_users_own_keeps_its_name_and_its_state() -> None:
 
 
 @pytest.mark.parametrize("hook", ["wrap_model_call", "awrap_model_call"])
-def test_a_middleware_with_a_hook_of_its_own_around_the_model_is_refused(hook: str) -> None:
+def test_a_middleware_with_its_own_hook_around_the_model_is_refused(hook: str) -> None:
     mine: Any = type("Mine", (OffloadMiddleware,), {hook: lambda self, request, handler: handler(request)})
 
     with pytest.raises(InvalidRequest, match="which Mine has too: move them to a middleware of their own"):
@@ -279,6 +279,6 @@ def test_a_message_that_cannot_be_read_never_ends_the_agent(caplog: pytest.LogCa
 
 
 @pytest.mark.parametrize("wrong", ["when_needed", "never", None, True, ["always"]])
-def test_a_wrong_value_is_refused_with_both_right_ones(wrong: Any) -> None:
+def test_a_wrong_value_is_refused_with_both_valid_ones(wrong: Any) -> None:
     with pytest.raises(InvalidRequest, match="offer_tool must be 'always' or 'when needed', not"):
         OffloadMiddleware(offer_tool=wrong)

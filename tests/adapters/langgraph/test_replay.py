@@ -1,4 +1,4 @@
-"""``coatcheck replay`` on recordings of real LangChain agents, in the three ways that LangChain writes messages."""
+"""``coatcheck replay`` on recordings of real LangChain agents, in the three forms that LangChain writes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def conversation(middleware: list[Any] | None) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("dump", [dumpd, messages_to_dict, model_dump, convert_to_openai_messages])
-def test_what_a_replay_says_stays_is_what_stays(dump: Callable[[Any], Any], tmp_path: Path) -> None:
+def test_a_replay_predicts_exactly_what_stays(dump: Callable[[Any], Any], tmp_path: Path) -> None:
     before = recorded(tmp_path / "before", dump(conversation([])))
     after = recorded(tmp_path / "after", dump(conversation(None)))
 
@@ -58,7 +58,7 @@ def test_what_a_replay_says_stays_is_what_stays(dump: Callable[[Any], Any], tmp_
 
 
 @pytest.mark.parametrize("dump", [dumpd, messages_to_dict, model_dump])
-def test_what_was_offloaded_is_left_alone(dump: Callable[[Any], Any], tmp_path: Path) -> None:
+def test_offloaded_results_are_left_alone(dump: Callable[[Any], Any], tmp_path: Path) -> None:
     assert already_offloaded(recorded(tmp_path / "after", dump(conversation(None)[:-3]))) == 1
 
 

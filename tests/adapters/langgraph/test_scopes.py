@@ -1,4 +1,4 @@
-"""Whose content is whose: threads, arguments, the ambient scope; another's reference is as good as none."""
+"""Who reads whose content: threads, arguments, the ambient scope; a reference from another scope is unknown."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -78,7 +78,7 @@ async def test_a_thread_id_that_is_not_a_valid_scope_is_taken_as_text(mode: str,
 
 
 @RUNS
-async def test_without_a_thread_the_default_scope_holds(mode: str) -> None:
+async def test_without_a_thread_the_default_scope_applies(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader)
 
@@ -138,7 +138,7 @@ class Context:
 
 
 @RUNS
-async def test_a_callable_gets_the_runtime_for_results_and_for_reading(mode: str) -> None:
+async def test_a_scope_callable_gets_the_runtime_for_results_and_for_reading(mode: str) -> None:
     offloader = make_offloader()
     middleware = OffloadMiddleware(offloader, scope=lambda runtime: runtime.context.tenant)
     turns = (call(("search", {"query": "q"})), read(line_range="7"), say())
@@ -155,7 +155,7 @@ async def test_a_callable_gets_the_runtime_for_results_and_for_reading(mode: str
 
 
 @RUNS
-async def test_a_callable_without_an_answer_leaves_it_to_the_thread(mode: str) -> None:
+async def test_a_scope_callable_that_returns_none_leaves_the_scope_to_the_thread(mode: str) -> None:
     offloader = make_offloader()
     agent, _ = asking_and_reading(offloader, scope=lambda runtime: None)
 
@@ -190,7 +190,7 @@ async def test_the_argument_takes_precedence_over_the_ambient_scope_when_reading
 
 
 @RUNS
-async def test_a_scope_that_is_required_and_missing_leaves_the_raw_result(
+async def test_a_required_scope_that_is_missing_leaves_the_raw_result(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent, _ = agent_of(

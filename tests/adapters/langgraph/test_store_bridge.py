@@ -202,7 +202,7 @@ def test_an_async_agent_offloads_to_postgres_and_reads_back(postgres: str) -> No
 
 
 def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
-    """Check that the model read its line, and that another process reads all, in its scope, until it is deleted."""
+    """Check that the model read its line, and that another process reads the result in its scope, until it is deleted."""
     messages = model.seen[-1]
     assert "line 7 of" in answers(messages)[-1].text
     reference = reference_in(messages)
@@ -215,7 +215,7 @@ def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
         elsewhere.load(reference, scope="mine")
 
 
-def test_an_entry_is_not_in_the_index_for_searching(entry: Entry) -> None:
+def test_an_entry_is_not_in_the_search_index(entry: Entry) -> None:
     embedded: list[str] = []
 
     def embed(texts: Sequence[str]) -> list[list[float]]:
@@ -297,7 +297,7 @@ def test_a_listing_misses_nothing_while_others_delete_and_save(seed: int) -> Non
 
 
 class TiedStore(InMemoryStore):
-    """Gives each burst of entries one time, and orders them anew for every page, as PostgreSQL may."""
+    """Gives each burst of entries the same time, and orders it anew for every page, as PostgreSQL may."""
 
     burst = 14
 
@@ -326,7 +326,7 @@ def test_a_listing_misses_nothing_of_a_burst(burst: int) -> None:
 
 
 @pytest.mark.parametrize("burst", [1, 7, 30])
-def test_pages_of_a_store_in_order_of_time_read_no_more_than_they_show(
+def test_pages_of_a_store_ordered_by_time_read_little_more_than_they_show(
     burst: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, read = TiedStore(), list[int]()
@@ -354,7 +354,7 @@ def test_pages_of_a_store_in_order_of_time_read_no_more_than_they_show(
     assert sorted(entry.key for entry in listed) == sorted(each.key for each in saved)
 
 
-def test_pages_of_a_store_without_order_are_in_order_too() -> None:
+def test_pages_of_an_unordered_store_are_ordered_too() -> None:
     bridge = LangGraphStoreBridge(InMemoryStore())
     saved = [make_entry(f"{number}".encode()) for number in range(45)]
     for each in saved:
@@ -367,7 +367,7 @@ def test_pages_of_a_store_without_order_are_in_order_too() -> None:
 
 
 @pytest.mark.parametrize("after", ["", "yesterday", "nan key"])
-def test_a_made_up_position_for_a_page_is_refused(after: str) -> None:
+def test_a_made_up_page_position_is_refused(after: str) -> None:
     bridge = LangGraphStoreBridge(InMemoryStore())
     entry = make_entry(b"a")
     save(bridge, entry)
@@ -377,7 +377,7 @@ def test_a_made_up_position_for_a_page_is_refused(after: str) -> None:
 
 
 class StoreWithoutOffset(InMemoryStore):
-    """Knows no offset, like MongoDB's store."""
+    """Has no offset, like MongoDB's store."""
 
     items_read = 0
 
@@ -390,7 +390,7 @@ class StoreWithoutOffset(InMemoryStore):
         return found
 
 
-def test_a_store_that_knows_no_offset_is_listed_whole() -> None:
+def test_a_store_without_an_offset_is_listed_whole() -> None:
     bridge = LangGraphStoreBridge(StoreWithoutOffset())
     saved = [make_entry(f"{number}".encode()) for number in range(70)]
     for each in saved:
@@ -402,7 +402,7 @@ def test_a_store_that_knows_no_offset_is_listed_whole() -> None:
 
 
 @pytest.mark.parametrize("entries", [1, 20, 21, 1_000])
-def test_to_list_a_store_that_knows_no_offset_reads_each_value_a_few_times_only(entries: int) -> None:
+def test_listing_a_store_without_an_offset_reads_each_value_only_a_few_times(entries: int) -> None:
     store = StoreWithoutOffset()
     bridge = LangGraphStoreBridge(store)
     for number in range(entries):
@@ -413,7 +413,7 @@ def test_to_list_a_store_that_knows_no_offset_reads_each_value_a_few_times_only(
 
 
 class TouchingStore(InMemoryStore):
-    """Takes a look at an entry for a new save, unless told not to, like MongoDB's store."""
+    """Counts a read of an entry as a new save, unless told not to, like MongoDB's store."""
 
     def get(self, namespace: tuple[str, ...], key: str, *, refresh_ttl: bool | None = None) -> Item | None:
         item = super().get(namespace, key)
@@ -422,7 +422,7 @@ class TouchingStore(InMemoryStore):
         return item
 
 
-def test_a_sweep_deletes_from_a_store_that_takes_a_look_for_a_save(
+def test_a_sweep_deletes_from_a_store_that_counts_a_read_as_a_save(
     entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bridge = LangGraphStoreBridge(TouchingStore())
@@ -434,7 +434,7 @@ def test_a_sweep_deletes_from_a_store_that_takes_a_look_for_a_save(
 
 
 @pytest.mark.filterwarnings("ignore:The default datetime adapter:DeprecationWarning")  # LangGraph's, on Python 3.12
-def test_looking_through_a_store_does_not_put_off_the_end_of_its_entries(tmp_path: Path, entry: Entry) -> None:
+def test_listing_a_store_does_not_prolong_its_entries(tmp_path: Path, entry: Entry) -> None:
     ttl: TTLConfig = {"default_ttl": 60, "refresh_on_read": True}
     with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite"), ttl=ttl) as store:
         store.setup()
@@ -457,13 +457,13 @@ def test_looking_through_a_store_does_not_put_off_the_end_of_its_entries(tmp_pat
 
 
 class ForgetfulStore(InMemoryStore):
-    """Finds nothing in a long namespace again, as a search engine may that cuts long words."""
+    """Finds nothing again in a long namespace, like a search engine that cuts long words."""
 
     def get(self, namespace: tuple[str, ...], key: str, **_: Any) -> Item | None:  # noqa: ANN401 - LangGraph's own
         return super().get(namespace, key) if len(".".join(namespace)) <= 100 else None
 
 
-def test_what_a_store_does_not_give_back_stays(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_result_that_a_store_does_not_give_back_stays(caplog: pytest.LogCaptureFixture) -> None:
     store = ForgetfulStore()
     offloader = Offloader(LangGraphStoreBridge(store))
 
@@ -476,7 +476,7 @@ def test_what_a_store_does_not_give_back_stays(caplog: pytest.LogCaptureFixture)
     assert len(store.search(())) == 2, "what is not found again is not left behind either"
 
 
-def test_that_a_store_gives_back_is_checked_once_for_scopes_of_a_length(
+def test_whether_a_store_gives_back_is_checked_once_for_each_length_of_scope(
     entry: Entry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bridge, asked = LangGraphStoreBridge(InMemoryStore()), list[str]()
@@ -494,7 +494,7 @@ def test_that_a_store_gives_back_is_checked_once_for_scopes_of_a_length(
 
 
 class UnsteadyStore(InMemoryStore):
-    """Orders everything differently in every page."""
+    """Orders its entries differently for every page."""
 
     def search(self, *arguments: Any, limit: int = 10, offset: int = 0, **options: Any) -> list[Any]:  # noqa: ANN401
         found = super().search(*arguments, limit=1_000, **options)
@@ -552,7 +552,7 @@ def test_a_damaged_entry_is_corrupt_content(store: InMemoryStore, entry: Entry, 
 
 
 @pytest.mark.parametrize("size", ["abc", None, -1, float("nan")])
-def test_a_damaged_size_hides_no_other_entry_and_goes_with_its_scope(store: InMemoryStore, size: object) -> None:
+def test_a_damaged_size_hides_no_other_entry_and_is_deleted_with_its_scope(store: InMemoryStore, size: object) -> None:
     bridge = LangGraphStoreBridge(store)
     damaged, well = make_entry(b"damaged"), make_entry(b"well")
     scope, _, digest = damaged.key.partition("/")
@@ -571,7 +571,7 @@ def closed(tmp_path: Path) -> LangGraphStoreBridge:
     return LangGraphStoreBridge(store)  # its connection is closed
 
 
-def test_the_errors_of_a_store_pass_unchanged(closed: LangGraphStoreBridge, entry: Entry) -> None:
+def test_the_errors_of_a_store_propagate_unchanged(closed: LangGraphStoreBridge, entry: Entry) -> None:
     attempts: tuple[Callable[[], object], ...] = (
         lambda: save(closed, entry),
         lambda: closed.load(entry.key),
@@ -586,7 +586,7 @@ def test_the_errors_of_a_store_pass_unchanged(closed: LangGraphStoreBridge, entr
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_store_that_fails_is_a_storage_error_of_an_offloader(closed: LangGraphStoreBridge, name: str) -> None:
+def test_an_offloader_raises_a_storage_error_if_its_store_fails(closed: LangGraphStoreBridge, name: str) -> None:
     reference = stored(Offloader(LangGraphStoreBridge(InMemoryStore())))
 
     with pytest.raises(StorageError, match=r"\(LangGraphStoreBridge\) failed: ProgrammingError$") as raised:
@@ -595,7 +595,7 @@ def test_a_store_that_fails_is_a_storage_error_of_an_offloader(closed: LangGraph
     assert "closed database" in str(raised.value.__cause__)
 
 
-def test_what_a_store_refuses_stays_and_the_log_says_why(
+def test_a_result_that_a_store_refuses_stays_and_the_log_says_why(
     closed: LangGraphStoreBridge, caplog: pytest.LogCaptureFixture
 ) -> None:
     block = TextBlock(BIG)
@@ -606,7 +606,7 @@ def test_what_a_store_refuses_stays_and_the_log_says_why(
     assert f"saving {len(BIG):,} bytes (LangGraphStoreBridge) failed: ProgrammingError\n" in caplog.text
 
 
-def test_an_async_store_that_is_called_on_its_own_loop_is_answered_with_what_to_call(
+def test_a_sync_call_to_an_async_store_on_its_own_loop_is_refused_with_what_to_call(
     postgres: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def run() -> None:

@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 NUMBERS = count()
 
 PART = 64
-"""Bytes of a part, where a test makes parts small."""
+"""Bytes. The size of a part in tests that make parts small."""
 
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split every content of more than 10 bytes."""
+    """Split content of more than 10 bytes into small parts."""
     monkeypatch.setattr(langgraph_bridge, "MAX_ENTRY", 10)
     monkeypatch.setattr(langgraph_bridge, "PART_BYTES", PART)
 
 
 @pytest.fixture
 def middling_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Split into fewer parts, for tests that save megabytes."""
+    """Split content into fewer parts, for tests that save megabytes."""
     monkeypatch.setattr(langgraph_bridge, "MAX_ENTRY", 10)
     monkeypatch.setattr(langgraph_bridge, "PART_BYTES", 200_000)
 
@@ -72,11 +72,11 @@ class TestSplitPostgresStore(StorageContract, ReadsRangesContract, DeletesContra
 
 
 class Killed(BaseException):
-    """The process ended."""
+    """Stands for the end of the process."""
 
 
 class MortalStore(InMemoryStore):
-    """Ends its process after ``writes_left`` writes: nothing happens after that."""
+    """Ends its process after ``writes_left`` writes, so that no later write happens."""
 
     writes_left = 1_000_000
     bytes_read = 0
@@ -120,7 +120,7 @@ def entry() -> Entry:
     return make_entry(noise(5 * PART + 7), content_type="application/octet-stream", lines="1")
 
 
-def test_content_up_to_the_limit_is_one_entry_in_the_form_of_version_0_1(
+def test_content_up_to_the_limit_is_one_entry_in_the_format_of_version_0_1(
     bridge: LangGraphStoreBridge, store: MortalStore
 ) -> None:
     largest = make_entry(noise(MAX_ENTRY))
@@ -136,7 +136,7 @@ def test_content_up_to_the_limit_is_one_entry_in_the_form_of_version_0_1(
     check_holds(bridge, largest, "as one entry")
 
 
-def test_no_entry_is_larger_than_any_store_takes(bridge: LangGraphStoreBridge, store: MortalStore) -> None:
+def test_no_entry_is_too_large_for_any_store(bridge: LangGraphStoreBridge, store: MortalStore) -> None:
     larger = make_entry(noise(MAX_ENTRY + 1))
     save(bridge, larger)
 
@@ -212,7 +212,7 @@ class TestWriters:
     """Writers and deleters that are killed after each of their steps."""
 
     @pytest.mark.parametrize("writes", range(8))
-    def test_what_a_killed_writer_left_is_not_content_and_is_deleted_with_its_scope(
+    def test_leftovers_of_a_killed_writer_are_not_content_and_are_deleted_with_their_scope(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry, writes: int
     ) -> None:
         kill_after(store, writes, lambda: save(bridge, entry))
@@ -245,7 +245,7 @@ class TestWriters:
         Offloader(bridge).delete_scope("contract")
         assert store.held == []
 
-    def test_what_a_killed_writer_left_is_swept_after_an_hour(
+    def test_leftovers_of_a_killed_writer_are_swept_after_an_hour(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         kill_after(store, 4, lambda: save(bridge, entry))
@@ -292,7 +292,7 @@ class TestWriters:
         assert errors == []
 
     @pytest.mark.parametrize("writes", range(7))
-    def test_a_killed_deleter_leaves_what_is_whole_or_expired_and_listed(
+    def test_a_killed_deleter_leaves_content_that_is_whole_or_else_expired_and_listed(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry, writes: int
     ) -> None:
         save(bridge, entry)
@@ -363,7 +363,7 @@ class TestWriters:
             save(bridge, Entry(entry.key, noise(5 * PART, seed=2), entry.content_type, {"sha256": "2" * 64}))
         check_holds(bridge, entry, "after other content was refused")
 
-    def test_an_index_of_lines_that_is_split_keeps_apart_from_its_content(
+    def test_a_split_line_index_stays_apart_from_its_content(
         self, bridge: LangGraphStoreBridge, store: MortalStore, entry: Entry
     ) -> None:
         index = Entry(f"{entry.key}-lines", noise(3 * PART, seed=3), "application/json", {"sha256": "1" * 64})
@@ -390,7 +390,7 @@ class TestWriters:
 
 
 def kill_after(store: MortalStore, writes: int, work: Any) -> None:  # noqa: ANN401 - any call
-    """Run some work, and end its process after so many writes."""
+    """Call ``work``, and end its process after this many writes."""
     store.writes_left = writes
     with pytest.raises(Killed):
         work()

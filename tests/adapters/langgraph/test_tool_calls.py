@@ -74,7 +74,7 @@ async def run(graph: Any, mode: str, config: Any = None) -> list[BaseMessage]:
 
 
 @RUNS
-async def test_a_small_result_passes_without_reading_the_conversation(mode: str) -> None:
+async def test_a_small_result_passes_through_without_reading_the_conversation(mode: str) -> None:
     class Unread:
         tool_call: ClassVar = {"name": "search", "args": {}, "id": "1"}
         tool = None
@@ -102,7 +102,7 @@ async def test_a_small_result_passes_without_reading_the_conversation(mode: str)
 
 @RUNS
 @WAYS
-async def test_the_whole_job_in_a_hand_built_graph(way: Callable[..., Any], mode: str) -> None:
+async def test_a_hand_built_graph_offloads_a_result_and_reads_it_back(way: Callable[..., Any], mode: str) -> None:
     offloader = make_offloader()
     graph, model = graph_of(way(offloader, search), call(("search", {"query": "q"})), read_first, say("found"))
 
@@ -112,12 +112,12 @@ async def test_the_whole_job_in_a_hand_built_graph(way: Callable[..., Any], mode
     assert text_of(placeholder).startswith(OPENING)
     assert "row 1999: the quick" in text_of(match)
     assert not offloaded_references(match)
-    assert (offloader.stats().results, offloader.stats().retrieved) == (1, 1)  # a read-back is no result
+    assert (offloader.stats().results, offloader.stats().retrieved) == (1, 1)  # a read-back does not count as a result
     assert all(LONG not in text_of(message) for seen in model.seen for message in seen)
 
 
 def read_first(messages: list[BaseMessage]) -> AIMessage:
-    """Call the retrieval tool with what the placeholder shows, as a model would."""
+    """Call the retrieval tool with the reference that the placeholder shows, as a model would."""
     text = text_of(answers(messages)[0])
     reference = text.partition("[Stored references:]\n  ")[2].partition(" ")[0]
     return call(("retrieve_offloaded_content", {"reference": reference, "pattern": "row 1999:"}), prefix="read")
@@ -316,7 +316,7 @@ async def test_the_retrieval_tool_may_have_another_name(by: str, mode: str) -> N
 
 
 @RUNS
-async def test_a_users_tool_of_that_name_logs_a_warning_and_is_not_exempt(
+async def test_a_users_tool_with_the_retrieval_tools_name_logs_a_warning_and_is_not_exempt(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     @tool
@@ -372,7 +372,7 @@ async def test_a_scope_that_cannot_be_found_refuses_the_read(mode: str, caplog: 
         assert messages[-1].content == "done"
 
 
-def test_small_results_pass() -> None:
+def test_small_results_pass_through() -> None:
     @tool
     def tiny() -> str:
         """Give a few words."""
@@ -394,7 +394,7 @@ def test_a_storage_alone_is_enough() -> None:
     assert "row 7: the quick" in text_of(answers(graph.invoke(question())["messages"])[1])
 
 
-def test_a_budget_for_a_step_is_refused_where_each_call_is_seen_alone() -> None:
+def test_a_budget_for_a_step_is_refused_if_each_call_is_seen_alone() -> None:
     with pytest.raises(InvalidRequest, match=r"max_step_tokens would do nothing here.*offload_tool_node"):
         offload_tool_calls(InMemoryStorage(), max_step_tokens=5_000)
 
