@@ -1,4 +1,4 @@
-"""What the tests of both LangChain extras share: large results, an offloader that takes them, and how to look inside.
+"""What the tests of both LangChain extras share: large results, an offloader for them, and how to look inside.
 
 Only values and small functions belong here, and nothing that needs more than langchain-core.
 """

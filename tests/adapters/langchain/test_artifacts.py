@@ -1,4 +1,4 @@
-"""The copy of a result in ``ToolMessage.artifact``: which shapes leave, which stay, and that copies come back.
+"""The copy of a result in ``ToolMessage.artifact``: which shapes are taken out and restored, and which stay.
 
 The sample results are answers of FastMCP servers, of both major versions, as ``langchain-mcp-adapters`` 0.3 and
 ``langchain.mcp`` 1.4 put them into messages.
@@ -85,7 +85,7 @@ def left(made: BaseTool, offloader: Offloader, **options: Any) -> ToolMessage:
 
 
 @pytest.mark.parametrize("sample", SAME)
-async def test_a_copy_of_the_stored_text_leaves_and_comes_back(sample: str) -> None:
+async def test_a_copy_of_the_stored_text_is_taken_out_and_restored(sample: str) -> None:
     structured, texts = SAME[sample]
     offloader = make_offloader()
 
@@ -121,19 +121,19 @@ def test_an_artifact_of_another_shape_stays(artifact: Any) -> None:
     assert message.artifact == artifact
 
 
-def test_an_artifact_stays_where_its_result_stays() -> None:
+def test_an_artifact_stays_if_its_result_stays() -> None:
     message = left(mcp_tool({"result": "few words"}, ["few words"]), make_offloader())
 
     assert message.artifact == {"structured_content": {"result": "few words"}}
 
 
-def test_an_artifact_stays_where_the_host_wants_it() -> None:
+def test_an_artifact_stays_if_the_host_wants_it() -> None:
     message = left(mcp_tool({"result": LONG}, [LONG]), make_offloader(), keep_artifact=True)
 
     assert message.artifact == {"structured_content": {"result": LONG}}
 
 
-def test_where_the_storage_failed_the_artifact_is_the_last_whole_copy_and_stays() -> None:
+def test_if_the_storage_fails_the_artifact_stays_as_the_last_whole_copy() -> None:
     class Full(InMemoryStorage):
         def save(self, *_: Any, **__: Any) -> None:
             msg = "no space left"
@@ -146,7 +146,7 @@ def test_where_the_storage_failed_the_artifact_is_the_last_whole_copy_and_stays(
     assert message.artifact == {"structured_content": {"result": huge}}
 
 
-def test_where_the_texts_can_no_longer_be_told_apart_an_error_says_so() -> None:
+def test_an_error_is_raised_if_the_stored_texts_can_no_longer_be_told_apart() -> None:
     offloader = make_offloader()
     message = left(mcp_tool({"result": [LONG, "7"]}, [LONG, "7"]), offloader)
     message.artifact["structured_content"]["coatcheck"]["references"].pop()
@@ -155,7 +155,7 @@ def test_where_the_texts_can_no_longer_be_told_apart_an_error_says_so() -> None:
         restore_artifact(message, offloader)
 
 
-def test_with_a_storage_that_names_its_references_many_texts_are_not_lost(tmp_path: Path) -> None:
+def test_many_text_blocks_in_a_storage_that_names_its_references_are_not_lost(tmp_path: Path) -> None:
     class Store:
         def write(self, *, key: str, content: str | bytes) -> str:
             (tmp_path / key).write_text(str(content), encoding="utf-8")
@@ -172,7 +172,7 @@ def test_with_a_storage_that_names_its_references_many_texts_are_not_lost(tmp_pa
     assert restore_artifact(message, offloader) == {"structured_content": {"result": texts}}
 
 
-async def test_another_scope_gets_nothing_back() -> None:
+async def test_another_scope_restores_nothing() -> None:
     offloader = make_offloader()
     message = left(mcp_tool({"result": LONG}, [LONG]), offloader, scope="tenant-a")
 
@@ -218,7 +218,7 @@ async def test_a_forged_mark_restores_nothing_of_another_tool(text: str) -> None
     ],
     ids=str,
 )
-def test_what_only_looks_like_a_mark_is_an_artifact_like_any_other(more: dict[str, Any]) -> None:
+def test_an_artifact_that_only_looks_like_a_mark_is_like_any_other(more: dict[str, Any]) -> None:
     message = ToolMessage("words", tool_call_id="1", artifact=own_mark(**more))
 
     assert restore_artifact(message, make_offloader()) is message.artifact
@@ -232,7 +232,7 @@ def test_a_mark_that_claims_json_for_plain_text_is_an_artifact_like_any_other() 
     assert restore_artifact(message, offloader) is message.artifact
 
 
-def test_a_copy_comes_back_where_the_message_names_a_list_of_what_was_stored() -> None:
+def test_a_copy_is_restored_if_the_message_names_a_list_of_what_was_stored() -> None:
     offloader = make_offloader()
     texts = [f"{n} {LONG}" for n in range(3)]
     images = [
@@ -255,7 +255,7 @@ def test_the_tools_own_artifact_is_never_changed() -> None:
 
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
-async def test_messages_are_treated_like_what_tools_return(mode: str) -> None:
+async def test_messages_are_treated_like_results_of_tools(mode: str) -> None:
     offloader = make_offloader()
     message = ToolMessage(LONG, tool_call_id="1", name="fetch", artifact={"structured_content": {"result": LONG}})
     delivery = ToolMessages(raw=[message], hook=Hook(offloader=offloader, scope=None), find_calls=Calls)

@@ -1,4 +1,4 @@
-"""Content of tool messages becomes blocks and back: every shape that LangChain and its providers know, and more."""
+"""Content of tool messages to blocks and back: every shape that LangChain and its providers know, and more."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -112,7 +112,7 @@ OPAQUE: dict[str, Any] = {
 }
 
 
-def test_a_text_is_one_block() -> None:
+def test_a_str_is_one_block() -> None:
     assert blocks_of("words") == (TextBlock("words"),)
 
 
@@ -126,7 +126,7 @@ def test_text_is_taken_out_of_its_block(native: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("native", "block"), MEDIA.values(), ids=MEDIA.keys())
-def test_media_at_hand_are_decoded(native: dict[str, Any], block: MediaBlock) -> None:
+def test_inline_media_are_decoded(native: dict[str, Any], block: MediaBlock) -> None:
     assert blocks_of([native]) == (block,)
 
 
@@ -135,7 +135,7 @@ def test_json_is_a_value() -> None:
 
 
 @pytest.mark.parametrize("native", OPAQUE.values(), ids=OPAQUE.keys())
-def test_everything_else_is_the_very_same_object(native: Any) -> None:
+def test_any_other_content_stays_the_very_same_object(native: Any) -> None:
     (block,) = blocks_of([native])
 
     assert isinstance(block, OpaqueBlock)
@@ -212,14 +212,14 @@ def offloaded(message: ToolMessage) -> ToolMessage:
     [LONG, [{"type": "text", "text": LONG}], [LONG], [LONG[:50_000], {"type": "text", "text": LONG[50_000:]}]],
     ids=["text", "one block", "bare text in a list", "two blocks"],
 )
-def test_a_result_of_text_alone_becomes_one_text(content: Any) -> None:
+def test_a_result_of_text_alone_becomes_one_str(content: Any) -> None:
     new = offloaded(message_of(content))
 
     assert isinstance(new.content, str)
     assert new.content.startswith(OPENING)
 
 
-def test_media_leave_a_mark_and_unknown_blocks_stay_the_same_object() -> None:
+def test_media_leave_a_placeholder_and_unknown_blocks_stay_the_same_objects() -> None:
     message = message_of([{"type": "text", "text": LONG}, MEDIA["image"][0], OPAQUE["URL"]])
 
     new = offloaded(message)
@@ -244,7 +244,7 @@ def test_the_answer_of_an_openai_custom_tool_keeps_its_block() -> None:
     assert block["output"].startswith(OPENING)
 
 
-def test_only_content_and_one_key_change() -> None:
+def test_only_the_content_and_one_key_change() -> None:
     fields: dict[str, Any] = {
         "artifact": {"rows": [1, 2]},
         "id": "message-1",
@@ -282,7 +282,7 @@ def test_a_message_lists_its_references_for_user_interfaces() -> None:
     ],
     ids=["texts", "images"],
 )
-def test_many_blocks_leave_a_short_mark(content: Any) -> None:
+def test_the_mark_of_many_blocks_is_short(content: Any) -> None:
     new = offloaded(message_of(content))
 
     (reference,) = offloaded_references(new)

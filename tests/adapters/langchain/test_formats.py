@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @every_version
-def test_a_message_has_its_references(version: str, tmp_path: Path) -> None:
+def test_a_message_from_an_earlier_version_has_its_references(version: str, tmp_path: Path) -> None:
     left = left_by(version, "langchain", tmp_path)
     messages = messages_from_dict(json.loads((tmp_path / "messages.json").read_text()))
 

@@ -1,4 +1,4 @@
-"""What ``import coatcheck_langchain`` loads and offers, and what it says when something is not installed."""
+"""What ``import coatcheck_langchain`` loads and exports, and the error when something is not installed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_public_name_is_tested_here() -> None:
     assert sorted((*NEEDS_LANGGRAPH, *NEEDS_CORE_ONLY)) == sorted(coatcheck_langchain.__all__)
 
 
-def test_the_import_alone_loads_as_little_as_can_be() -> None:
+def test_the_import_alone_loads_as_little_as_possible() -> None:
     heavy = ("langchain_core.messages", "langchain_core.tools", "langchain", "langgraph", "tiktoken", "re2", "orjson")
 
     done = python(f"import sys, coatcheck_langchain; print([name for name in {heavy!r} if name in sys.modules])")

@@ -1,4 +1,4 @@
-"""Walking through what tools and nodes return: every tool message is found, and nothing else moves."""
+"""Walking through what tools and nodes return: every tool message is found, and nothing else changes."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Command:
-    """As LangGraph's, which is not installed here."""
+    """Like LangGraph's, which is not installed here."""
 
     update: Any = None
     graph: str | None = None
@@ -30,7 +30,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Overwrite:
-    """As LangGraph's."""
+    """Like LangGraph's."""
 
     value: Any
 
@@ -92,12 +92,12 @@ def test_every_form_is_walked_and_rebuilt(result: Any) -> None:
 
 
 @pytest.mark.parametrize("result", {**FORMS, **NO_MESSAGES}.values(), ids={**FORMS, **NO_MESSAGES}.keys())
-def test_what_has_not_changed_is_the_very_same_object(result: Any) -> None:
+def test_an_unchanged_result_is_the_very_same_object(result: Any) -> None:
     assert replace_messages(result, {}, key="messages") is result
 
 
 @pytest.mark.parametrize("result", NO_MESSAGES.values(), ids=NO_MESSAGES.keys())
-def test_nothing_is_found_where_no_tool_message_is(result: Any) -> None:
+def test_nothing_is_found_without_a_tool_message(result: Any) -> None:
     assert found_in(result) == []
 
 
@@ -125,7 +125,7 @@ class Counting:
         self.made += seed
 
 
-def test_a_typed_state_keeps_everything_else_and_is_not_made_again() -> None:
+def test_a_typed_state_keeps_everything_else_and_is_not_constructed_again() -> None:
     state = Counting([answer()], 1)
     state.made += 1
 
@@ -145,7 +145,7 @@ class Registered:
         return super().__new__(cls)
 
 
-def test_a_typed_state_that_cannot_be_copied_is_made_again() -> None:
+def test_a_typed_state_that_cannot_be_copied_is_constructed_again() -> None:
     assert upper(Registered([answer()])).messages[0].content == "WORDS"
 
 
@@ -159,7 +159,7 @@ def test_other_messages_keep_their_places() -> None:
     assert new[2].content == "WORDS"
 
 
-def test_of_the_pairs_in_a_command_only_those_for_messages_are_changed() -> None:
+def test_only_the_pairs_for_messages_in_a_command_are_changed() -> None:
     message = answer()
     update = [("messages", [message]), ("audit", [message, answer()])]
 
@@ -211,7 +211,7 @@ def test_calls_may_be_the_input_themselves() -> None:
 
 
 @pytest.mark.parametrize("value", [None, "words", 7, {}, [], {"messages": None}, {"messages": "words"}, [None]])
-def test_an_input_of_another_form_says_nothing(value: object) -> None:
+def test_an_input_of_another_form_has_no_calls(value: object) -> None:
     calls = calls_of(value)
 
     assert not calls.by_id

@@ -1,4 +1,4 @@
-"""One tool, wrapped: nothing about it changes but what an oversized result looks like. Needs langchain-core alone."""
+"""One wrapped tool: nothing about it changes but its oversized results. Needs langchain-core alone."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -57,7 +57,7 @@ def reference_in(text: str) -> str:
     return text.partition("[Stored references:]\n  ")[2].partition(" ")[0]
 
 
-def test_a_large_result_leaves_and_can_be_read_back() -> None:
+def test_a_large_result_is_offloaded_and_can_be_read_back() -> None:
     offloader = make_offloader()
 
     message = run(offload_tool(search, offloader), query="q")
@@ -67,7 +67,7 @@ def test_a_large_result_leaves_and_can_be_read_back() -> None:
     assert offloader.load(reference_in(text)).text == LONG
 
 
-async def test_a_large_result_leaves_async() -> None:
+async def test_a_large_result_is_offloaded_async() -> None:
     wrapped = offload_tool(search_async, make_offloader())
 
     message = await wrapped.ainvoke(tool_call("search_async", {"query": "q"}))
@@ -75,7 +75,7 @@ async def test_a_large_result_leaves_async() -> None:
     assert text_of(message).startswith(OPENING)
 
 
-async def test_a_tool_with_a_sync_function_alone_runs_async_on_a_thread() -> None:
+async def test_a_tool_with_only_a_sync_function_runs_async_on_a_thread() -> None:
     threads: list[str] = []
 
     @tool
@@ -134,7 +134,7 @@ def test_everything_about_the_tool_is_kept() -> None:
     assert wrapped.args_schema is original.args_schema
 
 
-def test_the_artifact_passes() -> None:
+def test_the_artifact_passes_through() -> None:
     artifact = {"rows": object()}
 
     @tool(response_format="content_and_artifact")
@@ -148,7 +148,7 @@ def test_the_artifact_passes() -> None:
     assert message.artifact is artifact
 
 
-async def test_the_artifact_passes_async() -> None:
+async def test_the_artifact_passes_through_async() -> None:
     artifact = {"rows": object()}
 
     @tool(response_format="content_and_artifact")
@@ -217,7 +217,7 @@ def test_a_small_value_of_any_type_is_returned_as_it_is(value: Any) -> None:
     assert offload_tool(give, make_offloader()).invoke({}) is value
 
 
-def test_media_at_hand_leave_and_others_stay() -> None:
+def test_inline_media_are_offloaded_and_others_stay() -> None:
     url = {"type": "image", "url": "https://example.com/a.png"}
 
     @tool
@@ -278,7 +278,7 @@ def test_callbacks_and_tracers_never_get_the_raw_result() -> None:
     assert text_of(output).startswith(OPENING)
 
 
-def test_exceptions_pass() -> None:
+def test_exceptions_propagate() -> None:
     error = KeyError("their own")
 
     @tool
@@ -314,7 +314,7 @@ def test_a_final_answer_is_never_offloaded() -> None:
     assert offload_tool(final, make_offloader()) is final
 
 
-def test_a_tool_that_is_marked_stays_up_to_the_last_limit() -> None:
+def test_results_of_a_marked_tool_stay_up_to_the_hard_limit() -> None:
     marked = search.model_copy(update={"metadata": {"coatcheck": "keep"}})
 
     assert run(offload_tool(marked, make_offloader()), query="q").content == LONG
@@ -380,14 +380,14 @@ def test_anything_else_is_refused_with_advice(thing: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:This API is in beta")
-def test_a_runnable_made_a_tool_is_taken() -> None:
+def test_a_runnable_made_into_a_tool_is_accepted() -> None:
     look: RunnableLambda[Any, str] = RunnableLambda(lambda given: LONG)
     made = look.as_tool(name="made", description="d", arg_types={"query": str})
 
     assert text_of(run(offload_tool(made, make_offloader()), query="q")).startswith(OPENING)
 
 
-def test_a_tool_with_a_single_text_argument_is_taken() -> None:
+def test_a_tool_with_a_single_str_argument_is_accepted() -> None:
     single = Tool(name="single", description="d", func=lambda query: LONG)
 
     wrapped = offload_tool(single, make_offloader())
@@ -396,7 +396,7 @@ def test_a_tool_with_a_single_text_argument_is_taken() -> None:
     assert wrapped.invoke("q").startswith(OPENING)
 
 
-def test_a_partial_is_taken_and_keeps_its_injected_arguments() -> None:
+def test_a_partial_is_accepted_and_keeps_its_injected_arguments() -> None:
     def fetch(prefix: str, query: str, config: RunnableConfig) -> str:
         """Fetch."""
         return prefix + str(config["configurable"]["thread_id"]) + LONG
@@ -445,7 +445,7 @@ def test_injected_arguments_are_injected_and_hidden() -> None:
     ],
     ids=["text", "callable", "none"],
 )
-def test_the_scope_is_the_argument_else_the_thread(arguments: Mapping[str, Any], scope: str) -> None:
+def test_the_scope_is_the_argument_or_else_the_thread(arguments: Mapping[str, Any], scope: str) -> None:
     offloader = make_offloader()
     config: RunnableConfig = {"configurable": {"thread_id": "thread-a", "tenant": "tenant-7"}}
 
@@ -463,7 +463,7 @@ async def test_the_thread_is_the_scope_async() -> None:
     assert offloader.load(reference_in(text_of(message)), scope="thread-a").text == LONG
 
 
-async def test_a_coroutine_with_a_configuration_of_its_own_still_gets_it() -> None:
+async def test_a_coroutine_that_takes_the_configuration_itself_still_gets_it() -> None:
     seen: list[str] = []
 
     @tool
@@ -539,7 +539,7 @@ def test_without_a_retrieval_tool_the_notice_names_none() -> None:
     assert "available tools" in text
 
 
-def test_a_storage_with_knobs_does_as_well_as_an_offloader() -> None:
+def test_a_storage_with_knobs_is_as_good_as_an_offloader() -> None:
     storage = InMemoryStorage()
 
     text = text_of(run(offload_tool(search, storage, max_result_tokens=5_000, preview_tokens=50), query="q"))

@@ -1,4 +1,4 @@
-"""Any runnable that returns tool messages, wrapped; with langchain-core alone."""
+"""Any wrapped runnable that returns tool messages. Needs langchain-core alone."""
 
 # ruff: noqa: ANN401 - what frameworks and users pass is of any type
 
@@ -34,7 +34,7 @@ def returning(result: Any) -> Runnable[Any, Any]:
 
 
 class ToolRunner(Runnable[Any, Any]):
-    """A tool node of one's own, that shows its tools."""
+    """A user's own tool node, which shows its tools."""
 
     def __init__(self, *tools: BaseTool) -> None:
         self.tools_by_name = {each.name: each for each in tools}
@@ -72,7 +72,7 @@ marked.metadata = {"coatcheck": "keep"}
     [[answer()], {"messages": [answer()]}, answer(), [{"messages": [answer()]}]],
     ids=["list", "update", "message", "list of updates"],
 )
-async def test_results_leave_in_every_form(result: Any) -> None:
+async def test_results_of_every_form_are_offloaded(result: Any) -> None:
     node = offload_tool_node(returning(result), make_offloader())
 
     assert OPENING in repr(node.invoke(asking("search")))
@@ -80,7 +80,7 @@ async def test_results_leave_in_every_form(result: Any) -> None:
     assert OPENING not in repr(result)
 
 
-def test_what_stays_is_the_very_same_object() -> None:
+def test_a_result_that_stays_is_the_very_same_object() -> None:
     result = [answer(SHORT), HumanMessage("hello")]
 
     assert offload_tool_node(returning(result), make_offloader()).invoke(asking("search")) is result
@@ -96,7 +96,7 @@ def test_messages_that_were_there_before_stay() -> None:
     assert text_of(new[1]).startswith(OPENING)
 
 
-def test_name_and_arguments_come_from_the_call() -> None:
+def test_the_name_and_the_arguments_come_from_the_call() -> None:
     asked: list[ToolResult] = []
     offloader = make_offloader(policies={"*": asked.append})
 
@@ -105,7 +105,7 @@ def test_name_and_arguments_come_from_the_call() -> None:
     assert [(result.tool_name, dict(result.tool_args)) for result in asked] == [("search", {"q": "search"})]
 
 
-def test_errors_are_marked_as_such() -> None:
+def test_errors_stay_unless_offload_errors_is_set_and_keep_their_status() -> None:
     result = [answer(status="error")]
 
     assert offload_tool_node(returning(result), make_offloader()).invoke(asking("search")) is result
@@ -114,7 +114,7 @@ def test_errors_are_marked_as_such() -> None:
     assert left[0].status == "error"
 
 
-def test_an_error_above_the_last_limit_leaves() -> None:
+def test_an_error_above_the_hard_limit_is_offloaded() -> None:
     offloader = make_offloader(max_inline_tokens=2_500)
 
     left = offload_tool_node(returning([answer(status="error")]), offloader).invoke(asking("search"))
@@ -122,7 +122,7 @@ def test_an_error_above_the_last_limit_leaves() -> None:
     assert text_of(left[0]).startswith(OPENING)
 
 
-async def test_the_step_has_a_budget_and_the_largest_leave_first() -> None:
+async def test_a_step_over_its_budget_offloads_the_largest_result_first() -> None:
     result = [answer(MIDDLING, "call-1"), answer(MIDDLING + "more" * 100, "call-2"), answer(MIDDLING, "call-3")]
     node = offload_tool_node(returning(result), make_offloader(max_step_tokens=5_000))
 
@@ -135,7 +135,7 @@ async def test_the_step_has_a_budget_and_the_largest_leave_first() -> None:
     assert sum(TiktokenCounter().count(text_of(message)) for message in (first, second, third)) <= 5_000
 
 
-def test_final_answers_and_marked_tools_stay() -> None:
+def test_final_answers_and_results_of_marked_tools_stay() -> None:
     node = offload_tool_node(ToolRunner(final, marked, search), make_offloader(), retrieval_tool=None)
 
     messages = node.invoke(asking("final", "marked", "search"))
@@ -143,7 +143,7 @@ def test_final_answers_and_marked_tools_stay() -> None:
     assert [text_of(message).startswith(OPENING) for message in messages] == [False, False, True]
 
 
-def test_a_screenshot_for_openais_model_of_a_computer_stays() -> None:
+def test_a_screenshot_for_openais_computer_use_stays() -> None:
     shot = f"data:image/png;base64,{'A' * 400_000}"
     contents: list[Any] = [shot, [{"type": "input_image", "image_url": shot}]]
     for content in contents:
@@ -155,7 +155,7 @@ def test_a_screenshot_for_openais_model_of_a_computer_stays() -> None:
         assert stayed is message
 
 
-def test_exempt_tools_stay_up_to_the_last_limit() -> None:
+def test_results_of_exempt_tools_stay_up_to_the_hard_limit() -> None:
     question = asking("search")
 
     kept = offload_tool_node(returning([answer()]), make_offloader(), exempt=["search"]).invoke(question)
@@ -193,7 +193,7 @@ def test_the_scope_of_the_node_is_also_that_of_a_retrieval_tool_inside() -> None
     assert (own.status, other.status) == ("success", "error")
 
 
-def test_what_the_retrieval_tool_answers_is_never_offloaded() -> None:
+def test_answers_of_the_retrieval_tool_are_never_offloaded() -> None:
     offloader = make_offloader(policies={"*": coatcheck.Always()})
     node = offload_tool_node(ToolRunner(search, retrieval_tool(offloader)), offloader)
 
@@ -234,7 +234,7 @@ def test_a_marked_message_is_never_offloaded_again() -> None:
     assert offloader.stats().offloaded == 1
 
 
-async def test_exceptions_of_the_node_pass() -> None:
+async def test_exceptions_from_the_node_propagate() -> None:
     error = KeyError("their own")
 
     def fail(_: object) -> None:
@@ -295,7 +295,7 @@ def test_without_calls_in_the_input_the_messages_own_names_are_used() -> None:
     assert offloaded_references(message)[0].startswith("lookup-")
 
 
-def test_the_same_step_again_gives_the_same_bytes() -> None:
+def test_a_repeated_step_gives_the_same_bytes() -> None:
     offloader = make_offloader()
     node = offload_tool_node(returning([answer()]), offloader)
 

@@ -45,7 +45,7 @@ def test_the_schema_has_the_six_arguments_and_nothing_of_the_host() -> None:
     assert function["parameters"] == coatcheck.retrieval_schema()
 
 
-def test_the_model_may_know_it_by_another_name() -> None:
+def test_the_tool_may_have_another_name() -> None:
     retrieval = retrieval_tool(make_offloader(), name="read_more")
 
     assert retrieval.name == "read_more"
@@ -77,7 +77,7 @@ def test_without_a_call_it_answers_with_text() -> None:
     assert "row 7: the quick" in found
 
 
-def test_a_bare_text_is_the_reference() -> None:
+def test_a_bare_str_is_the_reference() -> None:
     offloader = make_offloader()
 
     assert "row 1: the quick" in retrieval_tool(offloader).invoke(stored(offloader))
@@ -276,7 +276,7 @@ class BrokenStorage:
         raise OSError(msg)
 
 
-def test_a_failing_storage_is_answered_without_its_words() -> None:
+def test_a_failing_storage_is_answered_without_its_error_message() -> None:
     reference = stored(make_offloader())
 
     message = answer(retrieval_tool(BrokenStorage()), {"reference": reference})
@@ -294,7 +294,7 @@ def test_media_are_described_by_default() -> None:
     assert PNG_TEXT not in message.content
 
 
-def test_media_come_back_themselves_on_request() -> None:
+def test_media_are_returned_natively_on_request() -> None:
     offloader = make_offloader()
 
     message = answer(retrieval_tool(offloader, native_media=True), {"reference": stored(offloader, data=PNG)})
@@ -313,7 +313,7 @@ async def test_other_media_come_back_as_a_file_that_langchain_does_not_turn_into
     assert message.content == [{"type": "file", "base64": PNG_TEXT, "mime_type": media_type}]
 
 
-def test_text_is_text_even_where_media_come_back_themselves() -> None:
+def test_text_stays_text_even_if_media_are_returned_natively() -> None:
     offloader = make_offloader()
 
     message = answer(retrieval_tool(offloader, native_media=True), {"reference": stored(offloader)})
@@ -335,7 +335,7 @@ def test_a_storage_error_says_to_try_once_more() -> None:
     )
 
 
-def test_it_can_be_told_from_a_users_tool_of_the_same_name() -> None:
+def test_the_tool_can_be_told_from_a_users_tool_of_the_same_name() -> None:
     @tool
     def retrieve_offloaded_content(reference: str) -> str:
         """Read something else."""
