@@ -25,7 +25,9 @@ def contents_in(saved: Any) -> list[Any]:  # noqa: ANN401 - as JSON
 
 
 @every_version
-async def test_a_session_goes_on(server: ScriptedServer, version: str, tmp_path: Path) -> None:
+async def test_a_session_from_an_earlier_version_continues(
+    server: ScriptedServer, version: str, tmp_path: Path
+) -> None:
     left, offload = left_by(version, "agent-framework", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
     saved = json.loads((tmp_path / "session.json").read_text())
     known = vars(Content.from_text(""))

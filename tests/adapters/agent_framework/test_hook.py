@@ -104,7 +104,7 @@ async def test_the_list_that_a_tool_returned_is_not_changed() -> None:
     ],
     ids=type,
 )
-async def test_control_flow_passes_untouched(raised: Exception) -> None:
+async def test_control_flow_exceptions_propagate_untouched(raised: Exception) -> None:
     storage = InMemoryStorage()
 
     with pytest.raises(type(raised)) as caught:
@@ -114,7 +114,7 @@ async def test_control_flow_passes_untouched(raised: Exception) -> None:
     assert list(storage.entries("")) == []
 
 
-async def test_an_approval_request_passes_untouched() -> None:
+async def test_an_approval_request_passes_through_untouched() -> None:
     asked = Content.from_function_call("1", "delete", arguments={"what": BIG})
     request = Content.from_function_approval_request("1", asked)
 

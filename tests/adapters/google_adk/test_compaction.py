@@ -66,7 +66,7 @@ async def test_a_summary_that_does_not_repeat_the_reference_loses_it(server: Gem
     assert reference not in str(summary)
 
 
-async def test_a_summarizer_that_adds_our_line_keeps_the_reference(server: GeminiServer) -> None:
+async def test_a_summarizer_that_adds_the_line_of_keep_references_keeps_the_reference(server: GeminiServer) -> None:
     reference, (summary,) = await summaries_of(server, KeepingReferences)
 
     assert reference in summary.parts[-1].text

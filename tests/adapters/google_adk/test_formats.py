@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")  # ADK leaves it open after it checks the schema
 @every_version
-async def test_a_session_goes_on(server: GeminiServer, version: str, tmp_path: Path) -> None:
+async def test_a_session_from_an_earlier_version_continues(server: GeminiServer, version: str, tmp_path: Path) -> None:
     left, plugin = left_by(version, "google-adk", tmp_path), OffloadPlugin(FileStorage(tmp_path / "artifacts"))
     service, script = SqliteSessionService(str(tmp_path / "sessions.sqlite")), Script(reading(pattern="^line 1,000 of"))
     saved = await service.get_session(app_name=APP, user_id=USER, session_id=SESSION)
@@ -43,7 +43,7 @@ async def test_a_session_goes_on(server: GeminiServer, version: str, tmp_path: P
 
 
 @every_version
-def test_artifacts_are_read(version: str, tmp_path: Path) -> None:
+def test_artifacts_from_an_earlier_version_are_read(version: str, tmp_path: Path) -> None:
     left = left_by(version, "adk-artifacts", tmp_path)
 
     check_storage(ArtifactServiceBridge(FileArtifactService(tmp_path / "artifacts")), left)

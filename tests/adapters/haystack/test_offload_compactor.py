@@ -147,7 +147,7 @@ def test_the_hook_and_the_compactor_leave_each_others_results_alone(first: str, 
 
 
 @pytest.mark.parametrize("reader", ["the same store", "another store"])
-def test_our_tool_reads_what_the_compactor_wrote_where_they_share_the_store(reader: str, tmp_path: Path) -> None:
+def test_our_tool_reads_what_the_compactor_wrote_if_they_share_the_store(reader: str, tmp_path: Path) -> None:
     message = marked_by("theirs", upstream.FileSystemToolResultStore(tmp_path / "theirs"))[-1]
     (reference,) = offloaded_references(message)
     store = FileSystemToolResultStore(tmp_path / "theirs") if reader == "the same store" else FileStorage(tmp_path)

@@ -187,7 +187,7 @@ async def test_an_agent_gets_native_media_and_text(mode: str) -> None:
 
 
 @RUNS
-async def test_its_answers_are_never_offloaded(mode: str) -> None:
+async def test_answers_of_the_tool_are_never_offloaded(mode: str) -> None:
     hook = ToolResultOffloadHook(InMemoryStorage(), {"*": lambda _: True}, max_retrieval_tokens=20_000)
     other = RetrievalTool(InMemoryStorage(), name="read_elsewhere")
     agent, _ = agent_of(
@@ -257,7 +257,7 @@ async def test_an_invalid_store_of_a_run_is_explained_to_the_host_and_not_to_the
     assert advice in caplog.text
 
 
-def test_it_may_be_in_a_toolset() -> None:
+def test_the_tool_may_be_in_a_toolset() -> None:
     hook = ToolResultOffloadHook(InMemoryStorage())
     state = state_of(LONG, tools=list(Toolset([SEARCH, RetrievalTool(hook)])))
 

@@ -217,7 +217,7 @@ def test_a_retrieval_tool_is_serialized_with_its_hooks_store_and_scope(tmp_path:
         "tool",
     ],
 )
-def test_what_cannot_be_serialized_is_named_with_what_to_do(make: Any, message: str) -> None:
+def test_the_error_names_what_cannot_be_serialized_and_what_to_do(make: Any, message: str) -> None:
     with pytest.raises(SerializationError) as raised:
         make().to_dict()
 

@@ -285,7 +285,7 @@ def test_a_result_that_a_custom_policy_declines_stays_even_if_it_is_large(lib: A
     assert last(state).result == LONG
 
 
-def test_a_large_result_stays_where_the_store_fails(outliving: Any) -> None:
+def test_a_large_result_stays_if_the_store_fails(outliving: Any) -> None:
     state = state_of(LONG)
 
     outliving.ToolResultOffloadHook(FullStore(), {"*": outliving.AlwaysOffload()}).run(state)
@@ -424,7 +424,7 @@ def test_media_stay_with_a_store_for_text_and_a_warning_is_logged(
         (ImageContent("aGk=", mime_type="image/webp", validation=False), ".webp"),
     ],
 )
-def test_a_key_ends_like_the_files_own_name_or_else_its_type(lib: Any, part: Any, ending: str) -> None:
+def test_a_key_has_the_suffix_of_the_files_own_name_or_else_of_its_type(lib: Any, part: Any, ending: str) -> None:
     state, store = state_of([part]), BytesStore()
 
     lib.ToolResultOffloadHook(store, {"*": lib.AlwaysOffload()}).run(state)

@@ -27,7 +27,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return request.param.FileSystemToolResultStore(tmp_path / "results")
 
 
-def test_it_takes_binary_content(store: Any, tmp_path: Path) -> None:
+def test_a_store_takes_binary_content(store: Any, tmp_path: Path) -> None:
     assert store.supports_binary_content is True
     assert store.root == tmp_path / "results"
 

@@ -121,7 +121,7 @@ def test_an_empty_list_has_no_blocks() -> None:
 
 
 @pytest.mark.parametrize("native", TEXTS.values(), ids=TEXTS.keys())
-def test_text_is_taken_out_of_its_block(native: dict[str, Any]) -> None:
+def test_a_block_of_text_becomes_a_text_block(native: dict[str, Any]) -> None:
     assert blocks_of([native]) == (TextBlock("words"),)
 
 
@@ -130,7 +130,7 @@ def test_inline_media_are_decoded(native: dict[str, Any], block: MediaBlock) -> 
     assert blocks_of([native]) == (block,)
 
 
-def test_json_is_a_value() -> None:
+def test_json_becomes_a_value() -> None:
     assert blocks_of([{"type": "json", "json": {"a": [1, None]}}]) == (JsonBlock({"a": [1, None]}),)
 
 

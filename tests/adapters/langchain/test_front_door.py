@@ -68,5 +68,5 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
     assert not hasattr(coatcheck_langchain, "no_such_name")
 
 
-def test_dir_shows_the_names() -> None:
+def test_dir_lists_the_public_names() -> None:
     assert set(coatcheck_langchain.__all__) <= set(dir(coatcheck_langchain))

@@ -224,7 +224,7 @@ def test_an_id_that_a_new_call_repeats_is_not_answered_yet() -> None:
     assert calls_of([*EARLIER, again]).find_answered() == set()
 
 
-def test_an_id_used_twice_in_a_step_gives_no_name() -> None:
+def test_an_id_used_twice_in_a_step_names_no_tool() -> None:
     calls = [tool_call("one", call_id=""), tool_call("two", call_id="")]
 
     assert calls_of([AIMessage("", tool_calls=calls)]).by_id == {"": {}}

@@ -52,7 +52,7 @@ def test_the_tool_may_have_another_name() -> None:
     assert convert_to_openai_tool(retrieval)["function"]["name"] == "read_more"
 
 
-def test_it_reads_back_what_was_asked_for() -> None:
+def test_the_tool_reads_back_what_was_asked_for() -> None:
     offloader = make_offloader()
     message = answer(retrieval_tool(offloader), {"reference": stored(offloader), "pattern": "row 1999:"})
 
@@ -60,7 +60,7 @@ def test_it_reads_back_what_was_asked_for() -> None:
     assert "1999| row 1999: the quick" in text_of(message)
 
 
-async def test_it_reads_back_async() -> None:
+async def test_the_tool_reads_back_async() -> None:
     offloader = make_offloader()
     call = tool_call(coatcheck.RETRIEVAL_TOOL, {"reference": stored(offloader), "line_range": {"start": 7, "end": 7}})
 

@@ -75,7 +75,7 @@ def test_our_edit_clears_as_langchains_does_and_keeps_the_reference() -> None:
     assert answers(seen)[0].response_metadata["context_editing"]["cleared"]
 
 
-def test_our_edit_leaves_a_result_without_a_reference_to_langchain() -> None:
+def test_langchain_alone_clears_a_result_that_has_no_reference() -> None:
     def look() -> str:
         """Look."""
         return "small"

@@ -202,7 +202,7 @@ def test_an_async_agent_offloads_to_postgres_and_reads_back(postgres: str) -> No
 
 
 def check_conversation(model: ScriptedModel, elsewhere: Offloader) -> None:
-    """Check that the model read its line, and that another process reads the result in its scope, until it is deleted."""
+    """Check that the model read its line, and that another process reads the result in its scope until deleted."""
     messages = model.seen[-1]
     assert "line 7 of" in answers(messages)[-1].text
     reference = reference_in(messages)
@@ -476,9 +476,7 @@ def test_a_result_that_a_store_does_not_give_back_stays(caplog: pytest.LogCaptur
     assert len(store.search(())) == 2, "what is not found again is not left behind either"
 
 
-def test_whether_a_store_gives_back_is_checked_once_for_each_length_of_scope(
-    entry: Entry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_is_read_back_once_for_each_length_of_scope(entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     bridge, asked = LangGraphStoreBridge(InMemoryStore()), list[str]()
     get = InMemoryStore.get
 
@@ -687,7 +685,7 @@ def test_a_namespace_that_langgraph_refuses_is_refused_when_the_bridge_is_made(
 
 
 @pytest.mark.parametrize("namespace", [("acme com",), ("käse", "langgraph"), ("*", "%_"), ("a" * 300,)], ids=ascii)
-def test_a_namespace_that_langgraph_takes_is_taken(store: InMemoryStore, entry: Entry, namespace: Any) -> None:  # noqa: ANN401
+def test_a_namespace_that_langgraph_accepts_is_accepted(store: InMemoryStore, entry: Entry, namespace: Any) -> None:  # noqa: ANN401
     bridge = LangGraphStoreBridge(store, namespace)
     save(bridge, entry)
     check_holds(bridge, entry, "in an odd namespace")

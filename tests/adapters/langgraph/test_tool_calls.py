@@ -282,7 +282,7 @@ def test_without_the_retrieval_tool_the_middlewares_warning_names_its_own_option
     assert caplog.messages[-1].endswith("to its tools, or pass include_retrieval_tool=False")
 
 
-def test_without_a_retrieval_tool_on_purpose_there_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_retrieval_tool_that_is_left_out_on_purpose_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     node = tool_node([search], **offload_tool_calls(make_offloader(), retrieval_tool=None))
     graph, _ = graph_of(node, call(("search", {"query": "q"})), say())
 
@@ -337,7 +337,7 @@ async def test_a_users_tool_with_the_retrieval_tools_name_logs_a_warning_and_is_
 
 @RUNS
 @WRAPPERS
-async def test_a_scope_callable_holds_for_results_and_for_reading(way: Callable[..., Any], mode: str) -> None:
+async def test_a_scope_callable_applies_to_results_and_to_reading(way: Callable[..., Any], mode: str) -> None:
     def tenant(given: Any) -> str:
         config = given.config if way is by_calls else given
         return f"tenant-{config['configurable']['tenant']}"

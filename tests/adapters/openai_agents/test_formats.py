@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 @every_version
-async def test_a_session_goes_on(server: ScriptedServer, version: str, tmp_path: Path) -> None:
+async def test_a_session_from_an_earlier_version_continues(
+    server: ScriptedServer, version: str, tmp_path: Path
+) -> None:
     left, offload = left_by(version, "openai-agents", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
     with closing(SQLiteSession("session-1", tmp_path / "sessions.sqlite")) as session:
         before = await session.get_items()

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 @every_version
-async def test_a_history_goes_on(server: ScriptedServer, version: str, tmp_path: Path) -> None:
+async def test_a_history_from_an_earlier_version_continues(
+    server: ScriptedServer, version: str, tmp_path: Path
+) -> None:
     left, offload = left_by(version, "pydantic-ai", tmp_path), ToolOffloader(FileStorage(tmp_path / "artifacts"))
     before = ModelMessagesTypeAdapter.validate_json((tmp_path / "messages.json").read_bytes())
 

@@ -61,7 +61,7 @@ def test_known_content_becomes_blocks_of_its_kind() -> None:
 
 
 @pytest.mark.parametrize("native", FOREIGN, ids=str)
-def test_unknown_content_passes_as_the_very_same_object(native: Any) -> None:  # noqa: ANN401
+def test_unknown_content_stays_the_very_same_object(native: Any) -> None:  # noqa: ANN401
     (block,) = blocks_of([native])
 
     assert isinstance(block, OpaqueBlock)

@@ -68,7 +68,7 @@ def test_the_tool_is_offered_in_the_first_call_after_the_first_offload() -> None
 
 
 @needs_middleware
-async def test_an_async_run_offers_it_in_the_same_call() -> None:
+async def test_an_async_run_offers_the_tool_in_the_same_call() -> None:
     subject = late_agent(call("tiny"), call(), reading(pattern=MIDDLE))
 
     await subject.invoke_async("go")

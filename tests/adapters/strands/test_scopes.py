@@ -62,7 +62,7 @@ def test_a_str_is_the_scope() -> None:
     assert scope_holds(storage, stored_in(storage, knobs={"scope": "tenant-7"}), "tenant-7")
 
 
-def test_a_callable_sees_the_agent_the_call_and_what_the_agent_was_invoked_with() -> None:
+def test_a_scope_callable_gets_the_agent_the_call_and_the_invocation_state() -> None:
     seen: list[Any] = []
 
     def scope(made: Any) -> str:  # noqa: ANN401
@@ -107,7 +107,7 @@ def test_the_argument_takes_precedence_over_the_ambient_scope_and_that_over_the_
     assert scope_holds(storage, third, "s3")
 
 
-def test_without_any_of_them_every_agent_has_the_default_scope() -> None:
+def test_without_argument_ambient_scope_and_session_every_agent_has_the_default_scope() -> None:
     storage = InMemoryStorage()
 
     reference = stored_in(storage)
@@ -116,7 +116,7 @@ def test_without_any_of_them_every_agent_has_the_default_scope() -> None:
     assert stored_in(storage) == reference, "not the random id that an agent has without a session manager"
 
 
-def test_the_default_can_be_refused() -> None:
+def test_the_default_scope_can_be_refused() -> None:
     storage = InMemoryStorage()
     subject = agent(ContextOffloader(storage, require_scope=True), turns=(call(), call(RETRIEVE, reference="x")))
 
@@ -166,7 +166,7 @@ agent(ContextOffloader(FileStorage({str(tmp_path / "artifacts")!r})), session_ma
     assert FOUND in text_of(results(subject)[-1])
 
 
-def test_another_session_cannot_read_it(tmp_path: Path) -> None:
+def test_another_session_cannot_read_the_content(tmp_path: Path) -> None:
     storage = InMemoryStorage()
     manager = FileSessionManager(session_id="s1", storage_dir=str(tmp_path))
     reference = stored_in(storage, session_manager=manager)
@@ -260,7 +260,7 @@ def test_an_agent_as_a_tool_does_not_have_the_session_of_its_caller(tmp_path: Pa
     assert coatcheck.Offloader(storage).list(scope="default").contents
 
 
-def test_an_ambient_scope_holds_for_an_agent_with_a_session_and_those_that_are_its_tools(tmp_path: Path) -> None:
+def test_an_ambient_scope_applies_to_an_agent_with_a_session_and_to_agents_that_are_its_tools(tmp_path: Path) -> None:
     storage = InMemoryStorage()
     subject = handing(storage, session_manager=FileSessionManager(session_id="s1", storage_dir=str(tmp_path)))
 

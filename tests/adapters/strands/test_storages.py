@@ -144,7 +144,7 @@ async def test_a_reference_that_leads_nowhere_is_a_key_error(
         await made().retrieve(reference)
 
 
-async def test_strands_own_offloader_can_use_them(made: Callable[[], Any]) -> None:
+async def test_strands_own_offloader_can_use_our_storages(made: Callable[[], Any]) -> None:
     subject = agent(theirs.ContextOffloader(made()), turns=(call(), reading(pattern="^line 1,234 of")))
 
     await subject.invoke_async("go")
@@ -152,7 +152,7 @@ async def test_strands_own_offloader_can_use_them(made: Callable[[], Any]) -> No
     assert "> 1234| line 1,234 of 2,000" in text_of(results(subject)[-1])
 
 
-async def test_they_are_storages_with_keys(made: Callable[[], Any]) -> None:
+async def test_our_storages_take_keys_and_do_not_name_their_references(made: Callable[[], Any]) -> None:
     assert isinstance(made(), Storage)
     assert not isinstance(made(), NamesReferences)
 

@@ -136,7 +136,7 @@ def test_what_two_offloaders_took_out_is_restored() -> None:
     assert {key: restored[key] for key in other} == other  # type: ignore[literal-required]
 
 
-def test_structured_content_stays_where_the_host_wants_it() -> None:
+def test_structured_content_stays_if_the_host_wants_it() -> None:
     result, _, _ = asked(Server(BIG, structuredContent=DATA), keep_structured_content=True)
 
     assert result["structuredContent"] is DATA

@@ -150,7 +150,7 @@ def test_the_models_own_count_decides(package: ModuleType, tokens: int, *, leave
     assert (text_of(results(subject)[0]) != BIG) is leaves
 
 
-def test_the_count_is_asked_about_the_result_as_a_message(package: ModuleType) -> None:
+def test_the_model_counts_the_result_as_a_message(package: ModuleType) -> None:
     subject = agent(package.ContextOffloader(Shelf()), tools=[returning(BIG, IMAGE)])
 
     subject("go")
@@ -227,7 +227,7 @@ def test_an_unknown_block_stays_the_same_object(package: ModuleType) -> None:
 # What stays in view.
 
 
-def test_the_placeholder_says_how_much_left_and_shows_the_head(package: ModuleType) -> None:
+def test_the_placeholder_says_how_much_was_offloaded_and_shows_the_head(package: ModuleType) -> None:
     text = text_of(offload(package, BIG))
 
     assert re.search(r"\[Offloaded: 1 blocks?, ~[\d,]+ tokens\]", text)
@@ -245,7 +245,7 @@ def test_the_count_in_the_placeholder_is_the_models(package: ModuleType) -> None
     assert "~54,321 tokens" in text_of(results(subject)[0])
 
 
-def test_the_guidance_names_the_retrieval_tool_only_where_it_is_included(package: ModuleType) -> None:
+def test_the_guidance_names_the_retrieval_tool_only_if_it_is_included(package: ModuleType) -> None:
     included, left_out = offload(package, BIG), offload(package, BIG, include_retrieval_tool=False)
 
     assert "retrieve_offloaded_content" in text_of(included)
@@ -298,7 +298,7 @@ def test_the_callback_is_not_asked_about_what_stays_anyway(package: ModuleType) 
     assert asked == []
 
 
-def test_a_callback_that_fails_means_offload(package: ModuleType) -> None:
+def test_a_result_is_offloaded_if_the_callback_fails(package: ModuleType) -> None:
     def fail(*_: object, **__: object) -> bool:
         message = "no verdict"
         raise LookupError(message)

@@ -168,7 +168,7 @@ async def test_theirs_always_returns_the_whole() -> None:
     ],
     ids=str,
 )
-async def test_a_wrong_selection_is_a_value_error_where_the_host_asks(
+async def test_a_wrong_selection_by_the_host_is_a_value_error(
     package: ModuleType, position: int, arguments: dict[str, Any], said: str
 ) -> None:
     plugin, found, subject = held(package)
@@ -177,14 +177,14 @@ async def test_a_wrong_selection_is_a_value_error_where_the_host_asks(
         await ask(plugin, subject, reference=found[position], **arguments)
 
 
-async def test_an_unknown_reference_is_a_value_error_where_the_host_asks(package: ModuleType) -> None:
+async def test_an_unknown_reference_from_the_host_is_a_value_error(package: ModuleType) -> None:
     plugin, _, subject = held(package)
 
     with pytest.raises(ValueError, match="reference not found: nowhere"):
         await ask(plugin, subject, reference="nowhere")
 
 
-def test_an_unknown_reference_is_an_error_where_the_model_asks(package: ModuleType) -> None:
+def test_an_unknown_reference_from_the_model_is_an_error_result(package: ModuleType) -> None:
     result = results(conversation(package, call(RETRIEVE, reference="nowhere")))[-1]
 
     assert result["status"] == "error"

@@ -370,7 +370,7 @@ def test_ours_keeps_no_record_of_agents_that_are_gone() -> None:
     assert len(storage.cycles._last) == 0
 
 
-def test_theirs_refuses_one_memory_for_two_agents_and_ours_takes_it() -> None:
+def test_theirs_refuses_one_memory_for_two_agents_and_ours_accepts_it() -> None:
     shared: Any = theirs.InMemoryStorage()
     first = agent(theirs.ContextOffloader(shared))
     with pytest.raises(ValueError, match="cannot be shared"):  # as long as the first agent lives
