@@ -292,7 +292,7 @@ async def test_the_models_arguments_reach_the_core_unchanged(server: ScriptedSer
         ('{"raw": 1, "offset": 2}', "unknown arguments: 'raw'"),
     ],
 )
-async def test_what_is_not_an_object_is_the_reference(sent: str, said: str) -> None:
+async def test_arguments_that_are_not_an_object_are_the_reference(sent: str, said: str) -> None:
     tool = ToolOffloader().retrieval_tool
     arguments = Content.from_function_call("call-1", tool.name, arguments=sent).parse_arguments()
 

@@ -110,7 +110,7 @@ async def test_a_large_retry_message_counts_as_one_retry(server: ScriptedServer)
     assert results_in(result)[-1].content == "found"
 
 
-async def test_a_retry_has_references_where_it_was_offloaded_and_none_that_a_tool_wrote(server: ScriptedServer) -> None:
+async def test_a_retry_has_references_if_it_was_offloaded_and_none_that_a_tool_wrote(server: ScriptedServer) -> None:
     faked = returning(ModelRetry("Read fetch-0123456789abcdef-0123."), "grep")
     tools = [returning(ModelRetry(BIG)), faked]
 
