@@ -89,6 +89,7 @@ def test_the_failed_tests_of_a_unittest_run_are_shown(tmp_path: Path) -> None:
         "lib/sort.h:12: error: expected ';' before 'int'\n",
         "main.c:1:10: fatal error: sorted.h: No such file or directory\n",
         "Sort.java:5: error: cannot find symbol\n",
+        "../My Project/main.m:1:10: error: expected expression\n",
         "error[E0382]: use of moved value: `words`\n  --> src/sort.rs:14:5\n   |\n",
     ],
 )
@@ -109,6 +110,8 @@ def test_the_ending_of_a_failed_run_makes_it_a_log(ending: str) -> None:
         "the test result: FAILED is rare\n",
         "The compiler then says error: expected ';' before 'int', which is no help.\n",
         "    sort.c:7: error: a quotation in Markdown\n",
+        "# main.py:3: error: Name already defined, as a comment quotes it\n",
+        "> sort.c:7:1: error: as a mail quotes it\n",
         "error[E0382]: see the index of errors\n",
     ],
 )

@@ -146,7 +146,7 @@ _TERMINAL = {
     "FAILED (": re.compile(r"^FAILED \((?:failures|errors|unexpected successes)=\d+", re.MULTILINE),
     "--- FAIL: ": re.compile(r"^ *--- FAIL: \S+ \(\d[\d.]*s\)$", re.MULTILINE),
     "test result: FAILED": re.compile(r"^test result: FAILED\. \d+ passed; ", re.MULTILINE),
-    "error: ": re.compile(r"^[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
+    "error: ": re.compile(r"^(?![^\w\n]+ )[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
     "error[E": re.compile(r"^error\[E\d{4}\]: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
 }
 """What only program output contains: colours, progress, stack traces of Python, Java and .NET, failed tests of Jest
