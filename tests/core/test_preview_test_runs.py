@@ -91,6 +91,8 @@ def test_the_failed_tests_of_a_unittest_run_are_shown(tmp_path: Path) -> None:
         "Sort.java:5: error: cannot find symbol\n",
         "../My Project/main.m:1:10: error: expected expression\n",
         "error[E0382]: use of moved value: `words`\n  --> src/sort.rs:14:5\n   |\n",
+        "error[import-not-found]: Cannot resolve imported module `n`\n --> t.py:2:8\n",
+        "error: cannot find macro `foo` in this scope\n --> b.rs:1:13\n  |\n",
     ],
 )
 def test_the_ending_of_a_failed_run_makes_it_a_log(ending: str) -> None:

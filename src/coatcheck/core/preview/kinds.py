@@ -147,11 +147,12 @@ _TERMINAL = {
     "--- FAIL: ": re.compile(r"^ *--- FAIL: \S+ \(\d[\d.]*s\)$", re.MULTILINE),
     "test result: FAILED": re.compile(r"^test result: FAILED\. \d+ passed; ", re.MULTILINE),
     "error: ": re.compile(r"^(?![^\w\n]+ )[^\s:][^:\n]*:\d+(?::\d+)?: (?:fatal )?error: ", re.MULTILINE),
-    "error[E": re.compile(r"^error\[E\d{4}\]: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
+    " --> ": re.compile(r"^error(?:\[[\w-]+\])?: [^\n]+\n +--> [^\n]+:\d+:\d+\r?$", re.MULTILINE),
 }
 """What only program output contains: colours, progress, stack traces of Python, Java and .NET, failed tests of Jest
 (but not its crosses, which pages have too), pytest, unittest, Go and Cargo, and errors of compilers of C, Java and
-Rust. Each pattern is under a literal that its match contains: a search for that takes a hundredth of the time."""
+Rust, and of ty, which prints them as Rust does. Each pattern is under a literal that its match contains: a search for
+that takes a hundredth of the time."""
 
 _NOISE = re.compile(r"[A-Za-z0-9+/_-]{60}")
 _AROUND = 62
