@@ -149,3 +149,10 @@ def test_the_lines_of_a_merge_are_not_counted() -> None:
 def test_text_that_only_begins_like_a_diff_is_shown_as_text(text: str) -> None:
     assert kinds_of(Previewed.of(text))[0].__name__ == "preview_diff"
     assert not _shown(text, 200)[0].startswith("[diff")
+
+
+def test_a_hunk_of_absurd_length_is_no_fault() -> None:
+    content = Previewed.of(f"--- a/x\n+++ b/x\n@@ -1,{'9' * 5_000} +1 @@\n" + "-a\n" * 900)
+
+    assert preview(content, COUNTER, budget=200)
+    assert not content.failures

@@ -78,6 +78,8 @@ HOSTILE = {
     "log: colours": ("\x1b[" * 300 + "\x1b[31m\r" + "x" * 300 + "\n") * 200,
     "diff: files": "".join(f"--- a/f{n}\n+++ b/f{n}\n@@ -1 +1 @@ f{n}()\n-a\n+b\n" for n in range(20_000)),
     "diff: functions": "--- a/f\n+++ b/f\n" + "".join(f"@@ -1 +1 @@ f{n}()\n-a\n+b\n" for n in range(40_000)),
+    "diff: commands": "diff -\n" * 600_000,
+    "diff: blank lines": "--- a/f\n+++ b/f\n@@ -1,4000000 +1,4000000 @@\n" + "\n" * 3_900_000,
     "diff: signs": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n" + f"-a\n+b\n{'@' * 400_000}\n" * 2,
     "matches": "".join(f"src/p{number % 900}.py:{number}:text\n" for number in range(12_000)),
     "html: lines": "<html><body>" + "a\n" * 490_000,

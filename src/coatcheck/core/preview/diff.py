@@ -30,7 +30,7 @@ BEGINS_A_DIFF = re.compile(
 
 _HEADER = re.compile(
     r"(?P<command>(?:diff -|Index: ).*)|--- (?P<old>[^\t\r]+)|\+\+\+ (?P<new>[^\t\r]+)"
-    r"|@@+ (?:-\d+(?:,(?P<removed>\d+))? \+\d+(?:,(?P<added>\d+))?|-[^@]*) @@+ ?(?P<where>.*)"
+    r"|@@+ (?:-\d+(?:,(?P<removed>\d{1,9}))? \+\d+(?:,(?P<added>\d{1,9}))?|-[^@]*) @@+ ?(?P<where>.*)"
 )
 """A line outside of hunks that tells about a file. Three ``@`` or more begin a hunk of a merge."""
 
@@ -46,8 +46,8 @@ _SHARE_OF_HEADINGS = 0.5
 _MIN_FOR_TEXT = 40
 """Tokens. With less room, the text itself is not shown."""
 
-_MAX_CHARACTERS = 4_000_000
-"""Characters that are searched for files, from the beginning."""
+_MAX_CHARACTERS, _MAX_LINES = 4_000_000, 50_000
+"""Characters and lines that are searched for files, from the beginning. As many lines take up to 0.1 s."""
 
 _LONGEST_ROW = 160
 """Characters."""
@@ -129,12 +129,12 @@ class _File:
 
 def preview_diff(content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return files, headings and text within ``budget`` tokens; None if it is no diff, or no file fits."""
-    lines = content.text[:_MAX_CHARACTERS].split("\n")
+    lines = content.text[:_MAX_CHARACTERS].split("\n", _MAX_LINES)[:_MAX_LINES]
     files = _files_in(lines)
     of_files = sum(file.lines for file in files if file.has_hunks)
     if of_files < _IN_A_DIFF * len(lines):
         return None
-    listed = _list(files, len(lines) if len(content.text) > _MAX_CHARACTERS else None, budget, counter)
+    listed = _list(files, len(lines) if len(lines) < content.lines else None, budget, counter)
     if listed is None:
         return None
     left = budget - counter.count(f"{listed}\n")
