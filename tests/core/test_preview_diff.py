@@ -143,6 +143,7 @@ def test_the_lines_of_a_merge_are_not_counted() -> None:
         "diff - of words\n" * 90,
         "Index: what this book is about\n\n" + "It is about diffs.\n" * 200,
         f"commit {'a' * 40}\n\n" + "    a long message\n" * 200,
+        MERGE + "This is what came of the merge.\n" * 200,
         "--- old\n+++ new\n@@ -1 +1 @@\n-a\n+b\n" + "This is how a diff looks.\n" * 200,
     ],
 )

@@ -34,7 +34,7 @@ _HEADER = re.compile(
 )
 """A line outside of hunks that tells about a file. Three ``@`` or more begin a hunk of a merge."""
 
-_ENDS_A_MERGE = ("@@@", "commit ", "diff -")
+_IN_A_MERGE = re.compile(r"[ +-]{2}|\\|\r?$")
 _NO_FILE = "/dev/null"
 
 _IN_A_DIFF = 0.5
@@ -79,7 +79,8 @@ class _File:
 
     def take(self, line: str) -> bool:
         """Count ``line`` if it belongs to the current hunk, and return whether it does."""
-        if self.is_merged and not line.startswith(_ENDS_A_MERGE):
+        self.is_merged = self.is_merged and _IN_A_MERGE.match(line) is not None
+        if self.is_merged:
             self.lines += 1
             return True
         if self.old_left <= 0 and self.new_left <= 0:
