@@ -157,3 +157,11 @@ def test_a_hunk_of_absurd_length_is_no_fault() -> None:
 
     assert preview(content, COUNTER, budget=200)
     assert not content.failures
+
+
+def test_the_errors_of_a_command_that_ran_after_a_diff_are_shown() -> None:
+    diff = as_diff(["old"] * 20, ["new"] * 20, 40)
+    after = "ok\n" * 400 + "ERROR: no space left on device\n" + "ok\n" * 400
+
+    assert any("no space left" in line for line in _shown(diff + after, 300))
+    assert _rows(_shown(diff + "-- \n2.39.5\n\n", 300))

@@ -40,6 +40,10 @@ _NO_FILE = "/dev/null"
 _IN_A_DIFF = 0.5
 """The share of lines that must belong to files. Text that only quotes a diff is shown as what it is."""
 
+_MAX_AFTER = 25
+"""Lines below the last file, such as a signature or a commit that changes none. More are the output of another command,
+whose errors count."""
+
 _SHARE_OF_HEADINGS = 0.5
 """The share of the budget that files and headings may take together. Files alone may take all of it."""
 
@@ -73,6 +77,9 @@ class _File:
     lines: int = 0
     """Lines of its diff."""
 
+    last: int = 0
+    """The number of the last of them."""
+
     old_left: int = 0
     new_left: int = 0
     """Lines of the old and of the new file that are still to come in the current hunk."""
@@ -104,6 +111,7 @@ class _File:
     def describe(self, header: re.Match[str], number: int) -> None:
         """Take one of the names of this file, or the header of a hunk."""
         self.lines += 1
+        self.last = number
         where = header["where"]
         if where is None:
             name = header["old"] or header["new"]
@@ -133,7 +141,7 @@ def preview_diff(content: Previewed, budget: int, counter: TokenCounter) -> str 
     lines = content.text[:_MAX_CHARACTERS].split("\n", _MAX_LINES)[:_MAX_LINES]
     files = _files_in(lines)
     of_files = sum(file.lines for file in files if file.has_hunks)
-    if of_files < _IN_A_DIFF * len(lines):
+    if of_files < _IN_A_DIFF * len(lines) or len(lines) - files[-1].last > _MAX_AFTER:
         return None
     listed = _list(files, len(lines) if len(lines) < content.lines else None, budget, counter)
     if listed is None:
@@ -187,12 +195,13 @@ def _files_in(lines: Iterable[str]) -> list[_File]:
     files: list[_File] = []
     for number, line in enumerate(lines, 1):
         if files and files[-1].take(line):
+            files[-1].last = number
             continue
         header = _HEADER.match(line)
         if not header:
             continue
         if header["command"]:  # such as "diff --git a/main.py b/main.py", whose file may have no names below
-            files.append(_File(number, re.split(r" b/|[ \t]", line.rstrip())[-1], lines=1))
+            files.append(_File(number, re.split(r" b/|[ \t]", line.rstrip())[-1], lines=1, last=number))
             continue
         if header["old"] and (not files or files[-1].has_hunks):
             files.append(_File(number, _NO_FILE))
