@@ -165,3 +165,21 @@ def test_the_errors_of_a_command_that_ran_after_a_diff_are_shown() -> None:
 
     assert any("no space left" in line for line in _shown(diff + after, 300))
     assert _rows(_shown(diff + "-- \n2.39.5\n\n", 300))
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("diff --git a/my tool.sh b/my tool.sh\nold mode 100644\nnew mode 100755", "my tool.sh"),
+        ("diff --git a/my b/tool b/my b/tool\nindex 1..2\nBinary files differ", "my b/tool"),
+        ("diff --git my tool my tool\nindex 1..2\nBinary files differ", "my tool"),
+        ("diff --git a/my old b/my new one\nrename from my old\nrename to my new one", "my new one"),
+        ('diff --git "a/\\346.txt" "b/\\346.txt"\n--- "a/\\346.txt"\n+++ "b/\\346.txt"', '"\\346.txt"'),
+        ("Index: my tool\n=====\nCannot display: file marked as a binary type.", "my tool"),
+        ("Index: a.c\n=====\nCannot display: file marked as a binary type.", "a.c"),
+    ],
+)
+def test_a_name_may_have_spaces_and_quotes(header: str, name: str) -> None:
+    rows = _rows(_shown(f"{as_diff(['old'] * 20, ['new'] * 20, 9)}{header}\n"))
+
+    assert [row[1] for row in rows if "part_" not in row[1]] == [name]

@@ -29,12 +29,14 @@ BEGINS_A_DIFF = re.compile(
 """What a diff, or the commit that it belongs to, begins with."""
 
 _HEADER = re.compile(
-    r"(?P<command>(?:diff -|Index: ).*)|--- (?P<old>[^\t\r]+)|\+\+\+ (?P<new>[^\t\r]+)"
+    r"(?P<command>(?:diff -|Index: ).*)|--- (?P<old>[^\t\r]+)|(?:\+\+\+|rename to) (?P<new>[^\t\r]+)"
     r"|@@+ (?:-\d+(?:,(?P<removed>\d{1,9}))? \+\d+(?:,(?P<added>\d{1,9}))?|-[^@]*) @@+ ?(?P<where>.*)"
 )
 """A line outside of hunks that tells about a file. Three ``@`` or more begin a hunk of a merge."""
 
 _IN_A_MERGE = re.compile(r"[ +-]{2}|\\|\r?$")
+_COMMAND = re.compile(r"(?:Index:|diff(?: -\S+)+) +")
+_PREFIX = re.compile(r"^(\"?)[ab]/")
 _NO_FILE = "/dev/null"
 
 _IN_A_DIFF = 0.5
@@ -115,7 +117,7 @@ class _File:
         where = header["where"]
         if where is None:
             name = header["old"] or header["new"]
-            self.name = self.name if name == _NO_FILE else re.sub(r"^[ab]/", "", name)
+            self.name = self.name if name == _NO_FILE else _PREFIX.sub(r"\1", name)
             return
         self.has_hunks = True
         if where.strip():
@@ -190,6 +192,14 @@ def _hidden(files: int) -> str:
     return f"[… {count_of(files, 'more file')} …]"
 
 
+def _named_in(command: str) -> str:
+    """Return the name in ``Index: x y``, or in ``diff --git a/x y b/x y``, which has it twice."""
+    names = _COMMAND.sub("", command, count=1)
+    middle = len(names) // 2
+    is_twice = names[middle : middle + 1] == " " and names[2:middle] == names[middle + 3 :]
+    return _PREFIX.sub(r"\1", names[middle + 1 :] if is_twice else names)
+
+
 def _files_in(lines: Iterable[str]) -> list[_File]:
     """Return the files of a diff. Within a hunk, whose header says how long it is, no line is taken for a header."""
     files: list[_File] = []
@@ -201,7 +211,7 @@ def _files_in(lines: Iterable[str]) -> list[_File]:
         if not header:
             continue
         if header["command"]:  # such as "diff --git a/main.py b/main.py", whose file may have no names below
-            files.append(_File(number, re.split(r" b/|[ \t]", line.rstrip())[-1], lines=1, last=number))
+            files.append(_File(number, _named_in(line.rstrip()), lines=1, last=number))
             continue
         if header["old"] and (not files or files[-1].has_hunks):
             files.append(_File(number, _NO_FILE))
