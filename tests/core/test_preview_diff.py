@@ -183,3 +183,27 @@ def test_a_name_may_have_spaces_and_quotes(header: str, name: str) -> None:
     rows = _rows(_shown(f"{as_diff(['old'] * 20, ['new'] * 20, 9)}{header}\n"))
 
     assert [row[1] for row in rows if "part_" not in row[1]] == [name]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "Here is the diff:\n\n```diff\n",
+        "$ git status --short && git diff\n M main.py\n?? notes.txt\n",
+        "1234567 (HEAD -> main) Say hello\n",
+        "commit 1234567\nAuthor: A\n\n" + "    A long message\n" * 20,
+        "# HG changeset patch\n# User A\n# Date 1 0\n#      Thu Jan 01 1970\n# Node ID 1\n# Parent  2\ntwo\n\n",
+    ],
+)
+def test_a_few_lines_may_stand_above_a_diff(above: str) -> None:
+    rows = _rows(_shown(above + as_diff(["old"] * 20, ["new"] * 20, 9), 300))
+
+    assert [row[0] for row in rows][:2] == [above.count("\n") + 1, above.count("\n") + 44]
+
+
+def test_the_return_code_stands_above_a_diff() -> None:
+    diff = as_diff(["old"] * 20, ["new"] * 20, 90)
+    shown = _shown(f"<returncode>1</returncode>\n<output>\n{diff}</output>", 300)
+
+    assert "<returncode>1</returncode>" in shown[0]
+    assert _rows(shown)[0][:2] == (1, "part_0.txt")

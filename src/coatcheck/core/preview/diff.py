@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 __all__ = ("BEGINS_A_DIFF", "preview_diff")
 
 BEGINS_A_DIFF = re.compile(
-    r"\s*(?:diff -|Index: |--- [^\n]+\n\+\+\+ |(?:commit [0-9a-f]{40}|From [0-9a-f]{40} |Merge: )[^\n]*\n)"
+    r"(?:[^\n]*\n){0,9}(?:diff -|Index: |--- [^\n]+\n\+\+\+ )|\s*(?:(?:commit|From) [0-9a-f]{7,}|Merge: )[^\n]*\n"
 )
-"""What a diff, or the commit that it belongs to, begins with."""
+"""What a diff begins with, after up to nine lines such as ``git status --short`` prints; or a commit, whose message may
+have more."""
 
 _HEADER = re.compile(
     r"(?P<command>(?:diff -|Index: ).*)|--- (?P<old>[^\t\r]+)|(?:\+\+\+|rename to) (?P<new>[^\t\r]+)"

@@ -270,8 +270,8 @@ def kinds_of(content: Previewed) -> list[PreviewFunction]:
     is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
     opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
     may_be: dict[PreviewFunction, object] = {
-        preview_diff: BEGINS_A_DIFF.match(head),
         preview_command_output: first == "<" and output_in(content.text),
+        preview_diff: BEGINS_A_DIFF.match(head),
         preview_envelope: is_quoted or is_escaped,
         preview_json: is_pair and first != "(",
         preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
