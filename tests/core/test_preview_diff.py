@@ -207,3 +207,12 @@ def test_the_return_code_stands_above_a_diff() -> None:
 
     assert "<returncode>1</returncode>" in shown[0]
     assert _rows(shown)[0][:2] == (1, "part_0.txt")
+
+
+def test_the_message_of_a_commit_is_shown_above_more_files_than_fit() -> None:
+    diff = as_diff(["old"], ["new"], 400)
+    shown = _shown(f"commit {'a' * 40}\nAuthor: A <a@example.org>\n\n    Why all of this changes\n\n{diff}", 400)
+
+    assert "    Why all of this changes" in shown
+    assert len(_rows(shown)) > 20
+    assert _shown(diff, 400)[0].startswith("[diff: 400 files")

@@ -51,7 +51,10 @@ _SHARE_OF_HEADINGS = 0.5
 """The share of the budget that files and headings may take together. Files alone may take all of it."""
 
 _MIN_FOR_TEXT = 40
-"""Tokens. With less room, the text itself is not shown."""
+"""Tokens. With less room, the text itself is not shown, only what stands above the first file."""
+
+_SHARE_OF_A_MESSAGE = 0.25
+"""The share of the budget that this may take."""
 
 _MAX_CHARACTERS, _MAX_LINES = 4_000_000, 50_000
 """Characters and lines that are searched for files, from the beginning. As many lines take up to 0.1 s."""
@@ -146,13 +149,18 @@ def preview_diff(content: Previewed, budget: int, counter: TokenCounter) -> str 
     of_files = sum(file.lines for file in files if file.has_hunks)
     if of_files < _IN_A_DIFF * len(lines) or len(lines) - files[-1].last > _MAX_AFTER:
         return None
-    listed = _list(files, len(lines) if len(lines) < content.lines else None, budget, counter)
+    searched = len(lines) if len(lines) < content.lines else None
+    listed = _list(files, searched, budget, counter)
     if listed is None:
         return None
     left = budget - counter.count(f"{listed}\n")
-    text = preview_text(content, left, counter) if left >= _MIN_FOR_TEXT else ""
-    both = f"{listed}\n{text}"
-    return both if text and counter.count(both) <= budget else listed
+    if left >= _MIN_FOR_TEXT:
+        both = f"{listed}\n{preview_text(content, left, counter)}"
+    else:  # fewer files, below what the commit says
+        above = counter.head("\n".join(lines[: files[0].first - 1]), int(budget * _SHARE_OF_A_MESSAGE))
+        fewer = _list(files, searched, budget - counter.count(f"{above}\n"), counter) if above.strip() else None
+        both = f"{above}\n{fewer}" if fewer else listed
+    return both if counter.count(both) <= budget else listed
 
 
 def _list(files: Sequence[_File], searched: int | None, budget: int, counter: TokenCounter) -> str | None:
