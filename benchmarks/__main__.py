@@ -1,13 +1,13 @@
-"""Every system on the same work, in the same run, on the same machine.
+"""Measure every system on the same work, in the same run, on the same machine.
 
     python -m benchmarks                                        everything, about ten minutes
-    python -m benchmarks --quick                                less of everything, under two minutes
+    python -m benchmarks --quick                                fewer sizes and rounds, under two minutes
     python -m benchmarks --work "read back" --system coatcheck  a part
-    python -m benchmarks --check                                exit with 1 where a target is missed
-    python -m benchmarks --write                                the figures and plots of docs/benchmarks.md too
-    python -m benchmarks --outputs FOLDER                       the CPU time of offloading real results, nothing else
+    python -m benchmarks --check                                exit with 1 if a target is missed
+    python -m benchmarks --write                                also write the tables and plots of docs/benchmarks.md
+    python -m benchmarks --outputs FOLDER                       only the CPU time of offloading real results
 
-It installs the systems that it compares, each in an environment of its own, with what the package index has today.
+It installs the compared systems from the package index, each in its own environment.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds")
     parser.add_argument("--work", action="append", choices=list(WORKS), help="only this; may be given again")
-    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="only this, next to the least")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
+    parser.add_argument("--system", action="append", choices=list(SYSTEMS), help="only this system and 'the least'")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a target is missed")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md and its plots")
-    parser.add_argument("--results", type=Path, metavar="FILE", help="keep the figures as JSON")
-    parser.add_argument("--again", type=Path, metavar="FILE", help="measure nothing, report on figures that were kept")
+    parser.add_argument("--results", type=Path, metavar="FILE", help="save the results as JSON")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="report on saved results without measuring")
     parser.add_argument("--outputs", type=Path, metavar="FOLDER", help="measure the CPU time of real results instead")
     arguments = parser.parse_args()
     if arguments.outputs:

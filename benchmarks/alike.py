@@ -1,10 +1,10 @@
-"""Functions that are written twice: pairs whose syntax trees are alike once names and constants are left out.
+"""Find functions that are written twice: pairs whose syntax trees are alike, apart from names and constants.
 
     python -m benchmarks.alike adapters              every pair in a folder that is at least 90% alike
-    python -m benchmarks.alike adapters --least 0.8  pairs that are less alike too
+    python -m benchmarks.alike adapters --least 0.8  also pairs that are less alike
 
 Short functions are left out, because any two functions of two lines look the same without their names. So are pairs of
-a function and its async twin: they differ in ``await`` alone, and Python has no way to write them once.
+a function and its async twin: they differ only in ``await``, and Python cannot express both at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What limits cost a save: ``FileStorage`` with all three against one without, at few entries and at many.
 
     python -m benchmarks.bounded                 at 100,000 entries
-    python -m benchmarks.bounded 10000 --check   exit with 1 where a goal is missed
+    python -m benchmarks.bounded 10000 --check   exit with 1 if a goal is missed
 
 All storages take turns, save by save, so that other load on the machine slows all of them alike. After that, a full
 storage removes as much as it saves. The mean of its saves includes every scan of the folder.
@@ -86,7 +86,7 @@ def main() -> int:
         prog="python -m benchmarks.bounded", description=(__doc__ or "").partition("\n")[0]
     )
     parser.add_argument("entries", nargs="?", type=int, default=ENTRIES)
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         measured = measure(Path(folder), given.entries)

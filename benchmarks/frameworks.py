@@ -1,12 +1,12 @@
-"""What the newest adapters add to their frameworks: to an import, and to a 1 KB result that stays.
+"""What the newest adapters add to their frameworks' import time, and to a 1 KB result that stays.
 
     python -m benchmarks.frameworks           a table, in about two minutes
-    python -m benchmarks.frameworks --check   exit with 1 where a goal is missed
+    python -m benchmarks.frameworks --check   exit with 1 if a goal is missed
 
-Each framework is installed from the package index in an environment of its own. Imports run in fresh processes, in
-turns. A result passes our hook, in turns with the same call without it. All of it is one thread that waits for nothing,
-so CPU time is measured, and the best of all runs counts: whatever else the machine does only adds. Programs on another
-core still slow this one down, by up to three times, so the import of asyncio is measured as a yardstick.
+Each framework is installed from the package index in its own environment. Imports alternate, each in a new process. A
+call with our hook alternates with the same call without it. Everything runs on one thread that never waits, so CPU time
+is measured, and the best run counts, because other load on the machine only adds time. Programs on other cores can
+still slow this one down up to three times, so the import of asyncio is measured as a yardstick.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def ask(python: str, *arguments: str) -> str:
 def main() -> int:
     """Measure, print a table, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--passing", choices=list(FRAMEWORKS), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.passing:

@@ -1,7 +1,7 @@
 """How long ``coatcheck hook`` takes in a fresh process, as a client waits for it.
 
     python -m benchmarks.hook           the table: medians of 20 processes
-    python -m benchmarks.hook --check   exit with 1 where a goal is missed
+    python -m benchmarks.hook --check   exit with 1 if a goal is missed
 
 A Python process that does nothing is measured in the same turns. It shows the least that any hook in Python takes here.
 """
@@ -130,7 +130,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, float]:
 def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hook", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
     check = parser.parse_args().check
     measured = measure()
     for name, seconds in measured.items():

@@ -1,7 +1,7 @@
 """The CPU time of offloading real results: each output and tool result in a folder that is above the threshold.
 
     python -m benchmarks --outputs FOLDER          the table
-    python -m benchmarks --outputs FOLDER --check  exit with 1 where a goal is missed
+    python -m benchmarks --outputs FOLDER --check  exit with 1 if a goal is missed
 
 The floor is what every exact system must do: count the tokens of a result until it is clear that it is too large. It is
 measured in the same run, and all goals are multiples of it. Every time is the median of five offloads, each into a new

@@ -1,7 +1,7 @@
 """What ``coatcheck mcp`` takes compared with a plain proxy of FastMCP, for a client on pipes.
 
     python -m benchmarks.proxy           the table: medians of both in turns, and their ratio
-    python -m benchmarks.proxy --check   exit with 1 where a goal is missed
+    python -m benchmarks.proxy --check   exit with 1 if a goal is missed
 
 Client and server are written by hand and cost next to nothing, so only the process in between is measured. CPU time is
 that of the proxy's process; memory is its peak. Linux only.
@@ -238,7 +238,7 @@ def row(figures: Figures) -> str:
 def main() -> int:
     """Measure, print, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.proxy", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--check", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--work", action="append", choices=list(WORKS), help="only this; may be given again")
     arguments = parser.parse_args()
     missed = 0

@@ -109,7 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="transcripts, and outputs of tools, at any depth")
     folder: Path = parser.parse_args(arguments).folder
     if not folder.is_dir():
-        parser.error(f"{folder} is no folder")
+        parser.error(f"{folder} is not a folder")
     report = tried(folder)
     for example in report.examples:
         print(example)

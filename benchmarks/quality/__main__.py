@@ -1,15 +1,15 @@
-"""How much of what agents later need a preview keeps, at the same budget of tokens, on real conversations.
+"""Measure how much of what agents later need a preview keeps, at the same token budget, on real conversations.
 
     python -m benchmarks.quality FOLDER                    tables on the screen
-    python -m benchmarks.quality FOLDER --write            the same into docs/quality.md, and its plot
-    python -m benchmarks.quality FOLDER --missed 250 JSON  what ours did not show that another did
+    python -m benchmarks.quality FOLDER --write            also write them and the plot into docs/quality.md
+    python -m benchmarks.quality FOLDER --missed 250 JSON  what another way showed and ours did not
 
 ``FOLDER`` holds recorded conversations, at any depth: one ``{"id", "messages"}`` per line, one ``.jsonl`` per set. Only
-results that exceed the budget count. Half of the sets that ``--hold-out`` names is held out: its figures come first,
-and ``--missed`` never shows it, so that no rule is chosen on it.
+results that exceed the budget count. Half of each set named by ``--hold-out`` is held out: its results come first, and
+``--missed`` never shows it, so that no rule is chosen on it.
 
-Ends with 1 if a kind of content loses to a plain head, or to head and tail: with 30 results or more, the whole 95%
-interval of the paired difference is below zero.
+The exit code is 1 if a kind of content loses to a plain head, or to head and tail. It loses if it has 30 results or
+more, and the whole 95% interval of the paired difference is below zero.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which way finds the delimiter of a table, and takes nothing else for one: ours, the standard library's, clevercsv's.
+"""Compare how reliably a table's delimiter is found, and only in tables: ours, the standard library and clevercsv.
 
     python -m benchmarks.quality.delimiters [FOLDER]
 
-Tables are made of random cells (quoted, with delimiters, dates and addresses in them), 75 for each of four delimiters,
-and read from FOLDER (``*.csv``) where one is given. The texts that are no tables are samples from the preview tests.
+Tables are made of random cells, 75 for each of four delimiters. Some cells are quoted, or contain delimiters, dates or
+addresses. More tables are read from FOLDER (``*.csv``) if given. Text without a table comes from the preview tests.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def main() -> None:
     others = [make(count) for kind, make in SAMPLES.values() if kind != "delimited" for count in (20, 60, 200)]
     others = [text for text in others if len(text) >= MIN_CHARACTERS]
     ways: dict[str, Callable[[str], str | None]] = {"ours": ours, "csv.Sniffer": standard, "clevercsv": clever}
-    print("| way | delimiters found | taken for tables, but none | milliseconds a text |\n|---|---|---|---|")
+    print("| way | delimiters found | wrongly taken for tables | milliseconds per text |\n|---|---|---|---|")
     for name, way in ways.items():
         started = time.process_time()
         right = sum(way(text) == delimiter for delimiter, text in tables)

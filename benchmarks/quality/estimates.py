@@ -1,8 +1,8 @@
-"""How far an estimate of tokens is off, by how many windows it looks at and of what size.
+"""Measure the error of a token estimate by the number and size of its windows.
 
     python -m benchmarks.quality.estimates FOLDER
 
-Reads every UTF-8 text in FOLDER, at any depth, that is long enough to be estimated rather than counted.
+Reads every UTF-8 file in FOLDER, at any depth, that is long enough to be estimated rather than counted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     counted = [(text, TiktokenCounter().count(text)) for text in texts_of(parser.parse_args().folder)]
-    print(f"| windows | characters of each | off by, mean of {len(counted)} texts | at most |\n|---|---|---|---|")
+    print(f"| windows | characters of each | off by, mean of {len(counted)} files | at most |\n|---|---|---|---|")
     for samples, characters in WAYS:
         off = [off_by(text, true, samples=samples, characters=characters) for text, true in counted]
         print(f"| {samples} | {characters:,} | {mean(off):.1%} | {max(off):.1%} |")

@@ -1,11 +1,11 @@
-"""Which thresholds and previews cost an agent least, on real conversations.
+"""Find the thresholds and previews that cost an agent least, on real conversations.
 
     python -m benchmarks.quality.thresholds FOLDER          tables on the screen
-    python -m benchmarks.quality.thresholds FOLDER --write  the same into docs/thresholds.md
+    python -m benchmarks.quality.thresholds FOLDER --write  also write them into docs/thresholds.md
 
 Every turn sends a prefix (system prompt and other tools), the definition of the retrieval tool, and everything said
-before. A result is read back only if a later turn wrote something that its placeholder does not show: one search for
-all of it, in a turn of its own. ``FOLDER`` is that of ``benchmarks.quality``, and so is what is held out.
+before. A result is read back only if a later turn wrote something that its placeholder does not show: by one search for
+all of it, in an extra turn. ``FOLDER`` and the held-out half are those of ``benchmarks.quality``.
 """
 
 from __future__ import annotations
