@@ -390,7 +390,7 @@ def test_a_models_list_costs_a_distant_storage_one_listing_and_twenty_descriptio
     assert storage.asked == ["entries", *["load_range"] * 20]
     assert answer.count("(get_issue, text/plain, ") == 20
     assert answer.count(" bytes)") == 50
-    assert "the list knows only reference and size" in answer
+    assert "the list shows only reference and size" in answer
 
 
 def test_a_hosts_page_costs_one_listing_and_one_request_per_content() -> None:

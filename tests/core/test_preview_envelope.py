@@ -159,7 +159,7 @@ def test_line_and_character_numbers_in_an_output_lead_to_places_in_the_whole(for
     shown = _shown(text)
     gap = re.search(r"\[… lines ([\d,]+)-([\d,]+) of [\d,]+ not shown …\]\n(.*)", shown)
 
-    assert f"line numbers are {lines} and characters {len(before)} more in the whole]\n" in shown
+    assert f"line numbers are {lines} and characters {len(before)} higher in the whole]\n" in shown
     assert gap is not None
     assert text.split("\n")[int(gap[2].replace(",", "")) + lines] == gap[3]
 
@@ -288,7 +288,7 @@ def test_places_in_large_json_below_words_lead_to_places_in_the_whole() -> None:
     text = f"Found these:\n\n{json.dumps([{'id': number, 'text': 'words ' * 20} for number in range(9_000)])}"
     shown = _shown(text)
     moved, last, first = re.findall(
-        r"(?s)line numbers are 2 and characters (\d+) more in the whole; .*\n(\d+)\n\[… characters ([\d,]+)-", shown
+        r"(?s)line numbers are 2 and characters (\d+) higher in the whole; .*\n(\d+)\n\[… characters ([\d,]+)-", shown
     )[0]
 
     assert text[int(moved) + int(first.replace(",", "")) :].startswith(f', {{"id": {int(last) + 1}, ')

@@ -66,7 +66,7 @@ def test_a_preview_uses_its_budget_and_says_that_something_is_missing(name: str,
     shown = "\n".join(_shown(name, budget))
 
     assert TIKTOKEN.count(shown) <= budget
-    assert "…" in shown or "the rest is not" in shown
+    assert "…" in shown or "the rest are not" in shown
     if SAMPLES[name][0] != "noise":
         assert TIKTOKEN.count(shown) > budget * 0.6
 
@@ -243,7 +243,7 @@ def test_a_progress_bar_is_shown_by_its_end_without_colours() -> None:
 def test_matches_are_grouped_by_file_and_every_file_is_shown_first() -> None:
     shown = _shown("matches", 300)
 
-    assert shown[0] == "7 files, 14 of 2,000 matches shown, the rest is not:"
+    assert shown[0] == "7 files, 14 of 2,000 matches shown, the rest are not:"
     assert sum(line.endswith(")") and "module.py (" in line for line in shown) == 7
     assert "  1:def function_0(value: int) -> int:" in shown
 
@@ -253,7 +253,7 @@ def test_matches_beyond_those_read_are_not_counted() -> None:
     content = Previewed(text=text, content_type="text/plain", lines=30_000)
     shown = preview(content, ByteCounter(), budget=300).split("\n")
 
-    assert re.fullmatch(r"1 file, \d+ of the first [\d,]+ matches shown, the rest is not:", shown[0])
+    assert re.fullmatch(r"1 file, \d+ of the first [\d,]+ matches shown, the rest are not:", shown[0])
     assert re.fullmatch(r"\[… lines [\d,]+-30,000 of 30,000 not shown …\]", shown[-1])
 
 
@@ -264,7 +264,7 @@ def test_a_checkers_summary_below_its_matches_is_shown(end: str) -> None:
     matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
     shown = checked_preview(Previewed.of(f"{matches}{end}\n"), 300)
 
-    assert re.match(r"9 files, \d+ of 900 matches shown, the rest is not:\n", shown)
+    assert re.match(r"9 files, \d+ of 900 matches shown, the rest are not:\n", shown)
     assert shown.endswith(f"\n{end}")
 
 
@@ -272,7 +272,7 @@ def test_a_match_at_the_end_is_not_taken_for_a_checkers_summary() -> None:
     matches = "".join(f"src/part_{number % 9}.py:{number}: error: no such name\n" for number in range(900))
     shown = checked_preview(Previewed.of(f"{matches}2 hosts skipped\nsrc/other.py:1: error: other\n"), 300)
 
-    assert re.match(r"9 files, \d+ of the first 900 matches shown, the rest is not:\n", shown)
+    assert re.match(r"9 files, \d+ of the first 900 matches shown, the rest are not:\n", shown)
     assert shown.endswith("\n[… lines 901-902 of 902 not shown …]")
 
 
@@ -433,5 +433,5 @@ def test_errors_of_the_typescript_and_net_compilers_are_grouped_by_file(file: st
     errors = "".join(f"{file.format(n % 9)}{place.format(n)}: error X1: no such name 'n{n}'.\n" for n in range(900))
     shown = checked_preview(Previewed.of(errors), 500)
 
-    assert re.match(r"9 files, \d+ of 900 matches shown, the rest is not:\n", shown)
+    assert re.match(r"9 files, \d+ of 900 matches shown, the rest are not:\n", shown)
     assert all(f"\n{file.format(part)} (100)\n" in shown for part in range(9))

@@ -287,7 +287,7 @@ def test_command_output_is_shown_as_its_kind_with_what_is_missing(command: str) 
 
     assert _kind_of(text, "text/plain") == kind
     assert TIKTOKEN.count(shown) <= 250
-    assert re.search(r"\[… lines [\d,]+-[\d,]+ of [\d,]+ not shown|\d matches shown, the rest is not", shown)
+    assert re.search(r"\[… lines [\d,]+-[\d,]+ of [\d,]+ not shown|\d matches shown, the rest are not", shown)
     assert "\x1b" not in shown or kind == "text"
     assert "\r" not in shown
 
@@ -314,7 +314,7 @@ def test_a_progress_bar_is_shown_in_its_final_state() -> None:
 def test_matches_are_shown_with_the_number_in_each_file() -> None:
     shown = _shown(PRINTED["grep -rn"][0])
 
-    assert re.match(r"250 files, \d+ of 500 matches shown, the rest is not:\nsrc/module_0.py \(2\)\n  0:", shown)
+    assert re.match(r"250 files, \d+ of 500 matches shown, the rest are not:\nsrc/module_0.py \(2\)\n  0:", shown)
 
 
 def test_large_values_are_not_taken_for_another_kind_by_their_first_line() -> None:

@@ -84,7 +84,7 @@ def test_a_copied_table_row_is_found_instead_of_every_line(row: str) -> None:
     answer = stored(f"one\n{row}\nthree\n").ask(pattern=row, context_lines=0)
 
     assert answer.matches == 1
-    assert "it matches every line, being empty next to a |: searched as literal text]" in answer.text
+    assert "it matches every line (one side of | is empty): searched as literal text]" in answer.text
     assert answer.text.endswith(f"\n> 2| {row}")
 
 
@@ -105,7 +105,7 @@ def test_a_pattern_that_matches_every_line_gets_a_note(pattern: str) -> None:
 
     assert answer.matches == 2
     assert (
-        answer.text.split("\n")[1] == r"[it matches every line, being empty next to a |: write \| for that character]"
+        answer.text.split("\n")[1] == r"[it matches every line (one side of | is empty): write \| for that character]"
     )
 
 

@@ -70,8 +70,8 @@ def test_an_empty_list_says_what_may_be_wrong() -> None:
 
     header = answer.text.partition("\n")[0]
     assert header == (
-        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched, or the list is empty or has"
-        " null there: check the field names."
+        "[Result of query '[?id > `900`]': list of 0 items, 2 characters; nothing matched, or the list is empty or all"
+        " nulls: check the field names."
         f" {wording.LITERALS}]"
     )
 
@@ -334,8 +334,8 @@ def test_a_filter_that_fails_on_every_item_is_refused() -> None:
         ('length([?ends_with(title, "A")])', "1", "'A' taken as text"),
         ("length([?kind == 'R'])", "0", "; kind was null in every comparison"),
         ("length([?a.kind == 'R'])", "0", "; a.kind was null in every comparison"),
-        ("length([?score > '5'])", "0", "; text was compared with what is no text: write numbers and booleans in"),
-        ("length([?seen == 'true'])", "0", "; text was compared with what is no text"),
+        ("length([?score > '5'])", "0", "; text was compared with numbers or booleans: write these in backticks"),
+        ("length([?seen == 'true'])", "0", "; text was compared with numbers or booleans"),
         ("length([?rating == `5`])", "0", "; a number was compared with text only: write text in single quotes ('9')]"),
         (
             "length([?contains(rating, 'R')])",
@@ -407,7 +407,7 @@ def test_an_item_that_matches_several_double_quoted_strings_is_found(count: int)
 
 def test_too_many_double_quoted_strings_are_refused_with_advice() -> None:
     content, query = _all_of(6)
-    with pytest.raises(InvalidRequest, match=r"too many texts in double quotes.*single quotes"):
+    with pytest.raises(InvalidRequest, match=r"too many strings in double quotes.*single quotes"):
         stored(content).ask(query=query)
 
 
@@ -417,7 +417,7 @@ def test_a_note_about_a_lone_surrogate_is_valid_unicode(query: str) -> None:
 
 
 def test_a_lone_surrogate_as_a_sort_key_is_refused_in_valid_unicode() -> None:
-    with pytest.raises(InvalidRequest, match="orders by '\ufffd'"):
+    with pytest.raises(InvalidRequest, match="orders by the constant '\ufffd'"):
         stored('[{"a": "x"}]').ask(query="sort_by(@, &'\ud83d')")
 
 
@@ -456,7 +456,7 @@ def test_a_filter_of_json_lines_applies_to_their_list_without_a_note() -> None:
 @pytest.mark.parametrize("function", ["sort_by", "max_by", "min_by"])
 def test_ordering_by_a_constant_is_refused(function: str) -> None:
     with pytest.raises(
-        InvalidRequest, match=rf"{function}\(\) orders by 'score', a text: name a field in double quotes"
+        InvalidRequest, match=rf"{function}\(\) orders by the constant 'score': name a field in double quotes"
     ):
         stored(json.dumps(FILMS)).ask(query=f"{function}(@, &'score')")
 

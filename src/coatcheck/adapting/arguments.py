@@ -75,7 +75,7 @@ def check_scope(scope: ScopeOption) -> ScopeOption:
     try:
         require_scope(scope)
     except InvalidRequest as error:
-        msg = f"{error}. A callable that returns the scope of a call, or None, will do too"
+        msg = f"{error}. A callable that returns the scope of a call, or None, also works"
         raise InvalidRequest(msg) from None
     return scope
 

@@ -185,9 +185,7 @@ def _checked_policies(policies: object) -> Mapping[str | tuple[str, ...], Policy
             msg = f"a key of policies must be a tool name, a tuple of tool names or '*', not {names!r}"
             raise InvalidRequest(msg)
         if names != "*" and any("*" in name for name in ((names,) if isinstance(names, str) else names)):
-            msg = (
-                f"no tool has the name {names!r}: '*' is only for all others, so name each tool, or several in a tuple"
-            )
+            msg = f"'*' works only alone, for all other tools, not in {names!r}: name each tool, or several in a tuple"
             raise InvalidRequest(msg)
         require_policy(names, policy)
     return dict(policies)

@@ -79,7 +79,8 @@ def preview_json_lines(content: Previewed, budget: int, counter: TokenCounter) -
                 return None
     odd, unseen = _odd_lines(content, values, counter)
     others = {position: line for position, line in others.items() if position not in values}  # odd ones moved there
-    seen = "those looked at" if len(content.text) > LARGE_CHARACTERS else "them"
+    are = "is" if len(others) == 1 else "are"
+    seen = f"those read {are}" if len(content.text) > LARGE_CHARACTERS else "them"
     not_json = f"{len(others):,} of {seen} not JSON" if others else ""
     as_they_are = _first_of(others, int(budget * _SHARE_OF_OTHERS), counter)
     items = {position: values[position] for position in (*odd.positions, *ends(content.lines)) if position in values}

@@ -66,7 +66,7 @@ def preview_matches(content: Previewed, budget: int, counter: TokenCounter) -> s
     end = content.lines - len(closing)
     gap = [gap_of_lines(last + 1, end, content.lines)] if last < end else []
     seen = f"{'the first ' if gap else ''}{last - around:,} matches"
-    left_out = "the lines around them and the rest are" if around else "the rest is"
+    left_out = "the lines around them and the rest are" if around else "the rest are"
     shown: dict[str, list[str]] = {}
 
     def made() -> str:

@@ -217,7 +217,7 @@ def gap_of_lines(first: int, last: int, total: int, *, held: str = "") -> str:
 
 def moved_by(text: str, start: int) -> str:
     """Return a note on how far lines and characters after ``start`` are from those of the whole ``text``."""
-    return f"line numbers are {text.count(chr(10), 0, start):,} and characters {start:,} more in the whole"
+    return f"line numbers are {text.count(chr(10), 0, start):,} and characters {start:,} higher in the whole"
 
 
 def join_lines(chosen: Mapping[int, str], total: int) -> str:

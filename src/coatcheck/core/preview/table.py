@@ -295,7 +295,7 @@ class Rows:
         key = "" if self.records.keys is None else f"key = {self.key}|" if self.key else "key|"
         same = ", ".join(f"{name}: {brief(value, longest)}" for name, value in self.same.items())
         if not same and self.columns[:1] == [_CELLS[0]]:
-            names = "cells parted by |"
+            names = "cells separated by |"
         return f"{self.records.what}, one a line: {key}{names}" + (f" (each row shown has {same})" if same else "")
 
     def row(self, position: int, longest: int) -> str:

@@ -70,7 +70,7 @@ def read_query(source: Source, request: Request, writer: Writer, max_bytes: int)
             if not evaluator.take_fields_as_text():  # joined by &&, they show up one at a time
                 break
         else:
-            raise InvalidRequest(wording.invalid_query("too many texts in double quotes"))
+            raise InvalidRequest(wording.invalid_query("too many strings in double quotes"))
     except RecursionError:
         raise InvalidRequest(wording.TOO_DEEP) from None
     if result is None:

@@ -123,7 +123,7 @@ LISTED = "Stored results, newest first:"
 LISTED_IN_PART = "Some of the stored results:"
 NOTHING_STORED = "Nothing is stored."
 MORE_STORED = "[More is stored than this list can show.]"
-NOT_DESCRIBED = "[Of results without a tool, the list knows only reference and size.]"
+NOT_DESCRIBED = "[For results without a tool, the list shows only reference and size.]"
 
 
 def listed(content: ListedContent) -> str:
@@ -253,17 +253,17 @@ MATCHES_NO_LINE = "[as a regular expression it matches no line: searched as lite
 """Says that a pattern was searched as plain text, since only that is in the content."""
 
 MATCHES_EVERY_LINE = (
-    "[as a regular expression it matches every line, being empty next to a |: searched as literal text]"
+    "[as a regular expression it matches every line (one side of | is empty): searched as literal text]"
 )
 """Says that a pattern that begins or ends with ``|`` was searched as plain text."""
 
-EMPTY_NEXT_TO_BAR = r"[it matches every line, being empty next to a |: write \| for that character]"
+EMPTY_NEXT_TO_BAR = r"[it matches every line (one side of | is empty): write \| for that character]"
 """Says why such a pattern matches every line, if the content does not contain it as text."""
 
 MATCHES_ONE_OF = "[as a regular expression [...] matches any one of its characters: searched as literal text]"
 """Says that a word in brackets was searched as plain text."""
 
-AS_IN_GREP = r"[found only as in grep: \| taken for |, and \< and \> for \b]"
+AS_IN_GREP = r"[found only as in grep: \| read as |, and \< and \> as \b]"
 """Says that the pattern matches only as grep reads it, not as RE2 does."""
 
 FOUND_NUMBER = (
@@ -345,7 +345,7 @@ def result_header(query: str, kind: str, total: int, shown: tuple[int, int] | No
     return f"[Result of query '{query}': {kind}, {total:,} characters{which}{hint}]"
 
 
-NO_ITEMS = f"; nothing matched, or the list is empty or has null there: check the field names. {LITERALS}"
+NO_ITEMS = f"; nothing matched, or the list is empty or all nulls: check the field names. {LITERALS}"
 """Ends the header of an empty list: names the most frequent mistakes, though the list may rightly be empty."""
 
 
@@ -370,7 +370,7 @@ def text_is_no_field(text: str) -> str:
     return f"; '{one_line(text)}' is text: name a field in double quotes"
 
 
-NO_TEXTS = "; text was compared with what is no text: write numbers and booleans in backticks (`9`, `true`)"
+NO_TEXTS = "; text was compared with numbers or booleans: write these in backticks (`9`, `true`)"
 """Ends the header of a result that compared text with other kinds of value, which are never equal."""
 
 ONLY_TEXTS = "; a number was compared with text only: write text in single quotes ('9')"
@@ -400,7 +400,7 @@ FILTERS_LISTS = "; [?...] filters a list, but got an object: filter its values, 
 
 def constant_key(function: str, text: str) -> str:
     """Return the error for ordering items by text that is the same for each."""
-    return f"invalid query: {function}() orders by '{one_line(text)}', a text: name a field in double quotes"
+    return f"invalid query: {function}() orders by the constant '{one_line(text)}': name a field in double quotes"
 
 
 def nothing_selected(query: str, *, hint: str) -> str:
