@@ -54,9 +54,10 @@ _SHARED = (
     " logged once"
 )
 _NOT_HELD = (
-    "the block `with coatcheck.scope(...)` did not hold until its end, so calls inside it may have had another scope."
-    " That happens if a generator yields inside it, and is run on changing threads, as a sync dependency or a sync"
-    " streaming body of FastAPI is, or in turns with another one. Do not yield inside it: pass scope=... to the adapter"
+    "the block `with coatcheck.scope(...)` did not stay in effect until its end, so calls inside it may have had"
+    " another scope. That happens if a generator yields inside it, and is run on changing threads, as a sync dependency"
+    " or a sync streaming body of FastAPI is, or in turns with another one. Do not yield inside it: pass scope=... to"
+    " the adapter"
 )
 _unwarned = [True]
 """Empty once the warning about the default scope has been logged."""

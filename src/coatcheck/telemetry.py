@@ -64,7 +64,7 @@ class OpenTelemetry:
         self._results = meter.create_counter("coatcheck.results", "{result}", "Tool results seen.")
         self._stored = meter.create_counter("coatcheck.stored.size", "By", "Bytes of the results that were offloaded.")
         self._savings = meter.create_counter(
-            "coatcheck.token.savings", "{token}", "Tokens that conversations did not get, as estimated."
+            "coatcheck.token.savings", "{token}", "Estimated tokens kept out of conversations."
         )
         self._retrievals = meter.create_counter("coatcheck.retrievals", "{retrieval}", "Reads of stored results.")
         self._failures = meter.create_counter(

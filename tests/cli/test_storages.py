@@ -372,7 +372,7 @@ def test_verify_names_incomplete_entries(folder: Path) -> None:
 
     assert ran.exit_code == 1
     *damaged, last = ran.stdout.splitlines()
-    assert any(lost.stem in line and "only a part of the entry" in line for line in damaged)
+    assert any(lost.stem in line and "only half of the entry" in line for line in damaged)
     assert any(f"{whole.stem}-lines: " in line and "but the content is not" in line for line in damaged)
     assert last.endswith("2 damaged or unreadable.")
 

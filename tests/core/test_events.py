@@ -171,7 +171,7 @@ def test_a_class_in_place_of_a_listener_is_refused(in_a_list: bool) -> None:
             raise AssertionError(event)
 
     given: Any = [print, Watch] if in_a_list else Watch
-    with pytest.raises(InvalidRequest, match=r"on_event must be .*Watch'> is a class: pass one of its objects"):
+    with pytest.raises(InvalidRequest, match=r"on_event must be .*Watch'> is a class: pass an instance"):
         Offloader(on_event=given)
 
 

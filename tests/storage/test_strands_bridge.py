@@ -143,7 +143,7 @@ def test_an_impossible_time_or_size_is_corrupt_and_listed_as_old(damage: dict[st
     storage.write(f"offloader/{KEY}", len(head).to_bytes(2, "big") + head + b"hello")
     bridge = StrandsStorageBridge(storage)
 
-    with pytest.raises(CorruptContent, match="no frame"):
+    with pytest.raises(CorruptContent, match="is not a frame"):
         wait_for(bridge.load(KEY))
     assert [listed.modified for listed in wait_for(bridge.entries(""))] == [0.0]
 

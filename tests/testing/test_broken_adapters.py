@@ -559,9 +559,9 @@ def test_an_omission_must_exist_and_have_a_reason() -> None:
 
     for suite, words in (
         (Unknown, "unknown scenarios"),
-        (Unexplained, "lacks a reason"),
+        (Unexplained, "has no reason"),
         (LacksUnknown, "unknown capabilities"),
-        (LacksUnexplained, "lacks a reason"),
+        (LacksUnexplained, "has no reason"),
     ):
         with pytest.raises(AssertionError, match=words):
             suite().test_what_cannot_be_expressed_has_a_reason()

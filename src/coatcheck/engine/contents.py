@@ -357,12 +357,12 @@ def require_stored(answer: object) -> Stored:
         if not isinstance(value, wanted) or isinstance(value, bool):
             msg = (
                 f"the storage answered with a coatcheck.Stored that has {type(value).__name__} as {name}, where it must"
-                f" have {wanted.__name__}: whoever wrote the storage must convert it"
+                f" have {wanted.__name__}: the author of the storage must convert it"
             )
             raise StorageError(msg)
     if answer.size < 0:
         msg = (
-            f"the storage answered with a coatcheck.Stored of size {answer.size}: whoever wrote the storage must give"
+            f"the storage answered with a coatcheck.Stored of size {answer.size}: the author of the storage must give"
             " the number of bytes of the whole entry"
         )
         raise StorageError(msg)

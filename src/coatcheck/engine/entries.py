@@ -201,7 +201,7 @@ def _require_gone(storage: StorageAccess, key: str) -> Effects[None]:
     """Refuse an entry that did not load, unless it is no longer listed or loads now."""
     listed = yield from entries(storage, key)
     if any(entry.key == key for entry in listed) and not isinstance((yield storage.call("load", key)), Stored):
-        msg = f"only a part of the entry {key!r} is there: its content or its description"
+        msg = f"only half of the entry {key!r} exists: its content or its description"
         raise CorruptContent(msg)
 
 

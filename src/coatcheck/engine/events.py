@@ -164,7 +164,7 @@ class Stats:
     """Bytes of the offloaded results."""
 
     tokens_saved: int = 0
-    """Tokens that the conversation did not get, as estimated."""
+    """Estimated tokens kept out of the conversation."""
 
     retrieved: int = 0
     """Reads that were answered."""
@@ -195,7 +195,7 @@ class Recorder:
                 msg = f"on_event must be a callable or a sequence of callables, not {on_event!r}"
                 raise InvalidRequest(msg)
             if isinstance(listener, type):  # calling it would only create an object for each event
-                msg = f"on_event must be a function or an object, but {listener!r} is a class: pass one of its objects"
+                msg = f"on_event must be a function or an object, but {listener!r} is a class: pass an instance"
                 raise InvalidRequest(msg)
             if inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(type(listener).__call__):
                 msg = f"on_event must not be async, since nobody awaits it, but {listener!r} is: hand events to a queue"
@@ -268,7 +268,7 @@ class Recorder:
             return
         event = _event(kind, about, details)
         if kind == "truncated":
-            words = "lost all but a part of a result of %s, about %s tokens: %s"
+            words = "lost part of a result of %s with about %s tokens: %s"
             tokens = f"{event.tokens or 0:,}"
             write(logger, logging.ERROR, words, event.tool_name, tokens, event.reason, extra=_fields(event))
         elif logs:

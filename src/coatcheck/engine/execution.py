@@ -435,7 +435,7 @@ class _Turn:
         if error is not None and self._taken is None:
             msg = (
                 f"no thread was free for it in time: all {self._queue.threads} threads were busy with this storage;"
-                " raise network_threads or queue_seconds, or see why it is slow"
+                " raise network_threads or queue_seconds, or find out why it is slow"
             )
             raise NoThreadFree(msg) from error
 

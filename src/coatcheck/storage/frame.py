@@ -91,7 +91,7 @@ def read_head(frame: bytes, name: str) -> Head:
             start=start,
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        msg = f"{name!r} holds no frame of type and content: {error}"
+        msg = f"{name!r} is not a frame of type and content: {error}"
         raise CorruptContent(msg) from error
 
 

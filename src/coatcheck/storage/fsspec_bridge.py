@@ -445,7 +445,7 @@ def _require_usable(kinds: Sequence[Any]) -> bool:
         "neither renames files nor puts them whole": lambda kind: not (renames if all_rename else puts_whole)(kind),
         "keeps copies that survive a deletion": lambda kind: issubclass(kind, CachingFileSystem),
         "reads a file whole when asked for a part": lambda kind: not _reads_parts(kind),
-        "replaces no file when it moves another to its name": _replaces_nothing,
+        "does not replace an existing file on a move": _replaces_nothing,
     }
     for kind in kinds:
         for reason, is_so in refused.items():

@@ -152,7 +152,7 @@ class LangGraphStoreBridge:
         if any(kind.__module__.startswith(_UNFIT) for kind in type(store).__mro__):
             msg = (
                 f"{type(store).__name__} does not find all that it holds, so a deletion would leave content behind: use"
-                " another storage; docs/storages.md says more"
+                " another storage; docs/bridges.md says more"
             )
             raise InvalidRequest(msg)
         _require_namespace(namespace)

@@ -89,9 +89,9 @@ class AdapterContract(Contract):
         If this fails, check the spelling, and that the scenario still exists.
         """
         assert self.cannot.keys() <= {scenario.name for scenario in SCENARIOS}, "cannot names unknown scenarios"
-        assert all(reason.strip() for reason in self.cannot.values()), "cannot lacks a reason"
+        assert all(reason.strip() for reason in self.cannot.values()), "an entry of cannot has no reason"
         assert self.lacks.keys() <= CAPABILITIES, f"lacks names unknown capabilities; there are {sorted(CAPABILITIES)}"
-        assert all(reason.strip() for reason in self.lacks.values()), "lacks lacks a reason"
+        assert all(reason.strip() for reason in self.lacks.values()), "an entry of lacks has no reason"
 
     def test_little_is_left_out(self) -> None:
         """All essential scenarios run, sync or async, and ``cannot`` names at most a tenth of the others.

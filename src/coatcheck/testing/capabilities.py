@@ -308,7 +308,7 @@ class ListsContract(Contract):
             assert entry.key in found, "an entry is missing from the listing"
             listed = found[entry.key]
             assert listed.size == len(entry.content), "the size in the listing is wrong"
-            assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
+            assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata is wrong"
 
     def test_lists_only_what_has_the_prefix(self, storage: ListingStorage) -> None:
         """A prefix names a scope: other scopes' entries are not listed; otherwise ``delete_scope`` would delete them.
@@ -491,7 +491,7 @@ class ListsPagesContract(Contract):
         entry = make_entry(b"content", tool="search%20orders")
         save(storage, entry)
         (listed,) = wait_for(storage.page(entry.key, limit=1)).entries
-        assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata are wrong"
+        assert listed.metadata is None or dict(listed.metadata) == entry.metadata, "the metadata is wrong"
 
     def test_nothing_is_an_empty_page(self, storage: PagingStorage) -> None:
         """A scope without entries gives one empty page, and no error.

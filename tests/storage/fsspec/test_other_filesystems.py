@@ -52,7 +52,7 @@ def test_a_filesystem_whose_move_replaces_nothing_is_refused(name: str) -> None:
     kind = type("Mine", (type(name, (MemoryFileSystem,), {}),), {})
 
     for filesystem in (kind(), DirFileSystem("/agents", fs=kind())):
-        with pytest.raises(InvalidRequest, match="Mine replaces no file when it moves another to its name: pass"):
+        with pytest.raises(InvalidRequest, match="Mine does not replace an existing file on a move: pass"):
             FsspecBridge(filesystem, "folder")
 
 
