@@ -346,7 +346,7 @@ def test_a_folder_is_written_as_an_absolute_path(settings: Path, home: Path, mon
     ("storage", "why"),
     [
         ("s3://bucket", "--storage must be a folder, not 's3://bucket'"),
-        ("~no-such-user/kept", "--storage is '~no-such-user/kept', in a home that is not known; name another folder"),
+        ("~no-such-user/kept", "--storage is '~no-such-user/kept', in an unknown home directory; name another folder"),
     ],
 )
 def test_a_storage_that_is_not_a_folder_is_refused(settings: Path, storage: str, why: str) -> None:
@@ -367,7 +367,7 @@ def test_a_file_that_names_a_folder_in_an_unknown_home_is_refused(settings: Path
     refused = call("install", f"--config={file}")
 
     assert refused.exit_code == 2
-    assert "the folder is '~no-such-user/kept', in a home that is not known; name another with --sto" in refused.output
+    assert "the folder is '~no-such-user/kept', in an unknown home directory; name another with --sto" in refused.output
     assert read(settings) == "{}"
     assert call("install", f"--config={file}", f"--storage={home}/mine").exit_code == 0
 
@@ -382,7 +382,7 @@ def test_install_for_a_project_asks_for_a_folder_if_there_is_no_home(
     refused = call("install", "--project")
 
     assert refused.exit_code == 2
-    assert "the folder is '~/.coatcheck/hook', in a home that is not known; name another with --sto" in refused.output
+    assert "the folder is '~/.coatcheck/hook', in an unknown home directory; name another with --sto" in refused.output
     assert not list(home.iterdir())
     assert call("install", "--project", "--storage=kept").exit_code == 0
 

@@ -499,7 +499,7 @@ def test_without_a_home_no_folder_is_created_where_the_client_runs(
 
     assert found["text"].startswith("Tool result cut. [Of ~")
     assert answered(said({"text": LARGE[: HARD // 2]}), Options(storage=storage)) is None
-    assert "the home that its folder is in is not known: set HOME, or name" in capfd.readouterr().err
+    assert "the hook's folder is in an unknown home directory: set HOME, or name" in capfd.readouterr().err
     assert not list(tmp_path.iterdir())
 
 

@@ -155,7 +155,7 @@ def test_a_storage_in_an_unknown_home_is_refused(file: Path) -> None:
     refused = run("mcp", "install", "cursor", "issues", "--storage", "~no-such-user/kept")
 
     assert refused.exit_code == 2
-    assert "--storage is '~no-such-user/kept', in a home that is not known; name another folder" in refused.stderr
+    assert "--storage is '~no-such-user/kept', in an unknown home directory; name another folder" in refused.stderr
     assert file.read_text() == CURSOR
 
 

@@ -268,7 +268,7 @@ def test_text_next_to_results_is_from_the_user() -> None:
         ([*responses("x"), {"type": "message"}], "OpenAI Responses items", 4, "neither a message nor an item"),
         ([{"type": "phone_call", "x": 1}], "OpenAI messages", 0, "has no role"),
         ([{"role": "user", "content": ""}, {"type": "api_output", "output": "y"}], "OpenAI messages", 1, "has no role"),
-        (["x"], "OpenAI messages", 0, "is a text, not an object"),
+        (["x"], "OpenAI messages", 0, "is a string, not an object"),
         ([[]], "OpenAI messages", 0, "is a list, not an object"),
         ([{}], "OpenAI messages", 0, "has no role"),
     ],

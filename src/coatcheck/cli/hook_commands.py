@@ -71,8 +71,8 @@ def install(
 ) -> None:
     """Add the hook to the settings of Claude Code.
 
-    Everything else in the file stays as it is, comments too. Options of an earlier
-    install are kept unless you give them again.
+    Everything else in the file stays unchanged, including comments. Options of an
+    earlier install are kept unless you give them again.
     """
     from coatcheck.hook.options import split_options
 
@@ -164,7 +164,7 @@ def _listing(words: list[str]) -> Iterator[str]:
         yield f"{error}; the hook goes on without this file."
     if not options.has_home:
         named = options.storage if options.has_folder else DEFAULT_STORAGE
-        msg = f"the folder is {named!r}, in a home that is not known; name another with --storage"
+        msg = f"the folder is {named!r}, in an unknown home directory; name another with --storage"
         raise CannotRun(msg)
     yield f"To list what it stores: {list_command(options.folder, all_scopes=True)}"
 

@@ -106,7 +106,7 @@ def to_be_written(location: str) -> str:
         return location
     path = os.path.expanduser(location)  # noqa: PTH111 - Path's own raises for an unknown ``~user``
     if path.startswith("~"):
-        msg = f"--storage is {location!r}, in a home that is not known; name another folder"
+        msg = f"--storage is {location!r}, in an unknown home directory; name another folder"
         raise CannotRun(msg)
     return os.path.abspath(path)  # noqa: PTH100 - Path's own leaves ``..`` in
 

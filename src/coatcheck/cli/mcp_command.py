@@ -108,13 +108,13 @@ def run_proxy(
     ] = None,
     config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings: a coatcheck.toml.")] = None,
     name: Annotated[str | None, typer.Option(metavar="NAME", help='The server, as in [tools."NAME.*"].')] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="The server's address, in place of a command.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="The server's address, instead of a command.")] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME:VALUE", help="For that address; $NAME in it is a variable.")
     ] = None,
     oauth: Annotated[bool, typer.Option("--oauth", help="Log in at that address with a browser.")] = False,
     http: Annotated[
-        int | None, typer.Option(metavar="PORT", min=1, max=65_535, help="Serve on 127.0.0.1 in place of stdio.")
+        int | None, typer.Option(metavar="PORT", min=1, max=65_535, help="Serve on 127.0.0.1 instead of stdio.")
     ] = None,
 ) -> None:
     """Put coatcheck in front of an MCP server."""
@@ -424,7 +424,7 @@ def _token() -> str | None:
     token = given.strip()
     fault, remedy = (fault_in_header(token), "correct it") if token else ("is empty", "give it a value")
     if fault:
-        msg = f"{TOKEN_VARIABLE} {fault}, so no client would get in; {remedy}, or unset it to have one made"
+        msg = f"{TOKEN_VARIABLE} {fault}, so no client could connect; {remedy}, or unset it to have one made"
         raise CannotRun(msg)
     return token
 

@@ -168,7 +168,7 @@ def _check_prices(price: float | None, of_the_cache: Mapping[str, float | None])
 
     """
     if price == 0:
-        msg = "must be above 0: no share of nothing can be saved"
+        msg = "must be above 0: a price of 0 leaves nothing to save"
         raise typer.BadParameter(msg, param_hint="--price")
     for option, value in {"--price": price, **of_the_cache}.items():
         if value is not None and value > _MAX_PRICE:

@@ -48,7 +48,7 @@ _NAMELESS = " Where a name is lost, sweep --max-age 30d deletes by age, in all s
 @reported
 def list_contents(
     *,
-    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys in place of references.")] = False,
+    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Every scope; keys instead of references.")] = False,
     tool: Annotated[str | None, typer.Option("--tool", metavar="NAME", help="Only results of this tool.")] = None,
     look_up_all: Annotated[
         bool, typer.Option("--look-up-all", help="Ask for the tool and type of every content.")
@@ -125,8 +125,8 @@ def stats(*, storage: StorageOption = DEFAULT_STORAGE, scope: ScopeOption = None
     """Count what is stored, in all and by scope, the largest first.
 
     A storage knows scopes by their digest only; yours, and the default one, are shown
-    by name, and those of an MCP proxy by server and folder. Others show their digest,
-    of a tuple its end, and the tool of what was last saved or used.
+    by name, and those of an MCP proxy by server and folder. Others show their digest
+    (for a tuple, its last part), and the tool of what was last saved or used.
     """
     from coatcheck.cli.scope_notes import read_note
 

@@ -224,7 +224,7 @@ def _replacements(texts: Mapping[Path, str], tool: str, session: str, *, options
     if not options.has_folder:
         _say(f"storage is {options.storage!r}, but the hook stores only in a folder: it uses {options.folder}")
     if not options.has_home:
-        _say("the home that its folder is in is not known: set HOME, or name another folder with --storage")
+        _say("the hook's folder is in an unknown home directory: set HOME, or name another folder with --storage")
     if not (session and _can_read_back(options)) and _size(texts) <= options.hard_limit:
         return {}
     try:

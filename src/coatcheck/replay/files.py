@@ -251,7 +251,7 @@ def _conversation(
         msg = f"{place}there is no message. Accepted: {ACCEPTED}"
         raise InvalidRequest(msg)
     if link := _link(request):
-        msg = f"{place}with {link}, this request holds only what is new: write down the whole conversation instead"
+        msg = f"{place}with {link}, this request holds only what is new: record the whole conversation instead"
         raise InvalidRequest(msg)
     try:
         recorded_as, parts = read_messages(messages, in_pieces=in_pieces)

@@ -351,7 +351,7 @@ def _quoted(value: object) -> str:
 
 def _kind(value: object) -> str:
     kinds = {
-        str: "a text",
+        str: "a string",
         list: "a list",
         type(None): "null",
         bool: "true or false",

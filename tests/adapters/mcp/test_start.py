@@ -195,7 +195,7 @@ class TestToken:
 
         assert ran.exit_code == 2
         assert ran.stderr == (
-            f"coatcheck: {TOKEN_VARIABLE} {fault}, so no client would get in; {remedy}, or unset it to have one made\n"
+            f"coatcheck: {TOKEN_VARIABLE} {fault}, so no client could connect; {remedy}, or unset it to have one made\n"
         )
 
     def test_a_token_from_a_file_loses_the_line_end_that_no_header_can_hold(

@@ -1,4 +1,4 @@
-// Draws the charts of the page; what they show comes ready from `page.py`, and so do the tables.
+// Draws the charts of the page; `page.py` prepares the data, and the tables.
 "use strict";
 const described = JSON.parse(document.getElementById("charts").textContent);
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
