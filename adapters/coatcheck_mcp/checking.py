@@ -99,7 +99,7 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
 
 def _of_storage(config: Config, root: Table) -> Iterator[str]:
     if config.storage.startswith("~") and "storage" in config.given:  # the default keeps its ``~`` until it is used
-        yield root.complaint("storage", "is in a home that is not known: name another folder")
+        yield root.complaint("storage", "is in an unknown home directory: name another folder")
 
 
 def _of_limits(config: Config, root: Table) -> Iterator[str]:

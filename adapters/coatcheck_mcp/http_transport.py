@@ -137,7 +137,9 @@ class _UntilCut(httpx2.AsyncByteStream):
 def _unheard(request: httpx2.Request, failed: int, why: str) -> httpx2.Response:
     """Return a stream that ends at once, so that the mcp package opens another."""
     if not failed:
-        logger.warning("what %s says on its own is not heard until its stream opens: %s", request.url.host, why)
+        logger.warning(
+            "messages that %s sends on its own are not received until its stream opens: %s", request.url.host, why
+        )
     _failed.set(failed + 1)
     return httpx2.Response(codes.OK, headers={"content-type": EVENTS}, content=b"")
 

@@ -29,7 +29,7 @@ def refusal(max_bytes: int) -> str:
     """Return what the client is told about a message that is too long."""
     return (
         f"coatcheck refused this result: it has more than {max_bytes:,} bytes, and was not read. Ask the tool for less,"
-        " such as a page or a filter"
+        " such as one page or filtered results"
     )
 
 

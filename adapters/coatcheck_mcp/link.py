@@ -344,7 +344,7 @@ class Link:
             if (whole := _with_content(faults)) is not None:
                 return whole
             what = f"{'.'.join(map(str, faults[0]['loc']))}: {faults[0]['msg']}"[:_LONGEST_FAULT]  # a model reads it
-            msg = f"the MCP server {self._name} answered {method} with what the protocol does not allow: {what}"
+            msg = f"the MCP server {self._name} answered {method} with something the protocol does not allow: {what}"
             raise MCPError(code=types.INTERNAL_ERROR, message=msg) from None
         return result
 

@@ -105,7 +105,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
 
         """
         super().__init__([])  # ``get_injected_tool`` has the tool, since its name depends on the server's other tools
-        no_steps = "a server sees one call at a time, so leave it out"
+        no_steps = "a server sees one call at a time, so omit it"
         self.offloader: Offloader = make_offloader(storage, options, owner=OffloadMiddleware, no_steps=no_steps)
         self._scope = check_scope(scope)
         self._native_media = native_media

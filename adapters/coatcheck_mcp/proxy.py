@@ -157,7 +157,7 @@ class Proxy:
             TypeError: there is no such option.
 
         """
-        no_steps = "a proxy sees one call at a time, so leave it out"
+        no_steps = "a proxy sees one call at a time, so omit it"
         self.offloader: Offloader = make_offloader(storage, options, owner=Proxy, no_steps=no_steps)
         _check_upstreams(upstream)
         for name, given in {"identity_of": identity_of, "policy_of": policy_of, "on_tools": on_tools}.items():

@@ -132,7 +132,9 @@ class Questions:
         except MCPError as error:
             return error.error
         except ValidationError:
-            return _refused(f"the client behind coatcheck answered {request.method} with what the protocol forbids")
+            return _refused(
+                f"the client behind coatcheck answered {request.method} with something the protocol forbids"
+            )
 
     async def _report_back(
         self, token: types.ProgressToken, progress: float, total: float | None, message: str | None

@@ -19,7 +19,7 @@ __all__ = ("CLASH", "answer_call", "definition", "free_name", "is_retrieval_name
 
 PREFIX = "coatcheck_"
 
-CLASH = "the server has a tool named %r too, so the tool to read back is %r"
+CLASH = "the server already has a tool named %r, so the retrieval tool is named %r"
 """The warning to whoever runs the server."""
 
 

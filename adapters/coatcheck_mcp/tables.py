@@ -144,7 +144,7 @@ class Table:
         """
         value = self.values.get(key)
         if value is not None and not (isinstance(value, str) and value):
-            self.refuse(key, f"must be a string that is not empty, not {shown(value)}")
+            self.refuse(key, f"must be a non-empty string, not {shown(value)}")
         return value
 
     def strings(self, key: str) -> Mapping[str, str]:

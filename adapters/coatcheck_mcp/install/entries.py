@@ -182,7 +182,7 @@ def _behind_url(entry: Value, url: Member, front: list[str]) -> Iterator[_Edit]:
         _refuse(f"the client logs in with its {found[0]}, which a proxy cannot use")
     kind, headers = entry.member("type"), entry.member("headers")
     if kind is not None and kind.value.raw not in _TYPES_OF_ADDRESSES:
-        _refuse(f"its type is none of {', '.join(_TYPES_OF_ADDRESSES)}: the proxy reaches addresses that way only")
+        _refuse(f"its type must be one of {', '.join(_TYPES_OF_ADDRESSES)}: the proxy reaches URLs only that way")
     if (scheme := _SCHEME.match(url.value.string)) and scheme[1].lower() not in {"http", "https"}:
         _refuse(f"its url begins with {scheme[0]}, and the proxy reaches http:// and https:// only")
     if _MAY_BE_SECRET.search(url.value.string):

@@ -124,7 +124,7 @@ def _refuse_changed(source: Source, target: Path) -> os.stat_result:
         msg = f"{target} is read-only, so it stays as it is; make it writable, or edit it by hand"
         raise InvalidRequest(msg)
     if found.st_nlink > 1:
-        msg = f"{target} has {found.st_nlink} names (hard links), which a new file would part; edit it by hand"
+        msg = f"{target} has {found.st_nlink} names (hard links), which a new file would separate; edit it by hand"
         raise InvalidRequest(msg)
     if target.read_bytes() != source.text.encode():
         msg = f"{target} changed meanwhile, so it stays as it is; run the command again"

@@ -61,7 +61,7 @@ SERVER = '[servers.a]\ncommand = "SERVER"\n'
         ),
         (
             f'storage = "~nobody-here/kept"\n{SERVER}',
-            "1: storage is in a home that is not known: name another folder",
+            "1: storage is in an unknown home directory: name another folder",
         ),
         (
             f'storage = "s3://bucket/x"\nmax_age = "7d"\nmax_bytes = "unlimited"\n{SERVER}',

@@ -307,8 +307,8 @@ def test_a_tool_that_no_pattern_names_has_no_rule() -> None:
         ),
         ("[servers.x]\nzzz = 1", "servers.x.zzz is unknown; the keys are command, args, env, cwd, url, headers"),
         ('a = """\nb\n"""', "coatcheck.toml:1: a is unknown; the keys are storage,"),
-        ("storage = 1", "coatcheck.toml:1: storage must be a string that is not empty, not 1"),
-        ('storage = ""', "storage must be a string that is not empty, not ''"),
+        ("storage = 1", "coatcheck.toml:1: storage must be a non-empty string, not 1"),
+        ('storage = ""', "storage must be a non-empty string, not ''"),
         ("scope = []", "scope must be a string, or an array of 1 to 8 strings"),
         ("scope = true", "not true"),
         (

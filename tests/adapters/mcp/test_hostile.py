@@ -172,7 +172,7 @@ WRONG = {
 @pytest.mark.parametrize("line", WRONG.values(), ids=WRONG.keys())
 def test_an_answer_that_the_protocol_forbids_is_an_error_that_names_the_server(client: Process, line: str) -> None:
     error = say(client, line)["error"]
-    begins = "the MCP server raw answered tools/call with what the protocol does not allow: "
+    begins = "the MCP server raw answered tools/call with something the protocol does not allow: "
     assert error["message"].startswith(begins)
     assert len(error["message"]) <= len(begins) + 300
     assert "http" not in error["message"]

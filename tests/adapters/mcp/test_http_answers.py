@@ -393,7 +393,7 @@ async def test_a_stream_of_notifications_that_keeps_failing_is_reopened(
 
     async with Interrupted(outage).client(message_handler=on_message):
         await told.wait()
-    assert caplog.text.count("says on its own is not heard until its stream opens: HTTP ") == 1
+    assert caplog.text.count("sends on its own are not received until its stream opens: HTTP ") == 1
 
 
 async def test_a_server_that_has_no_stream_of_notifications_is_not_waited_for(caplog: pytest.LogCaptureFixture) -> None:

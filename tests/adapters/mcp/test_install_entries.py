@@ -155,7 +155,7 @@ def test_wrapping_changes_the_text_of_an_entry_and_unwrapping_restores_it(before
         ('{"command": "x", "command": "y"}', "'command' is there 2 times"),
         ('{"url": 1}', "its url is not a string"),
         ('{"url": "u", "args": []}', "it has args next to it"),
-        ('{"url": "u", "type": "sse"}', 'its type is none of "http", "streamable-http"'),
+        ('{"url": "u", "type": "sse"}', 'its type must be one of "http", "streamable-http"'),
         ('{"url": "unix:///tmp/x.sock"}', "its url begins with unix://"),
         ('{"url": "PIPE:///pipe/x"}', "the proxy reaches http:// and https:// only"),
         (
