@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ("OffloadPlugin",)
 
-_NO_STEPS = "ADK shows one call at a time, so leave it out"
+_NO_STEPS = "ADK passes on one call at a time, so omit it"
 
 
 class OffloadPlugin(BasePlugin):

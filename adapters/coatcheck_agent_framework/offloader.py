@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ToolOffloader",)
 
-_NO_STEPS = "the framework shows one call at a time, so leave it out"
+_NO_STEPS = "the framework passes on one call at a time, so omit it"
 
 
 class ToolOffloader(ContextProvider):

@@ -87,7 +87,7 @@ class Source:
 
         """
         if state is None and callable(self.scope):
-            msg = "the scope is a callable on the State of a run, and this call is outside of any run"
+            msg = "the scope is a callable that takes a run's State, but this call is outside a run"
             raise InvalidRequest(msg, for_host=True)
         return resolve_scope(self.scope, state)
 
@@ -128,5 +128,5 @@ def _storage_of(store: Any) -> Any:  # noqa: ANN401 - the bridge or the Offloade
     try:
         return ToolResultStoreBridge(store)
     except InvalidRequest as error:
-        msg = f"{error}. A storage such as FileStorage('./artifacts') will do too"
+        msg = f"{error}. A storage such as FileStorage('./artifacts') also works"
         raise InvalidRequest(msg, for_host=True) from None

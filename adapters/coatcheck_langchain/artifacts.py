@@ -135,7 +135,7 @@ def _names_all(said: str, mark: dict[str, Any]) -> bool:
 def _restore(message: ToolMessage, mark: dict[str, Any], contents: Sequence[Content]) -> Any:  # noqa: ANN401 - whatever a tool put there
     texts = texts_in(contents)
     if len(texts) != mark["texts"]:
-        msg = f"the artifact was made of {mark['texts']} texts, and the storage has lost where each of them begins"
+        msg = f"the artifact was made from {mark['texts']} strings, and the storage no longer knows where each begins"
         raise StorageError(msg)
     try:
         return {_STRUCTURED: Copy(mark["key"], mark["is_list"], mark["is_json"]).make(texts)}

@@ -46,7 +46,7 @@ __all__ = ("NO_STEPS", "CallWrapper", "Hook", "ToolMessages", "logger")
 
 logger: logging.Logger = logging.getLogger("coatcheck_langchain")
 
-NO_STEPS = "each call is seen alone, so leave it out, or use offload_tool_node"
+NO_STEPS = "each call is seen alone, so omit it, or use offload_tool_node"
 """The hint in the error about ``max_step_tokens`` when single calls are wrapped."""
 
 

@@ -46,7 +46,7 @@ def offering_late(middleware: type[OffloadMiddleware]) -> type[OffloadMiddleware
     if any(getattr(middleware, name) is not getattr(AgentMiddleware, name) for name in hooks):
         msg = (
             f"offer_tool='when needed' uses {' and '.join(hooks)}, which {middleware.__name__} has too:"
-            " move them to a middleware of their own"
+            " move them to a separate middleware"
         )
         raise InvalidRequest(msg)
     fields = {

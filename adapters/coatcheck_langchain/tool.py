@@ -82,8 +82,8 @@ def offload_tool(
     functions = _functions_of(tool)
     if functions is None:
         msg = (
-            f"offload_tool takes what @tool and StructuredTool make, not {type(tool).__name__}; around any other tool"
-            " use offload_tool_node or OffloadMiddleware"
+            f"offload_tool accepts tools made by @tool or StructuredTool, not {type(tool).__name__}; for any other"
+            " tool, use offload_tool_node or OffloadMiddleware"
         )
         raise InvalidRequest(msg)
     offloader = make_offloader(storage, options, owner=offload_tool, no_steps=NO_STEPS)
@@ -91,7 +91,10 @@ def offload_tool(
     if tool.return_direct or isinstance(tool, RetrievalTool):
         return tool
     if tool.name == name:
-        msg = f"this tool is named {name!r} like the retrieval tool: rename one, and say so with retrieval_tool="
+        msg = (
+            f"this tool has the retrieval tool's name {name!r}: rename one of them; for the retrieval tool, pass the"
+            " new name as retrieval_tool="
+        )
         raise InvalidRequest(msg)
     results = _Results(tool, hook, name)
     func, coroutine = functions

@@ -27,7 +27,7 @@ __all__ = ("ToolOffloader",)
 
 Item = TypeVar("Item")
 
-_NO_STEPS = "the SDK shows one call at a time, so leave it out"
+_NO_STEPS = "the SDK passes on one call at a time, so omit it"
 
 
 class ToolOffloader:

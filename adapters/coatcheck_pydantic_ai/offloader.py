@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ToolOffloader",)
 
-_NO_STEPS = "Pydantic AI shows one call at a time, so leave it out"
+_NO_STEPS = "Pydantic AI passes on one call at a time, so omit it"
 
 
 class ToolOffloader(AbstractCapability[Any]):

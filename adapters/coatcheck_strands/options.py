@@ -27,7 +27,7 @@ DEFAULTS = {"max_result_tokens": 2_500, "preview_tokens": 1_000}
 _NOT_OURS = ("preview_strategy", "relevance_threshold", "reranker")
 """Keywords that Strands' own offloader will accept soon. Here the kind of content determines the preview."""
 
-_NO_STEPS = "Strands shows one call at a time, so leave it out"
+_NO_STEPS = "Strands passes on one call at a time, so omit it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ def choose_preview(
 
     """
     if chars is not None and tokens is not None:
-        msg = "preview_chars and preview_tokens are two ways to say one thing: pass one of them"
+        msg = "preview_chars and preview_tokens set the same thing: pass only one of them"
         raise InvalidRequest(msg)
     if chars is not None and (isinstance(chars, bool) or not isinstance(chars, int) or chars < 0):
         msg = f"preview_chars must be an int of at least 0, not {chars!r}"

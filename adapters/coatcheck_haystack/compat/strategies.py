@@ -37,7 +37,7 @@ def require_strategies(strategies: object, *, policies: object) -> None:
 
     """
     if policies is not None:
-        msg = "offload_strategies and policies are two ways to say one thing: pass one of them"
+        msg = "offload_strategies and policies set the same thing: pass only one of them"
         raise InvalidRequest(msg)
     if not isinstance(strategies, Mapping):
         msg = f"offload_strategies must map tool names, tuples of names or '*' to policies, not {strategies!r}"
@@ -47,7 +47,7 @@ def require_strategies(strategies: object, *, policies: object) -> None:
             msg = f"a key of offload_strategies must be a tool name, a tuple of tool names or '*', not {key!r}"
             raise InvalidRequest(msg)
         if key != "*" and any("*" in name for name in ((key,) if isinstance(key, str) else key)):  # would match no tool
-            msg = f"no tool has the name {key!r}: '*' is only for all others, so name each tool, or several in a tuple"
+            msg = f"'*' works only alone, for all other tools, not in {key!r}: name each tool, or several in a tuple"
             raise InvalidRequest(msg)
         if isinstance(strategy, type) or not (
             hasattr(strategy, "should_offload") or isinstance(strategy, RULES) or callable(strategy)

@@ -238,7 +238,7 @@ async def test_a_failing_scope_callable_is_answered_and_reads_nothing(
 
     assert "internal error" in await ask(tool, mode, state=state_of(), reference=reference)
     assert "the application is not set up" in await ask(tool, mode, reference=reference)
-    assert "outside of any run" in caplog.text
+    assert "outside a run" in caplog.text
 
 
 @RUNS

@@ -151,7 +151,7 @@ def test_an_error_is_raised_if_the_stored_texts_can_no_longer_be_told_apart() ->
     message = left(mcp_tool({"result": [LONG, "7"]}, [LONG, "7"]), offloader)
     message.artifact["structured_content"]["coatcheck"]["references"].pop()
 
-    with pytest.raises(StorageError, match="made of 2 texts"):
+    with pytest.raises(StorageError, match="made from 2 strings"):
         restore_artifact(message, offloader)
 
 

@@ -241,7 +241,7 @@ def test_the_users_own_middleware_keeps_its_name_and_its_state() -> None:
 def test_a_middleware_with_its_own_hook_around_the_model_is_refused(hook: str) -> None:
     mine: Any = type("Mine", (OffloadMiddleware,), {hook: lambda self, request, handler: handler(request)})
 
-    with pytest.raises(InvalidRequest, match="which Mine has too: move them to a middleware of their own"):
+    with pytest.raises(InvalidRequest, match="which Mine has too: move them to a separate middleware"):
         mine(offer_tool="when needed")
     mine()
 

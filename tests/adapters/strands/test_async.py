@@ -133,7 +133,7 @@ def test_a_ready_offloader_takes_no_knobs(knobs: dict[str, Any]) -> None:
 def test_a_step_budget_in_a_ready_offloader_does_nothing_and_logs_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     ContextOffloader(Offloader(max_step_tokens=9_000))
 
-    assert "max_step_tokens of this Offloader does nothing here: Strands shows one call at a time" in caplog.text
+    assert "max_step_tokens of this Offloader does nothing here: Strands passes on one call at a time" in caplog.text
 
 
 def test_a_wrong_knob_is_named() -> None:
