@@ -28,7 +28,7 @@ from coatcheck_haystack import NeverOffload, OffloadOverTokens, RetrievalTool, T
 
 @tool
 def read_log(lines: Annotated[int, "How many lines"]) -> str:
-    """Return the log of last night."""
+    """Return last night's log."""
     log = [f"12:{number % 60:02} INFO job={number} done" for number in range(lines)]
     log[31_337] = "12:17 ERROR job=31337 disk full on node-7"
     return "\n".join(log)

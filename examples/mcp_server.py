@@ -26,7 +26,7 @@ server = FastMCP("logs", middleware=[OffloadMiddleware(storage)])
 
 @server.tool
 def read_log(lines: int) -> str:
-    """Return the log of last night."""
+    """Return last night's log."""
     log = [f"12:{number % 60:02} INFO job={number} done" for number in range(lines)]
     log[31_337] = "12:17 ERROR job=31337 disk full on node-7"
     return "\n".join(log)

@@ -27,7 +27,7 @@ from coatcheck_strands import ContextOffloader, FileStorage
 
 @tool
 def read_log() -> str:
-    """Return the log of last night."""
+    """Return last night's log."""
     lines = [f"12:{number % 60:02} INFO job={number} done" for number in range(50_000)]
     lines[31_337] = "12:17 ERROR job=31337 disk full on node-7"
     return "\n".join(lines)
