@@ -201,6 +201,14 @@ def test_a_step_offloads_its_largest_results_and_no_more_than_it_must(
         assert len({preview for preview in previews if preview < 400}) <= 2, "small previews are alike but for rounding"
 
 
+def test_the_largest_previews_of_a_step_shrink_to_equal_sizes_before_a_smaller_one_loses_any() -> None:
+    measures = [Measure((_tokens(size),), ByteCounter()) for size in (6_000, 600, 6_000)]
+    alone = [decide(measure, OverTokens(2_500), settings=SETTINGS, is_error=False) for measure in measures]
+    together = fit_step(list(zip(measures, alone, strict=True)), 840 + 3 * NOTICE_TOKENS, settings=SETTINGS)
+
+    assert [decision.preview_tokens for decision in together if isinstance(decision, Offload)] == [300, 239, 301]
+
+
 def test_a_step_that_fits_is_left_as_it_is() -> None:
     measure = Measure((_tokens(2_000),), ByteCounter())
     kept = decide(measure, OverTokens(2_500), settings=SETTINGS, is_error=False)
