@@ -323,7 +323,7 @@ def test_a_summary_of_a_summary_keeps_the_same_line() -> None:
 
 @given(
     st.lists(
-        st.from_regex(re.compile(r"/" + notice.ONE_KEPT.replace("1000", "900"), re.ASCII), fullmatch=True),
+        st.from_regex(re.compile(r"/" + notice.ONE_KEPT.replace("999", "900"), re.ASCII), fullmatch=True),
         min_size=1,
         max_size=30,
         unique=True,
@@ -334,6 +334,15 @@ def test_every_reference_a_line_names_is_parsed_back_whatever_its_form(kept: lis
     line = notice.kept_references(kept, more=more, reader=RETRIEVAL_TOOL, lister=f"{RETRIEVAL_TOOL}()")
 
     assert notice.kept_in(f"The user asked.\n{line}\nNothing else. {line}") == [*kept, *kept]
+
+
+def test_a_reference_that_ends_with_a_dot_is_not_kept() -> None:
+    result = {"role": "tool", "content": "words", "coatcheck": {"references": ["/srv/results/.", "/srv/results/1"]}}
+    line = keep_references([result])
+
+    assert "/srv/results/1." in line
+    assert "/srv/results/.," not in line
+    assert keep_references([line]) == line
 
 
 def test_a_summary_of_a_summary_keeps_a_storages_own_references() -> None:

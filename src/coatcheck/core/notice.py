@@ -98,14 +98,14 @@ MAX_KEPT, CHARACTERS_KEPT = 20, 1_600
 """The most references that a summary keeps, and the most characters that they have in total. The retrieval tool lists
 older ones, so the line need not grow. Our own references always fit; those that a storage chose may be paths."""
 
-ONE_KEPT = r"[\w./:@%+=~'\\-]{1,1000}"
+ONE_KEPT = r"[\w./:@%+=~'\\-]{0,999}[\w/:@%+=~'\\-]"
 """Matches a reference that a storage chose and a summary can keep: one word, of characters that paths and addresses
-have."""
+have. A dot at its end could not be told from that of the sentence."""
 
 _STILL_READS = " still reads the stored results "
 _OLDER = " and older ones"
 _KEEP = "Keep word for word: "
-_KEPT = rf"{_KEEP}[^\n]{{1,1000}}?{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT}?)(?={_OLDER}|\.(?!\S))"
+_KEPT = rf"{_KEEP}[^\n]{{1,1000}}?{_STILL_READS}((?:{ONE_KEPT}, )*{ONE_KEPT})(?={_OLDER}|\.(?!\S))"
 
 _OPENING = "Tool result offloaded. [Offloaded: "
 """The beginning of every placeholder."""
