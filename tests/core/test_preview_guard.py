@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -41,6 +42,18 @@ KINDS = {
 
 def _content(text: str, failures: dict[str, Exception] | None = None) -> Previewed:
     return replace(Previewed.of(text), failures={} if failures is None else failures)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_kind_replaces_by_a_template_which_cannot_be_parsed_while_python_exits(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for name in ("_compile_template", "_subx"):  # from Python 3.12 on, and before
+        monkeypatch.delattr(re, name, raising=False)
+    failures: dict[str, Exception] = {}
+    preview(_content(KINDS[kind], failures), COUNTER, budget=600)
+
+    assert not failures
 
 
 @pytest.mark.parametrize("rest", ["nothing else", 7, [], {}, [[]], [{}]])

@@ -37,7 +37,7 @@ _HEADER = re.compile(
 
 _IN_A_MERGE = re.compile(r"[ +-]{2}|\\|\r?$")
 _COMMAND = re.compile(r"(?:Index:|diff(?: -\S+)+) +")
-_PREFIX = re.compile(r"^(\"?)[ab]/")
+_PREFIX = re.compile(r"(?:^|(?<=^\"))[ab]/")
 _NO_FILE = "/dev/null"
 
 _IN_A_DIFF = 0.5
@@ -121,7 +121,7 @@ class _File:
         where = header["where"]
         if where is None:
             name = header["old"] or header["new"]
-            self.name = self.name if name == _NO_FILE else _PREFIX.sub(r"\1", name)
+            self.name = self.name if name == _NO_FILE else _PREFIX.sub("", name)
             return
         self.has_hunks = True
         if where.strip():
@@ -206,7 +206,7 @@ def _named_in(command: str) -> str:
     names = _COMMAND.sub("", command, count=1)
     middle = len(names) // 2
     is_twice = names[middle : middle + 1] == " " and names[2:middle] == names[middle + 3 :]
-    return _PREFIX.sub(r"\1", names[middle + 1 :] if is_twice else names)
+    return _PREFIX.sub("", names[middle + 1 :] if is_twice else names)
 
 
 def _files_in(lines: Iterable[str]) -> list[_File]:

@@ -81,7 +81,7 @@ _IS_WORD = re.compile(rf"[^\s\[\](){{}},:{_HELD}]")
 _CALL = re.compile(r"[\w.]\(")
 _DEEPEST_CALL = 3
 _SET = re.compile(r"\{([^{}:]*[^{}:\s][^{}:]*)\}")
-_LAST_COMMA = re.compile(r",\s*([\]}])")
+_LAST_COMMA = re.compile(r",\s*(?=[\]}])")
 _AS_LISTS = str.maketrans("()", "[]")
 
 
@@ -166,10 +166,11 @@ def _has_odd_number(skeleton: str) -> bool:
 
 def _lists_of(skeleton: str) -> str:
     """Return a skeleton with tuples and sets as lists, and without trailing commas."""
-    lists = _SET.sub(r"[\1]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
+    # A function, because a template could not be parsed while Python exits.
+    lists = _SET.sub(lambda found: f"[{found[1]}]", skeleton.translate(_AS_LISTS)).replace(",]", "]")
     blanks, closings = ([sign for sign in signs if sign in lists] for signs in (", \t\r\n", "]}"))
     if any(f"{blank}{closing}" in lists for blank in blanks for closing in closings):
-        lists = _LAST_COMMA.sub(r"\1", lists)
+        lists = _LAST_COMMA.sub("", lists)
     return lists
 
 
