@@ -91,10 +91,9 @@ class _File:
     """Lines of the old and of the new file that are still to come in the current hunk."""
 
     def take(self, line: str) -> bool:
-        """Count ``line`` if it belongs to the current hunk, and return whether it does."""
+        """Return whether ``line`` belongs to the current hunk, and count what it adds or removes."""
         self.is_merged = self.is_merged and _IN_A_MERGE.match(line) is not None
         if self.is_merged:
-            self.lines += 1
             return True
         if self.old_left <= 0 and self.new_left <= 0:
             return False
@@ -111,16 +110,13 @@ class _File:
         elif sign != "\\":  # "\ No newline at end of file"
             self.old_left = self.new_left = 0
             return False
-        self.lines += 1
         return True
 
     def describe(self, header: re.Match[str], number: int) -> None:
-        """Take one of the names of this file, or the header of a hunk."""
-        self.lines += 1
-        self.last = number
+        """Take a header: it may have one of the file's names, or begin a hunk."""
         where = header["where"]
         if where is None:
-            name = header["old"] or header["new"]
+            name = header["old"] or header["new"] or _NO_FILE
             self.name = self.name if name == _NO_FILE else _PREFIX.sub("", name)
             return
         self.has_hunks = True
@@ -128,9 +124,7 @@ class _File:
             self.headings.setdefault(where.strip(), number)
         self.is_merged = header[0].startswith("@@@")
         if not self.is_merged:
-            self.old_left, self.new_left = (
-                int(header[side] or (header[side] is None)) for side in ("removed", "added")
-            )
+            self.old_left, self.new_left = (int(header[side] or 1) for side in ("removed", "added"))
 
     def row(self) -> str:
         """Return a line such as ``12: src/main.py +3 -1``."""
@@ -180,10 +174,11 @@ def _list(files: Sequence[_File], searched: int | None, budget: int, counter: To
     left = budget - counter.count(f"{heading}\n{_hidden(len(files))}\n")
     shown: list[list[str]] = []
     for file in files:
-        left -= counter.count(f"{file.row()}\n")
+        row = file.row()
+        left -= counter.count(f"{row}\n")
         if left < 0:
             break
-        shown.append([file.row()])
+        shown.append([row])
     if not shown:
         return None
     turns = zip_longest(*(file.heading_rows() for file in files)) if len(shown) == len(files) else ()
@@ -213,17 +208,17 @@ def _files_in(lines: Iterable[str]) -> list[_File]:
     """Return the files of a diff. Within a hunk, whose header says how long it is, no line is taken for a header."""
     files: list[_File] = []
     for number, line in enumerate(lines, 1):
-        if files and files[-1].take(line):
-            files[-1].last = number
-            continue
-        header = _HEADER.match(line)
-        if not header:
-            continue
-        if header["command"]:  # such as "diff --git a/main.py b/main.py", whose file may have no names below
-            files.append(_File(number, _named_in(line.rstrip()), lines=1, last=number))
-            continue
-        if header["old"] and (not files or files[-1].has_hunks):
-            files.append(_File(number, _NO_FILE))
-        if files:
+        if not (files and files[-1].take(line)):
+            header = _HEADER.match(line)
+            if not header:
+                continue
+            if header["command"]:  # whose file may have no names below
+                files.append(_File(number, _named_in(line.rstrip())))
+            elif header["old"] and (not files or files[-1].has_hunks):
+                files.append(_File(number, _NO_FILE))
+            if not files:
+                continue
             files[-1].describe(header, number)
+        files[-1].lines += 1
+        files[-1].last = number
     return files
