@@ -96,7 +96,7 @@ class Changes:
         self._latest = self._next = _Stream()
         self._unheard: int | None = None
         """How many streams in a row failed to open, or soon ended without a change; None until one has opened or
-        failed for now."""
+        failed with a temporary error."""
 
         self._missed = bool(wanted)
         """Whether changes may have gone unreported, because a stream ended."""

@@ -44,8 +44,8 @@ _IN_A_DIFF = 0.5
 """The share of lines that must belong to files. Text that only quotes a diff is shown as what it is."""
 
 _MAX_AFTER = 25
-"""Lines below the last file, such as a signature or a commit that changes none. More are the output of another command,
-whose errors count."""
+"""Lines that may follow the last file, such as a signature or a commit without changes. More are the output of another
+command, whose errors must be shown."""
 
 _SHARE_OF_HEADINGS = 0.5
 """The share of the budget that files and headings may take together. Files alone may take all of it."""
@@ -54,7 +54,7 @@ _MIN_FOR_TEXT = 40
 """Tokens. With less room, the text itself is not shown, only what stands above the first file."""
 
 _SHARE_OF_A_MESSAGE = 0.25
-"""The share of the budget that this may take."""
+"""The share of the budget for what stands above the first file, usually a commit's message."""
 
 _MAX_CHARACTERS, _MAX_LINES = 4_000_000, 50_000
 """Characters and lines that are searched for files, from the beginning. As many lines take up to 0.1 s."""
@@ -74,7 +74,7 @@ class _File:
     added: int = 0
     removed: int = 0
     headings: dict[str, int] = field(default_factory=dict)
-    """What the headers of its hunks name, usually the function in which a hunk begins; with the number of the line."""
+    """What the headers of its hunks name, usually the function before the hunk, each with the number of that header."""
 
     has_hunks: bool = False
     is_merged: bool = False
