@@ -209,6 +209,15 @@ def test_the_return_code_stands_above_a_diff() -> None:
     assert _rows(shown)[0][:2] == (1, "part_0.txt")
 
 
+def test_words_of_a_diff_below_a_return_code_are_no_alarms() -> None:
+    diff = as_diff(["old"] * 20, ["ERROR: is only a word here", *["new"] * 19], 1)
+    diff += as_diff(["old"] * 20, ["new"] * 20, 90)
+    shown = _shown(f"<returncode>1</returncode>\n<output>\n{diff}</output>", 300)
+
+    assert "<returncode>1</returncode>" in shown[0]
+    assert not any("ERROR" in line for line in shown[:-1])
+
+
 def test_the_message_of_a_commit_is_shown_above_more_files_than_fit() -> None:
     diff = as_diff(["old"], ["new"], 400)
     shown = _shown(f"commit {'a' * 40}\nAuthor: A <a@example.org>\n\n    Why all of this changes\n\n{diff}", 400)

@@ -205,7 +205,8 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
 
 def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
     """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
-    errors = [] if show in _SHOW_TROUBLE else name_trouble(content, budget, counter)
+    shows_trouble = show in _SHOW_TROUBLE or show is preview_command_output  # whose text inside comes by here, too
+    errors = [] if shows_trouble else name_trouble(content, budget, counter)
     if not errors:
         return show(content, budget, counter)
     left = budget - count_parts(counter, *errors)
