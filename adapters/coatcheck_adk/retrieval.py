@@ -12,7 +12,7 @@ from google.adk.tools.base_tool import BaseTool
 from google.genai.types import FunctionDeclaration
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, ScopeOption, aanswer, resolve_scope
+from coatcheck.adapting import Failure, ScopeOption, aanswer, check_flags, resolve_scope
 from coatcheck_adk.convert import result_of
 from coatcheck_adk.hook import identity_of
 
@@ -28,6 +28,7 @@ class RetrievalTool(BaseTool):
     """Reads back what ``offloader`` stored. Its class tells it from a user's tool of the same name."""
 
     def __init__(self, offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> None:
+        check_flags(native_media=native_media)
         super().__init__(name=RETRIEVAL_TOOL, description=RETRIEVAL_DESCRIPTION)
         self.offloader = offloader
         self._scope = scope

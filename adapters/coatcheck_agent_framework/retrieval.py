@@ -12,7 +12,7 @@ from agent_framework import Content, FunctionInvocationContext, FunctionTool
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, aanswer, resolve_scope
+from coatcheck.adapting import Failure, aanswer, check_flags, resolve_scope
 from coatcheck_agent_framework.convert import contents_of
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class RetrievalTool(FunctionTool):
     """The retrieval tool. The hook tells it from a user's tool of the same name by its class and its offloader."""
 
     def __init__(self, offloader: Offloader, *, scope: ScopeOption, sessions: Sessions, native_media: bool) -> None:
+        check_flags(native_media=native_media)
         super().__init__(
             name=RETRIEVAL_TOOL,
             description=RETRIEVAL_DESCRIPTION,

@@ -16,7 +16,7 @@ from haystack.core.serialization import default_from_dict, default_to_dict
 from haystack.hooks import tool_result_offloading as upstream
 
 from coatcheck import RETRIEVAL_TOOL, Offloader, asks_to_keep, is_called_by_code
-from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, WarnOnce, asettle, settle
+from coatcheck.adapting import Arrival, Batch, Delivery, ScopeOption, WarnOnce, asettle, check_flags, settle
 from coatcheck_haystack.agents import final_tools, is_name_taken, retrieval_tools, tools_of
 from coatcheck_haystack.compat.previews import MAX_INLINE_TOKENS, add_preview, choose_preview
 from coatcheck_haystack.compat.serialization import (
@@ -116,6 +116,7 @@ class ToolResultOffloadHook:
         self._preview_chars, self._preview_tokens = choose_preview(
             store, preview_chars, tokens=preview_tokens, has_strategies=offload_strategies is not None
         )
+        check_flags(keep_meta=keep_meta)
         self.keep_meta = keep_meta
         self._options = options
         completed: Mapping[str, Any] = options

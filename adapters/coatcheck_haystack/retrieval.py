@@ -21,7 +21,7 @@ from coatcheck import (
     MediaBlock,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, ScopeOption, aanswer, answer
+from coatcheck.adapting import Failure, ScopeOption, aanswer, answer, check_flags
 from coatcheck_haystack.compat.serialization import source_from_dict, source_to_dict
 from coatcheck_haystack.convert import content_of
 from coatcheck_haystack.options import Source, StoreOrOffloader, source_of
@@ -85,6 +85,7 @@ class RetrievalTool(Tool):
         else:
             given = cast("StoreOrOffloader", store)
             self.source = source_of(given, options, scope=scope, owner=RetrievalTool)
+        check_flags(native_media=native_media)
         self.native_media = native_media
         super().__init__(
             name=name,

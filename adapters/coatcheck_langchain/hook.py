@@ -23,6 +23,7 @@ from coatcheck.adapting import (
     Delivery,
     ScopeOption,
     asettle,
+    check_flags,
     check_names,
     check_scope,
     enter_scope,
@@ -77,6 +78,7 @@ class Hook:
         """
         check_scope(self.scope)
         check_names("exempt", self.exempt)
+        check_flags(keep_artifact=self.keep_artifact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

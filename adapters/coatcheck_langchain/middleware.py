@@ -13,6 +13,7 @@ from coatcheck import RETRIEVAL_TOOL
 from coatcheck.adapting import (
     OfferTool,
     ScopeOption,
+    check_flags,
     check_name,
     is_offered_late,
     make_offloader,
@@ -81,6 +82,7 @@ class OffloadMiddleware(CallWrapper, AgentMiddleware[Any, Any, Any]):
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``.
 
         """
+        check_flags(include_retrieval_tool=include_retrieval_tool, native_media=native_media)
         self.offloader: Offloader = make_offloader(
             storage, options, owner=OffloadMiddleware, no_steps=NO_STEPS, is_whole=True
         )

@@ -21,6 +21,7 @@ from coatcheck.adapting import (
     WarnOnce,
     aanswer,
     answer,
+    check_flags,
     check_name,
     check_scope,
     make_offloader,
@@ -84,6 +85,7 @@ def retrieval_tool(
     """
     offloader = make_offloader(storage, {})
     check_scope(scope)
+    check_flags(native_media=native_media)
     shown = check_name("name", name) or RETRIEVAL_TOOL
     options: dict[str, Any] = {"convert_media": content_of, "native_media": native_media, "retrieval_tool": shown}
 

@@ -22,7 +22,7 @@ from fastmcp.tools.base import InputRequiredToolResult, ToolResult
 from mcp import MCPError
 from pydantic import TypeAdapter
 
-from coatcheck.adapting import ScopeOption, WarnOnce, check_scope, make_offloader, resolve_scope
+from coatcheck.adapting import ScopeOption, WarnOnce, check_flags, check_scope, make_offloader, resolve_scope
 from coatcheck_mcp.hook import APPS, Call, exceeds_hard_limit, logger, may_leave, offload_result
 from coatcheck_mcp.retrieval import CLASH, answer_call, definition, free_name, is_retrieval_name
 from coatcheck_mcp.scope import folder_scope, no_scope, subject_scope, working_folder
@@ -108,6 +108,7 @@ class OffloadMiddleware(ToolInjectionMiddleware):
         no_steps = "a server sees one call at a time, so omit it"
         self.offloader: Offloader = make_offloader(storage, options, owner=OffloadMiddleware, no_steps=no_steps)
         self._scope = check_scope(scope)
+        check_flags(native_media=native_media)
         self._native_media = native_media
         self._folder = working_folder()
         self._warn = WarnOnce(logger)

@@ -27,7 +27,7 @@ from mcp_types.methods import SPEC_CLIENT_METHODS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
-from coatcheck.adapting import OfferTool, WarnOnce, enter_scope, is_offered_late, make_offloader
+from coatcheck.adapting import OfferTool, WarnOnce, check_flags, enter_scope, is_offered_late, make_offloader
 from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, connection_of, identify
 from coatcheck_mcp.convert import Result, offloaded_references
 from coatcheck_mcp.faults import leaves
@@ -171,6 +171,7 @@ class Proxy:
         self._identity_of = identity_of or partial(folder_scope, folder=working_folder())
         self._policy_of = policy_of or _no_policy
         self._on_tools = on_tools
+        check_flags(native_media=native_media)
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
         self._offered_to: set[Scope | None] = set()

@@ -14,7 +14,7 @@ from agents import FunctionTool
 from agents.tool_context import ToolContext  # noqa: TC002 - the SDK evaluates the annotations of what it invokes
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
+from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, check_flags, resolve_scope
 from coatcheck_openai.convert import output_of
 from coatcheck_openai.hook import identity_of, logger
 
@@ -34,6 +34,7 @@ class RetrievalTool(FunctionTool):
 
 def retrieval_tool(offloader: Offloader, *, scope: ScopeOption, native_media: bool) -> RetrievalTool:
     """Return the tool that reads back what ``offloader`` stored."""
+    check_flags(native_media=native_media)
 
     async def retrieve(context: ToolContext[Any], arguments: str) -> Any:  # noqa: ANN401 - any output
         answered = await aanswer(

@@ -13,7 +13,7 @@ from pydantic_ai.exceptions import ToolFailed
 from pydantic_core import SchemaValidator, core_schema
 
 from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
-from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, resolve_scope
+from coatcheck.adapting import Failure, RetrievalName, ScopeOption, WarnOnce, aanswer, check_flags, resolve_scope
 from coatcheck_pydantic_ai.convert import result_of
 from coatcheck_pydantic_ai.hook import identity_of, logger
 
@@ -51,6 +51,7 @@ def retrieval_toolset(
     offloader: Offloader, *, scope: ScopeOption, retrieval: RetrievalName, native_media: bool
 ) -> FunctionToolset[Any]:
     """Return a toolset with one tool, which reads back what ``offloader`` stored."""
+    check_flags(native_media=native_media)
 
     async def retrieve(context: RunContext[Any], /, **sent: Any) -> Any:  # noqa: ANN401 - as the model sent them
         answered = await aanswer(

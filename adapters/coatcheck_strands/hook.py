@@ -16,7 +16,7 @@ from strands.tools import PythonAgentTool
 from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
-from coatcheck.adapting import Arrival, Batch, Delivery, OfferTool, RetrievalName, ScopeOption, WarnOnce, asettle
+from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, WarnOnce, asettle, check_flags
 from coatcheck_strands.compat.calling import end_calls
 from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
@@ -24,7 +24,7 @@ from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
 from coatcheck_strands.measuring import measure
 from coatcheck_strands.offering import Offering
 from coatcheck_strands.offloaders import Offloaders
-from coatcheck_strands.options import DEFAULTS, check_callable, check_cycles, complete_options, identity_of
+from coatcheck_strands.options import DEFAULTS, check_callable, complete_options, identity_of
 from coatcheck_strands.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from coatcheck import Policy, Scope, Truncated
-    from coatcheck.adapting import OtherOptions
+    from coatcheck.adapting import OfferTool, OtherOptions, ScopeOption
     from coatcheck_strands.compat.protocols import ShouldOffload
 
 __all__ = ("ContextOffloader",)
@@ -106,8 +106,8 @@ class ContextOffloader(StorageHooks):
             InvalidRequest: an argument is wrong, or options came with a ready ``Offloader``. It is a ``ValueError``.
 
         """
-        check_cycles("evict_after_cycles", evict_after_cycles)
         check_callable("should_offload", should_offload)
+        check_flags(include_retrieval_tool=include_retrieval_tool, keep_structured_content=keep_structured_content)
         is_whole = options.get("max_retrieval_tokens", 0) is None  # searches still use the core's default
         completed = complete_options(
             storage,

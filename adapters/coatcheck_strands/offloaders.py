@@ -19,6 +19,7 @@ from coatcheck_strands.compat.cycles import Cycles
 from coatcheck_strands.compat.eviction import EvictingBridge, EvictsFrom, evict
 from coatcheck_strands.compat.memory import InMemoryStorage
 from coatcheck_strands.compat.storing import StoresAndRetrieves
+from coatcheck_strands.options import check_cycles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,12 +66,12 @@ class Offloaders:
         """Take a ready offloader, a storage of any kind, or None for the agent's own.
 
         Raises:
-            InvalidRequest: ``storage`` is none of these.
+            InvalidRequest: ``storage`` is none of these, or ``evict_after_cycles`` is neither an int above 0 nor None.
 
         """
         self._storage = storage
         self._options = options
-        self._limit = evict_after_cycles
+        self._limit = check_cycles("evict_after_cycles", evict_after_cycles)
         self._cycles = Cycles()
         self._fallback = InMemoryStorage()
         self._by_agent: ByAgent[Served] = ByAgent()

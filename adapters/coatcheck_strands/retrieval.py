@@ -29,7 +29,7 @@ from coatcheck import (
     retrieval_arguments,
     retrieval_schema,
 )
-from coatcheck.adapting import Failure, ScopeOption, resolve_scope
+from coatcheck.adapting import Failure, ScopeOption, check_flags, resolve_scope
 from coatcheck_strands.compat.calling import calling
 from coatcheck_strands.compat.cycles import used_by
 from coatcheck_strands.convert import content_of
@@ -67,6 +67,7 @@ class RetrievalTool(PythonAgentTool):
 
     def __init__(self, offloaders: Offloaders, *, scope: ScopeOption, native_media: bool, whole: bool) -> None:
         """Read from ``offloaders``. With ``whole``, return the whole content if the call selects nothing."""
+        check_flags(native_media=native_media)
         spec: ToolSpec = {
             "name": RETRIEVAL_TOOL,
             "description": RETRIEVAL_DESCRIPTION,

@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.amounts import parse_bytes, parse_seconds
+from coatcheck.core.checks import require_flag
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -30,6 +31,7 @@ __all__ = (
     "OtherOptions",
     "ScopeOption",
     "StorageOrOffloader",
+    "check_flags",
     "check_name",
     "check_names",
     "check_scope",
@@ -146,6 +148,17 @@ def refuse_options(names: Collection[str]) -> None:
     if names:
         msg = f"a ready Offloader has its own {', '.join(names)}; set them on the Offloader, or pass its storage"
         raise InvalidRequest(msg)
+
+
+def check_flags(**flags: object) -> None:
+    """Check that each argument is a boolean.
+
+    Raises:
+        InvalidRequest: one is not, such as a string from the environment: ``"false"`` would count as true.
+
+    """
+    for name, value in flags.items():
+        require_flag(name, value)
 
 
 def check_name(what: str, name: str | None) -> str | None:

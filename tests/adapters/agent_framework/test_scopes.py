@@ -147,3 +147,8 @@ async def test_a_failing_scope_callable_reads_nothing_and_the_agent_goes_on(serv
 def test_an_invalid_scope_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="scope"):
         ToolOffloader(scope=7)  # type: ignore[arg-type]
+
+
+def test_a_flag_that_is_no_boolean_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="native_media must be True or False, not 'false'"):
+        ToolOffloader(native_media="false")  # type: ignore[arg-type]

@@ -305,6 +305,11 @@ def test_an_invalid_scope_is_refused() -> None:
         OffloadPlugin(scope=7)  # type: ignore[arg-type]
 
 
+def test_a_flag_that_is_no_boolean_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="native_media must be True or False, not 'false'"):
+        OffloadPlugin(native_media="false")  # type: ignore[arg-type]
+
+
 def test_several_plugins_may_share_one_offloader() -> None:
     offloader = Offloader()
 

@@ -321,6 +321,7 @@ def test_a_preview_larger_than_the_default_threshold_is_possible() -> None:
         ({"preview_chars": "200"}, "preview_chars must be"),
         ({"scope": ""}, "scope must be"),
         ({"scope": 7}, "scope must be"),
+        ({"keep_meta": "false"}, "keep_meta must be True or False, not 'false'"),
         ({"max_result_tokens": 0}, "max_result_tokens"),
         ({"store": Offloader(), "max_result_tokens": 10}, "a ready Offloader has its own max_result_tokens"),
         ({"store": Offloader(), "preview_chars": 10}, "a ready Offloader has its own preview_tokens"),

@@ -283,9 +283,10 @@ def test_a_copy_of_a_state_shares_the_tool() -> None:
         ({"store": Offloader(), "max_retrieval_tokens": 300}, "a ready Offloader has its own max_retrieval_tokens"),
         ({"name": ""}, "name must be"),
         ({"scope": 7}, "scope must be"),
+        ({"native_media": "false"}, "native_media must be True or False, not 'false'"),
         ({"max_retrieval_tokens": 5}, "max_retrieval_tokens must be"),
     ],
-    ids=["None", "hook and scope", "hook and knob", "offloader and knob", "name", "scope", "knob"],
+    ids=["None", "hook and scope", "hook and knob", "offloader and knob", "name", "scope", "flag", "knob"],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):

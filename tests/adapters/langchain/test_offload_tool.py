@@ -556,8 +556,18 @@ def test_a_storage_with_knobs_is_as_good_as_an_offloader() -> None:
         lambda: offload_tool(search, InMemoryStorage(), max_step_tokens=5_000),
         lambda: offload_tool(search, make_offloader(), scope=""),
         lambda: offload_tool(search, make_offloader(), retrieval_tool="search"),
+        lambda: offload_tool(search, make_offloader(), keep_artifact="false"),  # type: ignore[arg-type]
+        lambda: retrieval_tool(make_offloader(), native_media="false"),  # type: ignore[arg-type]
     ],
-    ids=["offloader and knobs", "bad knob", "budget for a step", "empty scope", "named like the retrieval tool"],
+    ids=[
+        "offloader and knobs",
+        "bad knob",
+        "budget for a step",
+        "empty scope",
+        "named like the retrieval tool",
+        "artifact by a word",
+        "media by a word",
+    ],
 )
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidRequest):

@@ -565,6 +565,9 @@ def test_sync_and_async_wrappers_exist_so_that_neither_run_is_refused() -> None:
         lambda: OffloadMiddleware(name=""),
         lambda: OffloadMiddleware(scope=7),  # type: ignore[arg-type]
         lambda: OffloadMiddleware(max_step_tokens=5_000),
+        lambda: OffloadMiddleware(include_retrieval_tool="false"),  # type: ignore[arg-type]
+        lambda: OffloadMiddleware(native_media="false"),  # type: ignore[arg-type]
+        lambda: OffloadMiddleware(keep_artifact="false"),  # type: ignore[arg-type]
     ],
     ids=[
         "offloader and knobs",
@@ -575,6 +578,9 @@ def test_sync_and_async_wrappers_exist_so_that_neither_run_is_refused() -> None:
         "empty name",
         "scope that is none",
         "budget for a step",
+        "tool by a word",
+        "media by a word",
+        "artifact by a word",
     ],
 )
 def test_wrong_arguments_are_refused_at_once(make: Callable[[], object]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import pytest
 
 from coatcheck import InMemoryStorage, InvalidRequest
-from coatcheck_mcp import Proxy, command_upstream, load, url_upstream
+from coatcheck_mcp import OffloadMiddleware, Proxy, command_upstream, load, url_upstream
 
 UPSTREAM = command_upstream(["a-server"])
 
@@ -39,6 +40,13 @@ def test_a_name_that_no_server_can_have_is_refused(wrong: Any) -> None:  # noqa:
 def test_an_argument_that_is_not_a_scope_is_refused(wrong: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match=r"^scope must be "):
         Proxy(UPSTREAM, InMemoryStorage(), scope=wrong)
+
+
+def test_a_flag_that_is_no_boolean_is_refused() -> None:
+    wrong: Any = "false"
+    for make in (partial(Proxy, UPSTREAM), OffloadMiddleware):
+        with pytest.raises(InvalidRequest, match=r"^native_media must be True or False, not 'false'"):
+            make(InMemoryStorage(), native_media=wrong)
 
 
 @pytest.mark.parametrize("name", ["identity_of", "policy_of", "on_tools"])

@@ -201,6 +201,11 @@ def test_an_invalid_scope_is_refused() -> None:
         ToolOffloader(scope=7)  # type: ignore[arg-type]
 
 
+def test_a_flag_that_is_no_boolean_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="native_media must be True or False, not 'false'"):
+        ToolOffloader(native_media="false")  # type: ignore[arg-type]
+
+
 async def test_a_small_result_is_the_very_same_object() -> None:
     few = [{"rows": [1, 2, 3]}]
 

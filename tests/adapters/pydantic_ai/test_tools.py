@@ -38,6 +38,11 @@ def test_an_invalid_scope_is_refused() -> None:
         ToolOffloader(scope=7)  # type: ignore[arg-type]
 
 
+def test_a_flag_that_is_no_boolean_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="native_media must be True or False, not 'false'"):
+        ToolOffloader(native_media="false")  # type: ignore[arg-type]
+
+
 def test_options_next_to_a_ready_offloader_are_refused() -> None:
     with pytest.raises(InvalidRequest, match="preview_tokens"):
         ToolOffloader(Offloader(InMemoryStorage()), preview_tokens=100)

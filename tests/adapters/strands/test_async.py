@@ -145,6 +145,12 @@ def test_a_wrong_knob_is_named() -> None:
         ContextOffloader(scope=7)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="should_offload must be a callable or None, not 'no'"):
         ContextOffloader(should_offload="no")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="include_retrieval_tool must be True or False, not 'false'"):
+        ContextOffloader(include_retrieval_tool="false")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="native_media must be"):
+        ContextOffloader(native_media="false")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="keep_structured_content must be"):
+        ContextOffloader(keep_structured_content="false")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_inline_tokens"):
         ContextOffloader(max_inline_tokens=5)
 
