@@ -40,11 +40,13 @@ LANGCHAIN_BY_CALL: Mapping[Capability, str] = {**LANGCHAIN, "whole steps": _BY_C
 
 HAYSTACK: Mapping[Capability, str] = {
     "interrupts": "Haystack has no interrupts: a tool returns or fails, and a run ends between its steps only",
+    "marked answers": "a Haystack tool can mark an error only by raising, which ends a run by default",
     "JSON values": "Haystack has no JSON content: what a tool returns as a value arrives as JSON text",
 }
 
 OPENAI_AGENTS: Mapping[Capability, str] = {
     "errors": "the OpenAI Agents SDK has no mark for errors: what a failing tool says is a `str` like any other",
+    "marked answers": "the OpenAI Agents SDK has no mark for errors",
     "missing call ids": "the OpenAI Agents SDK ends a run where a call has no id",
     "repeated call ids": "the OpenAI Agents SDK ends a run where an id comes back",
     "whole steps": _BY_CALL,
@@ -64,6 +66,7 @@ OPENAI_AGENTS_CANNOT: Mapping[str, str] = {
 AGENT_FRAMEWORK: Mapping[Capability, str] = {
     "sync": "the Agent Framework runs async only",
     "JSON values": "the Agent Framework has no JSON content: what a tool returns as a value arrives as JSON text",
+    "marked answers": "the Agent Framework marks an error only if a tool raises, and then hides what the tool says",
     "whole steps": _BY_CALL,
     "results for code": "the Agent Framework does not pass on who made a call",
 }

@@ -150,6 +150,23 @@ class MarksAllAsErrors(ToyHarness):
         return message if message is delivery.raw else replace(message, is_error=True)
 
 
+class ForgetsToMarkFailures(ToyHarness):
+    """Answers the model what went wrong, as if it were content."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        return replace(super().retrieve(call, case), is_error=False)
+
+
+class MarksAnswersAsErrors(ToyHarness):
+    """Takes a search without a match for a failure."""
+
+    def retrieve(self, call: ModelCall, case: Run) -> Message:
+        message = super().retrieve(call, case)
+        (block,) = message.blocks
+        assert isinstance(block, TextBlock)
+        return replace(message, is_error=message.is_error or "No matches" in block.text)
+
+
 class ForgetsTheScope(ToyHarness):
     """Stores everything in the default scope."""
 
@@ -350,6 +367,16 @@ BROKEN = {
         "just above the threshold",
         "result 0 became an error",
         "put_back: the new message",
+    ),
+    ForgetsToMarkFailures: (
+        "failure to read",
+        "{'pattern': '(?=x)'} is no error",
+        "the retrieval tool: its result is an error",
+    ),
+    MarksAnswersAsErrors: (
+        "failure to read",
+        "{'pattern': 'no such words'} is an error",
+        "the retrieval tool: its result is an error",
     ),
     ForgetsTheScope: ("just above the threshold", NOT_THE_CORES, "the scope: Batch.scope and Batch.identity"),
     CallsEveryToolTheSame: ("just above the threshold", NOT_THE_CORES, "Arrival.tool_name, which look passes"),

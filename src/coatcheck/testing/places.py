@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = (
     "IN_PLACE",
     "MARK_OF_ERRORS",
+    "MARK_OF_FAILURES",
     "MARK_OF_REFERENCES",
     "OFF_THE_LOOP",
     "RETRIEVAL",
@@ -62,6 +63,7 @@ RETRIEVAL = (
 OFF_THE_LOOP = "the async path: asettle and aanswer, never settle and answer there"
 IN_PLACE = "put_back: it makes a new message with new content, and changes nothing of what the tool returned"
 MARK_OF_REFERENCES = "put_back: MARK on the new message, with outcome.mark, where offloaded_references looks for it"
+MARK_OF_FAILURES = "the retrieval tool: its result is an error where aanswer returns a Failure, and only there"
 MARK_OF_ERRORS = "put_back: the new message is an error where the tool's was one, and only there"
 TOOLS = (
     "what the adapter does to the user's tools, and the harness: every tool object passes through Run.watch, and"

@@ -162,6 +162,19 @@ READING_SCENARIOS: tuple[Scenario, ...] = (
         ),
     ),
     Scenario(
+        name="failure to read",
+        promise="An answer that says what went wrong is an error for the framework; an answer with content, or without"
+        " a match, is not.",
+        steps=OFFLOADED,
+        marks_failures=True,
+        reads=(
+            Read(arguments={"pattern": "^line 250 "}, sees=("> 250| line 250 of 400",)),
+            Read(arguments={"pattern": "no such words"}, sees=("No matches found",)),
+            Read(arguments={"pattern": "(?=x)"}, sees=("RE2",)),
+            Read(reference=UNKNOWN, sees=("reference not found",)),
+        ),
+    ),
+    Scenario(
         name="reference from another scope",
         promise="Another conversation's reference answers exactly like an unknown one, whatever scope the model names.",
         steps=OFFLOADED,

@@ -87,6 +87,7 @@ Capability: TypeAlias = Literal[
     "documents without names",
     "unknown blocks",
     "errors",
+    "marked answers",
     "any tool names",
     "missing call ids",
     "repeated call ids",
@@ -252,6 +253,9 @@ class Scenario:
     reads: tuple[Read, ...] = ()
     """What the model reads back, one after another."""
 
+    marks_failures: bool = False
+    """Whether an answer that says what went wrong must be marked as an error, and no other answer may be."""
+
     @property
     def needs(self) -> frozenset[Capability]:
         """What a framework must have to run the scenario."""
@@ -284,6 +288,8 @@ class Scenario:
             yield "missing identities"
         if self.has_neighbour:
             yield "shared adapters"
+        if self.marks_failures:
+            yield "marked answers"
         if self.knobs.get("max_step_tokens") is not None:
             yield "whole steps"
         needed: Mapping[Capability, str | None] = {

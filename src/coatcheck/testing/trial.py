@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from copy import deepcopy
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
@@ -34,6 +35,7 @@ from coatcheck.testing.harness import NamesScopes, Returned, Run
 from coatcheck.testing.places import (
     IN_PLACE,
     MARK_OF_ERRORS,
+    MARK_OF_FAILURES,
     MARK_OF_REFERENCES,
     OFF_THE_LOOP,
     RETRIEVAL,
@@ -51,7 +53,7 @@ from coatcheck.testing.suite import require_same, wait_for, words_of
 from coatcheck.testing.watching import ResultWatch, ToolWatch, warnings_logged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from logging import LogRecord
 
     from coatcheck.core.blocks import Block, Outcome
@@ -168,8 +170,8 @@ class Trial:
             self._check_stored(results)
         with pointing_at(place_of_answers(self._scenario)):
             if self._scenario.between != "nothing":
-                script = self._second_conversation(results)
-            for read, answers in zip(self._scenario.reads, script.answers, strict=True):
+                script, transcript = self._second_conversation(results)
+            for read, answers in zip(self._scenario.reads, _marked(script, transcript), strict=True):
                 self._check_answers(read, answers, results)
             self._check_stored(results, when="after reading back", expired=self._scenario.between == "deletion")
         with pointing_at(OFF_THE_LOOP):
@@ -513,15 +515,14 @@ class Trial:
 
     # What the retrieval tool answers.
 
-    def _second_conversation(self, results: Sequence[Received]) -> Script:
+    def _second_conversation(self, results: Sequence[Received]) -> tuple[Script, Transcript]:
         references = self._shown(results)
         self._is_second = True
         if self._scenario.between == "deletion":
             for storage in (self._open_storage(), self._oracle_storage):
                 assert Offloader(storage).delete_scope(self._stored_in) > 0, "there was nothing to delete"
         script = Script(self._scenario, references=references)
-        self._converse_with_adapter(self._offloader(self._open_storage()), script)
-        return script
+        return script, self._converse_with_adapter(self._offloader(self._open_storage()), script)
 
     def _check_answers(self, read: Read, answers: Sequence[Received], results: Sequence[Received]) -> None:
         assert answers, f"the model got no answer to {read}"
@@ -530,11 +531,12 @@ class Trial:
             self._check_budget(answer.text)
         reference = reference_of(read, references)
         if not read.undefined:
-            check_equal(
-                answers[0].text,
-                self._answer_of_the_core(reference, read),
-                f"the answer to {reference} {read.arguments}",
-            )
+            expected, fails = self._answer_of_the_core(reference, read)
+            check_equal(answers[0].text, expected, f"the answer to {reference} {read.arguments}")
+            if self._scenario.marks_failures:
+                with pointing_at(MARK_OF_FAILURES):
+                    found = "an error" if answers[0].is_error else "no error"
+                    assert answers[0].is_error is fails, f"the answer to {reference} {read.arguments} is {found}"
         seen = "\n".join(answer.text for answer in answers)
         check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
         if read.to_the_end:
@@ -548,14 +550,23 @@ class Trial:
         took = knobs["token_counter"].count(text)
         assert took <= budget, f"an answer of the retrieval tool has {took} tokens; the budget is {budget}"
 
-    def _answer_of_the_core(self, reference: str, read: Read) -> str:
+    def _answer_of_the_core(self, reference: str, read: Read) -> tuple[str, bool]:
+        """Return the core's own answer, and whether it says what went wrong."""
         try:
             if self._scenario.fault == "every retrieve":
                 raise BrokenOnPurpose  # noqa: TRY301 - as the adapter's offloader does
             scope = None if self._scope_is_missing else self._reads_in
-            return self._oracle.retrieve(reference, scope=scope, **read.arguments).text  # type: ignore[arg-type]
+            return self._oracle.retrieve(reference, scope=scope, **read.arguments).text, False  # type: ignore[arg-type]
         except Exception as error:  # noqa: BLE001 - the model is told of any, in the core's words
-            return failure_for_model(error)
+            return failure_for_model(error), True
+
+
+def _marked(script: Script, transcript: Transcript) -> Iterator[list[Received]]:
+    """Yield the answers to each read as the last request has them: only there are they marked as errors."""
+    count = sum(map(len, script.answers))
+    last = iter(transcript.received[len(transcript.received) - count :])
+    for answers in script.answers:
+        yield list(islice(last, len(answers)))
 
 
 def check_equal(found: str, expected: str, what: str) -> None:
