@@ -8,7 +8,7 @@ servers look like one.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -102,6 +102,10 @@ _MAX_LINKS = 16
 """Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
 idle for longest is closed."""
 
+MAX_OFFERED = 1_000
+"""The scopes that are remembered to have content, the latest ones. For any other, the storage is asked again, and its
+next result that leaves tells the clients again."""
+
 _answered: ContextVar[list[Result]] = ContextVar("coatcheck_mcp_answered")
 """What this request's handler returned, for the middleware around it."""
 
@@ -174,7 +178,7 @@ class Proxy:
         check_flags(native_media=native_media)
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
-        self._offered_to: set[Scope | None] = set()
+        self._offered_to: deque[Scope | None] = deque(maxlen=MAX_OFFERED)
         self._reads_back: tuple[str, Scope | None] | None = None
         """The retrieval tool's name, and the identity of those who call it; None until a server has been up."""
 
@@ -485,12 +489,12 @@ class Proxy:
         else:
             if not listing.contents:
                 return False
-        self._offered_to.add(identity)
+        self._offered_to.append(identity)
         return True
 
     async def _offer(self, identity: Scope | None) -> None:
         """List the tool from now on, and tell all clients before the first result for which they need it."""
-        self._offered_to.add(identity)
+        self._offered_to.append(identity)
         # All at once: a client that no longer reads must not hold up the result of another one.
         with anyio.move_on_after(TELL_SECONDS):
             async with anyio.create_task_group() as tasks:

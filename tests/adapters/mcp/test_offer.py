@@ -105,6 +105,29 @@ async def test_all_clients_of_the_proxy_are_told() -> None:
     assert told.times == 1
 
 
+async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_about_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asked(InMemoryStorage):
+        times = 0
+
+        def entries(self, prefix: str) -> Any:
+            self.times += 1
+            return super().entries(prefix)
+
+    monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
+    storage, server, users = Asked(), Everything(), ["ann"]
+    server.tools = server.tools[:1]
+    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
+        for user in ("ann", "ben", "cat"):
+            users.append(user)
+            await wire(client, "tools/call", {"name": "log"})
+        for user, asked in (("ben", 0), ("cat", 0), ("ann", 1), ("dan", 2)):
+            users.append(user)
+            assert await is_listed(client) is (user != "dan")
+            assert storage.times == asked
+
+
 async def test_it_is_always_listed_if_the_storage_cannot_say_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
     class Blind:
         """Only saves and loads."""
