@@ -5,6 +5,7 @@ Only the public class belongs here. ``hook`` handles the results.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from google.adk.plugins.base_plugin import BasePlugin
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from coatcheck.adapting import StorageOrOffloader
 
 __all__ = ("OffloadPlugin",)
+
+MAX_AGENTS = 1_000
+"""The agents whose name for the retrieval tool is remembered: those that asked their models last."""
 
 _NO_STEPS = "ADK passes on one call at a time, so omit it"
 
@@ -88,14 +92,18 @@ class OffloadPlugin(BasePlugin):
             is_ours=lambda tool: isinstance(tool, RetrievalTool) and tool.offloader is self.offloader,
             how_to_add="Add the plugin's retrieval_tool to its tools",
         )
-        self._names: dict[str, str | None] = {}  # the retrieval tool's name for each agent
+        self._names: OrderedDict[str, str | None] = OrderedDict()  # the retrieval tool's name for each agent
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
         """Offer the retrieval tool in every request of an agent that may need it."""
         tools = llm_request.tools_dict
         if _may_need(llm_request) and self.retrieval_tool.name not in tools:
             llm_request.append_tools([self.retrieval_tool])
-        self._names[callback_context.agent_name] = self._retrieval.find(tools)
+        agent = callback_context.agent_name
+        self._names.pop(agent, None)  # so that it becomes the latest
+        self._names[agent] = self._retrieval.find(tools)
+        if len(self._names) > MAX_AGENTS:
+            self._names.popitem(last=False)
 
     async def before_tool_callback(
         self,
@@ -161,10 +169,11 @@ class OffloadPlugin(BasePlugin):
 
         ADK shows none in live mode, or if an earlier plugin calls the model itself.
         """
-        if context.agent_name not in self._names:
+        try:
+            return self._names[context.agent_name]
+        except KeyError:
             agent = context.get_invocation_context().agent
-            self._names[context.agent_name] = self._retrieval.find_in(getattr(agent, "tools", None))
-        return self._names[context.agent_name]
+            return self._retrieval.find_in(getattr(agent, "tools", None))
 
 
 def _may_need(request: LlmRequest) -> bool:

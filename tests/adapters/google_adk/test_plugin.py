@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from coatcheck import RETRIEVAL_TOOL, FileStorage, InMemoryStorage, InvalidRequest, Offloader
 from coatcheck.testing.scripting import shown_references
 from coatcheck_adk import OffloadPlugin, hook
+from coatcheck_adk import plugin as plugin_module
 from coatcheck_adk.convert import media_tokens
 from tests.adapters.google_adk.agents import CONVERSATION, Talk, playing, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, Script, call, reading
@@ -275,6 +276,17 @@ async def test_behind_a_plugin_that_asks_the_model_a_placeholder_names_the_tool_
     assert [MIDDLE in answer for answer in answers] == [True] * has_tool
     warnings = [record.getMessage() for record in caplog.records if record.name.startswith("coatcheck")]
     assert ["Add the plugin's retrieval_tool to" in warning for warning in warnings] == [True] * (not has_tool)
+
+
+async def test_only_the_agents_that_asked_their_models_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin_module, "MAX_AGENTS", 2)
+    plugin = OffloadPlugin()
+
+    for name in ("one", "two", "one", "three"):
+        context: Any = SimpleNamespace(agent_name=name)
+        await plugin.before_model_callback(callback_context=context, llm_request=LlmRequest())
+
+    assert [*plugin._names] == ["one", "three"]
 
 
 @pytest.mark.parametrize(
