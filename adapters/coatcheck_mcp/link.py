@@ -330,7 +330,7 @@ class Link:
         try:
             # No turns while the session opens, because its time limit is running.
             takes_turns = self._upstream.takes_turns and self.was_up
-            async with turn(self._upstream, method) if takes_turns else nullcontext():
+            async with turn(self._upstream.connect, method) if takes_turns else nullcontext():
                 result: dict[str, Any] = await self.session.send_request(request, _ANY, progress_callback=on_progress)
         except MCPError as error:
             if not is_end(error, is_gone=self._is_gone()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -21,9 +22,11 @@ them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
-_turns: RunVar[dict[object, tuple[_Turn, _Turn]]] = RunVar("coatcheck_mcp_turns")
-"""The turns of each server, shared by all its sessions: those for tool calls, and those for everything else. Under
-None: the turns that the requests to all servers share."""
+_Turns: TypeAlias = "tuple[_Turn, _Turn]"
+"""The turns for tool calls, and those for everything else."""
+
+_turns: RunVar[tuple[_Turns, WeakKeyDictionary[object, _Turns]]] = RunVar("coatcheck_mcp_turns")
+"""The turns that the requests to all servers share, and those of each server, which all its sessions share."""
 
 
 @asynccontextmanager
@@ -31,7 +34,7 @@ async def turn(server: object, method: str) -> AsyncIterator[None]:
     """Wait for a turn, and hold it until a request to a server is answered.
 
     Args:
-        server: what is the same in all sessions with the server.
+        server: what is the same in all sessions with the server, such as the function that connects to it.
         method: the request's method. A ``ping`` does not wait: it only finds out whether anybody answers.
 
     """
@@ -40,16 +43,17 @@ async def turn(server: object, method: str) -> AsyncIterator[None]:
         return
     turns = _turns.get(None)
     if turns is None:
-        turns = {None: _new_turns(2)}
+        turns = _new_turns(2), WeakKeyDictionary()
         _turns.set(turns)
-    if server not in turns:
-        turns[server] = _new_turns(_SHARE)
+    shared, own = turns
+    if server not in own:
+        own[server] = _new_turns(_SHARE)
     kind = 0 if method == "tools/call" else 1
-    async with turns[server][kind], turns[None][kind]:
+    async with own[server][kind], shared[kind]:
         yield
 
 
-def _new_turns(share: int) -> tuple[_Turn, _Turn]:
+def _new_turns(share: int) -> _Turns:
     files = _files()
     if files is None:
         return nullcontext(), nullcontext()

@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import socket
 import sys
+import weakref
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -478,6 +480,18 @@ class TestMoreCallsThanConnections:
                 for number in range(30):
                     tasks.start_soon(ask, client, f"{'ab'[number % 2]}_crowd")
         assert (answered, most) == (30, at_once)
+
+    async def test_a_server_that_nobody_has_any_more_leaves_no_turns(self) -> None:
+        server = Everything()
+        async with at_url(server.server.streamable_http_app()) as url:
+            upstream = url_upstream(url)
+            known = weakref.ref(upstream.connect)
+            async with client_of(upstream) as client:
+                await client.call_tool("small")
+        del upstream, client
+        gc.collect()
+
+        assert known() is None
 
     async def test_unanswered_calls_to_one_server_hold_up_no_call_to_another(self) -> None:
         hanging, other = Everything(), Everything()
