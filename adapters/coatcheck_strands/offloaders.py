@@ -73,12 +73,9 @@ class Offloaders:
         self._options = options
         self._limit = check_cycles("evict_after_cycles", evict_after_cycles)
         self._cycles = Cycles()
-        self._fallback = InMemoryStorage()
         self._by_agent: ByAgent[Served] = ByAgent()
-        self._shared: dict[int, Served] = {}
         self._lock = threading.RLock()
-        if storage is not None:
-            self._shared[id(storage)] = self._serving(storage)
+        self._shared = self._serving(InMemoryStorage() if storage is None else storage)
 
     def __deepcopy__(self, memo: object) -> Offloaders:
         """Return the same object, so that copies of an agent find what was stored for it."""
@@ -87,8 +84,7 @@ class Offloaders:
     def of(self, agent: Agent | None) -> Served:
         """Return what serves ``agent``. None stands for callers without their own storage."""
         if agent is None:
-            with self._lock:
-                return self._sharing(self._fallback if self._storage is None else self._storage)
+            return self._shared
         found = self._by_agent.get(agent)
         if found is None:
             with self._lock:
@@ -98,19 +94,11 @@ class Offloaders:
         return found
 
     def _made(self, agent: Agent) -> Served:
-        storage: Any = self._storage
+        storage: Any = agent.storage if self._storage is None else self._storage
         if storage is None:
-            storage = agent.storage
-        if storage is None:
-            return self._sharing(self._fallback)
+            return self._shared
         bound = _bound(storage, agent) if hasattr(storage, "for_sandbox") else storage
-        return self._sharing(bound) if bound is self._storage else self._serving(bound)
-
-    def _sharing(self, storage: object) -> Served:
-        """Return what serves every user of ``storage``, which lives as long as this object."""
-        if id(storage) not in self._shared:
-            self._shared[id(storage)] = self._serving(storage)
-        return self._shared[id(storage)]
+        return self._shared if bound is self._storage else self._serving(bound)
 
     def _serving(self, storage: Any) -> Served:  # noqa: ANN401 - known by its methods
         if isinstance(storage, Offloader):
