@@ -49,14 +49,12 @@ class Served:
     """Is told under which scopes something was saved."""
 
     storage: EvictsFrom | None = None
-    """Deletes entries that were not used for ``limit`` cycles. If None, nothing is ever deleted."""
-
-    limit: int | None = None
+    """Deletes entries that were not used for too many cycles. If None, nothing is ever deleted."""
 
     async def evict(self, agent: Agent) -> None:
         """Delete entries that were not used for too long."""
-        if self.storage is not None and self.limit is not None:
-            await evict(self.storage, agent=agent, limit=self.limit)
+        if self.storage is not None:
+            await evict(self.storage, agent=agent)
 
 
 class Offloaders:
@@ -71,8 +69,7 @@ class Offloaders:
         """
         self._storage = storage
         self._options = options
-        self._limit = check_cycles("evict_after_cycles", evict_after_cycles)
-        self._cycles = Cycles()
+        self._cycles = Cycles(check_cycles("evict_after_cycles", evict_after_cycles))
         self._by_agent: ByAgent[Served] = ByAgent()
         self._lock = threading.RLock()
         self._shared = self._serving(InMemoryStorage() if storage is None else storage)
@@ -109,7 +106,7 @@ class Offloaders:
         if isinstance(storage, StoresAndRetrieves):
             served = self._serving_ours(storage)
             if isinstance(storage, InMemoryStorage):
-                served = replace(served, storage=storage, limit=storage.evict_after_turns)
+                served = replace(served, storage=storage)
             return served
         # Checked before coatcheck's methods, which mean something else in a class written for Strands.
         if hasattr(storage, "store") and hasattr(storage, "retrieve"):
@@ -119,7 +116,7 @@ class Offloaders:
         if hasattr(storage, "write") and hasattr(storage, "read"):
             prefix = "" if getattr(storage, "_namespaced", None) else _NAMESPACE
             bridge = EvictingBridge(storage, prefix=prefix, cycles=self._cycles)
-            return Served(offloader=Offloader(bridge, **self._options), storage=bridge, limit=self._limit)
+            return Served(offloader=Offloader(bridge, **self._options), storage=bridge)
         msg = (
             "storage must be an Offloader, a storage of coatcheck (save, load), of strands.storage (write, read, list,"
             f" delete) or of Strands' own offloader (store, retrieve), not {storage!r}"

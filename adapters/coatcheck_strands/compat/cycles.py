@@ -28,6 +28,9 @@ FOLDER = "0" * 16
 INDEX = "-lines"
 """Suffix of the key of an entry's line index, which is saved and deleted with the entry."""
 
+MAX_UNOWNED = 100_000
+"""Keys that are recorded while no agent is known, the latest: as many as ``InMemoryStorage`` keeps."""
+
 _user: ContextVar[Agent | None] = ContextVar("coatcheck_strands_user", default=None)
 
 
@@ -44,21 +47,28 @@ def used_by(agent: Agent | None) -> Iterator[None]:
 class Cycles:
     """The last cycle in which each agent used each key. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None) -> None:
+        """Set after how many cycles an unused entry is deleted; None means never, so that no use is recorded."""
+        self.limit: int | None = limit
         self.owner: str = secrets.token_hex(8)
         self._last: ByAgent[dict[str, int]] = ByAgent()
         self._latest: ReferenceType[Agent] | None = None
-        self._unowned: set[str] = set()
+        self._unowned: dict[str, None] = {}
         self._lock = threading.Lock()
 
     def note(self, key: str) -> None:
         """Record that a key is used now."""
+        if self.limit is None:
+            return
         agent = _user.get()
         with self._lock:
             if agent is None and key.startswith(FOLDER):
                 agent = None if self._latest is None else self._latest()
                 if agent is None:
-                    self._unowned.add(key)
+                    self._unowned.pop(key, None)  # so that it becomes the latest
+                    self._unowned[key] = None
+                    if len(self._unowned) > MAX_UNOWNED:
+                        del self._unowned[next(iter(self._unowned))]
             if agent is not None:
                 self._of(agent)[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
 
@@ -70,9 +80,11 @@ class Cycles:
                 self._of(agent).update(dict.fromkeys(self._unowned, 0))
                 self._unowned.clear()
 
-    def stale(self, agent: Agent, limit: int) -> list[str]:
+    def stale(self, agent: Agent) -> list[str]:
         """Return the keys that ``agent`` last used more than ``limit`` cycles ago."""
-        oldest = agent.event_loop_metrics.cycle_count - limit
+        if self.limit is None:
+            return []
+        oldest = agent.event_loop_metrics.cycle_count - self.limit
         with self._lock:
             return [key for key, cycle in self._of(agent).items() if cycle < oldest]
 

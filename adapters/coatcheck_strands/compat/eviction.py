@@ -63,14 +63,14 @@ class EvictsFrom(Storage, Deletes, Protocol):
     cycles: Cycles
 
 
-async def evict(storage: EvictsFrom, *, agent: Agent, limit: int) -> None:
-    """Delete entries that ``agent`` has not used for more than ``limit`` cycles and that no other agent uses.
+async def evict(storage: EvictsFrom, *, agent: Agent) -> None:
+    """Delete entries that ``agent`` has not used for too many cycles and that no other agent uses.
 
     If an entry cannot be deleted within 30 seconds, that is logged. The entry stays, and is no longer tracked.
     """
     cycles = storage.cycles
     cycles.begin(agent)
-    for key in cycles.stale(agent, limit):
+    for key in cycles.stale(agent):
         try:
             if not cycles.is_used_by_another(agent, key):
                 with used_by(agent):  # so that loading the entry does not count as use by another agent

@@ -37,7 +37,7 @@ class InMemoryStorage(StoresAndRetrieves, CoreStorage):
         """
         super().__init__()
         self.evict_after_turns: int | None = check_cycles("evict_after_turns", evict_after_turns)
-        self.cycles: Cycles = Cycles()
+        self.cycles: Cycles = Cycles(self.evict_after_turns)
         self.known_scopes: KnownScopes = KnownScopes()
 
     def __repr__(self) -> str:

@@ -15,7 +15,8 @@ from strands.vended_plugins import context_offloader as theirs
 
 import coatcheck
 import coatcheck_strands as ours
-from coatcheck_strands.compat.cycles import Cycles, used_by
+from coatcheck_strands.compat import cycles as cycles_module
+from coatcheck_strands.compat.cycles import FOLDER, Cycles, used_by
 from tests.adapters.strands.agents import (
     BIG,
     RETRIEVE,
@@ -125,7 +126,7 @@ def test_agents_that_are_equal_have_their_own_storages() -> None:
 
 
 def test_equal_agents_count_as_separate_users_of_content() -> None:
-    cycles, agents = Cycles(), [ByName(ScriptedModel("x")) for _ in range(2)]
+    cycles, agents = Cycles(20), [ByName(ScriptedModel("x")) for _ in range(2)]
     for each in agents:
         with used_by(each):
             cycles.note("key")
@@ -368,6 +369,30 @@ def test_ours_keeps_no_record_of_agents_that_are_gone() -> None:
         gc.collect()  # again, because a thread may not have released the last step yet
 
     assert len(storage.cycles._last) == 0
+
+
+@pytest.mark.parametrize("storage", [ours.InMemoryStorage(None), Slow()], ids=["in memory", "of strands.storage"])
+def test_ours_records_no_use_if_nothing_is_ever_evicted(storage: object) -> None:
+    plugin = ours.ContextOffloader(storage, evict_after_cycles=None)
+    used = agent(plugin, turns=(call(), "x"))
+
+    used("go")
+    if isinstance(storage, ours.InMemoryStorage):
+        asyncio.run(storage.store("key", b"content"))
+
+    cycles = plugin.offloaders.of(used).storage.cycles  # type: ignore[union-attr]
+    assert references(results(used)[0])
+    assert (len(cycles._last), len(cycles._unowned)) == (0, 0)
+
+
+def test_only_the_latest_of_what_a_host_stored_without_an_agent_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cycles_module, "MAX_UNOWNED", 3)
+    cycles, subject = Cycles(limit=-100), agent()
+    for number in (0, 1, 2, 3, 1):
+        cycles.note(f"{FOLDER}/{number}")
+    cycles.begin(subject)
+
+    assert cycles.stale(subject) == [f"{FOLDER}/{number}" for number in (2, 3, 1)]
 
 
 def test_theirs_refuses_one_memory_for_two_agents_and_ours_accepts_it() -> None:
