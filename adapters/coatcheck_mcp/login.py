@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import warnings
 import webbrowser
-from typing import Any
 
 from fastmcp.client.auth import OAuth
 
@@ -20,10 +19,10 @@ __all__ = ("Login",)
 class Login(OAuth):
     """A login that works without a browser on this machine, or with a browser that blocks until it is closed."""
 
-    def __init__(self, url: str, **options: Any) -> None:  # noqa: ANN401 - FastMCP's
+    def __init__(self, url: str) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Using in-memory token storage")  # the documentation says so
-            super().__init__(url, **options)
+            super().__init__(url, client_name="coatcheck")
 
     async def redirect_handler(self, authorization_url: str) -> None:
         """Open a browser, and log the whole address on one line.

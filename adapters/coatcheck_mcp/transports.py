@@ -174,4 +174,4 @@ def _is_address(url: str) -> bool:
 def _oauth(url: str) -> httpx2.Auth:
     from coatcheck_mcp.login import Login  # noqa: PLC0415 - takes half a second, and few need it
 
-    return Login(url, client_name="coatcheck")
+    return Login(url)
