@@ -39,7 +39,7 @@ class Found:
     @property
     def goes_through(self) -> bool:
         """Whether coatcheck is in front of it."""
-        return self.entry.members is not None and is_wrapped(self.entry)
+        return is_wrapped(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
