@@ -224,14 +224,14 @@ class Link:
         """The ``label``; else the name that the server gives itself; else the upstream's name."""
         return self._name
 
-    def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
+    def describe(self, answer: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to ``initialize`` or ``server/discover``: the server's, except for the protocol version."""
         capabilities = {"tools": {}, **self.capabilities()}
         described = {**answer, "capabilities": capabilities, "instructions": self.instructions}
         info = self.session.server_info
         if info is not None:
             said = info.model_dump(mode="json", by_alias=True, exclude_none=True)
-            if modern:
+            if self._client.modern:
                 described["_meta"] = {**(answer.get("_meta") or {}), types.SERVER_INFO_META_KEY: said}
             else:
                 described["serverInfo"] = said

@@ -320,9 +320,8 @@ class Proxy:
         result = await call_next(ctx)
         if ctx.method not in {"initialize", "server/discover"} or not isinstance(result, dict):
             return result
-        is_modern = ctx.method != "initialize"
-        link = await self._link_in_time(ctx) if is_modern else await self._link(ctx)
-        described = link.describe(result, modern=is_modern) if link else {**result, "capabilities": ANY_CAPABILITIES}
+        link = await self._link(ctx) if ctx.method == "initialize" else await self._link_in_time(ctx)
+        described = link.describe(result) if link else {**result, "capabilities": ANY_CAPABILITIES}
         if self._offers_late:
             described["capabilities"] = {**described["capabilities"], "tools": {"listChanged": True}}
         return described

@@ -161,9 +161,8 @@ class Several:
 
     # What the client is told of them.
 
-    def describe(self, answer: Mapping[str, Any], *, modern: bool) -> dict[str, Any]:
-        """Return the answer to ``initialize`` or ``server/discover``, with all that any of the servers has."""
-        del modern  # the name and the version are our own
+    def describe(self, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to ``initialize`` or ``server/discover``: what any server has, under our own name."""
         up = {name: link for name, link in self._up().items() if not link.closed}
         capabilities: dict[str, Any] = {"tools": {}}
         for link in up.values():
