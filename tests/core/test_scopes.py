@@ -146,6 +146,23 @@ async def test_a_task_left_running_by_a_tool_has_the_adapters_scope_only_until_i
     assert seen == ["inner", "of the host"]
 
 
+async def test_runs_that_each_schedule_the_next_one_keep_nothing_of_those_before() -> None:
+    loop = asyncio.get_running_loop()
+    last = loop.create_future()
+
+    def run(left: int) -> None:
+        with enter_scope("thread-1"):
+            if left:
+                loop.call_soon(run, left - 1)
+            else:
+                last.set_result(scopes._ambient.get())
+
+    run(100)
+    held = await last
+    assert isinstance(held, scopes._Held)
+    assert held.outer is None
+
+
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
 def test_an_invalid_scope_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="scope"), scope(name):
