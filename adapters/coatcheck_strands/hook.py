@@ -17,7 +17,7 @@ from strands.types.tools import AgentTool, ToolResult
 
 from coatcheck import RETRIEVAL_TOOL, Never, Offloaded, Offloader, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, Delivery, RetrievalName, WarnOnce, asettle, check_flags
-from coatcheck_strands.compat.calling import end_calls
+from coatcheck_strands.compat.calling import end_call
 from coatcheck_strands.compat.storage_hooks import StorageHooks, hook
 from coatcheck_strands.convert import blocks_of, plain_blocks_of, rewrite, texts_of
 from coatcheck_strands.copies import Copies, disown_marks, put_back_copies
@@ -170,7 +170,7 @@ class ContextOffloader(StorageHooks):
     @hook
     async def offload_result(self, event: AfterToolCallEvent) -> None:
         """Replace an oversized result before it enters the conversation."""
-        end_calls(event.agent)
+        end_call(event.agent)
         if event.cancel_message is not None:
             return
         is_final = getattr(event.selected_tool, "delegate", None) is True

@@ -3,6 +3,9 @@
 Only recording and looking up the scope belong here. The hooks before and after a tool call are separate functions, so a
 ``with`` block cannot span both. Strands calls no hook after a call that was interrupted or moved to the background.
 Such a call is forgotten before the agent's next tool or model call, and at the end of its run.
+
+A task that a tool leaves behind keeps the scope of its call. It keeps nothing of the calls around that one: if each
+agent began in a task that the one before left behind, none of them could be garbage-collected.
 """
 
 from __future__ import annotations
@@ -19,14 +22,16 @@ if TYPE_CHECKING:
 
     from coatcheck import Scope
 
-__all__ = ("begin_call", "calling", "end_calls", "scope_at_hand")
+__all__ = ("begin_call", "calling", "end_call", "end_calls", "scope_at_hand")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class _Running:
     agent: object
     choose: Callable[[], Scope]
     outer: _Running | None
+    ended: bool = False
+    """Whether the tool has returned. Only tasks that it left behind still have this call, and they keep it."""
 
 
 _running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", default=None)
@@ -38,10 +43,18 @@ def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
     _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
 
 
+def end_call(agent: object) -> None:
+    """Record that the tool of ``agent`` has returned."""
+    over = _running.get()
+    end_calls(agent)
+    while over is not None and over is not _running.get():
+        over.ended, over.outer, over = True, None, over.outer
+
+
 def end_calls(agent: object) -> None:
     """Record that ``agent`` no longer runs a tool in this context. The call of an agent around it continues."""
     running = _running.get()
-    while running is not None and running.agent is agent:
+    while running is not None and running.agent is agent and not running.ended:
         running = running.outer
     if running is not _running.get():
         _running.set(running)
@@ -50,10 +63,12 @@ def end_calls(agent: object) -> None:
 @contextmanager
 def calling(agent: object, choose: Callable[[], Scope]) -> Iterator[None]:
     """Make the scope returned by ``choose`` the current one inside the block."""
-    token = _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
+    running = _Running(agent=agent, choose=choose, outer=_running.get())
+    token = _running.set(running)
     try:
         yield
     finally:
+        running.ended, running.outer = True, None
         _running.reset(token)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -298,6 +300,60 @@ def test_an_agent_inside_a_tool_is_served_by_its_own_plugin() -> None:
     subject("go")
 
     assert FOUND in text_of(results(subject)[0])
+
+
+async def test_agents_that_each_run_in_a_task_left_by_the_one_before_can_be_collected() -> None:
+    plugin, runs = ContextOffloader(InMemoryStorage(), scope="s1"), list[asyncio.Task[None]]()
+    agents = list[weakref.ref[Agent]]()
+
+    @tool
+    async def schedule() -> str:
+        """Run another agent soon."""
+        if len(agents) < 12:
+            runs.append(asyncio.create_task(run()))
+        return "scheduled"
+
+    async def run() -> None:
+        subject = agent(plugin, tools=[schedule], turns=(call("schedule"),))
+        agents.append(weakref.ref(subject))
+        await subject.invoke_async("go")
+
+    await run()
+    while runs:
+        await runs.pop()
+    gc.collect()
+
+    assert len(agents) == 12
+    assert sum(each() is not None for each in agents) < 6, "Strands itself keeps the last ones"
+
+
+@pytest.mark.parametrize("is_same", [False, True])
+async def test_a_task_left_by_a_tool_reads_in_the_scope_of_its_call_after_an_agent_ran_in_it(*, is_same: bool) -> None:
+    storage, tasks, found = InMemoryStorage(), list[asyncio.Task[None]](), list[object]()
+    over = asyncio.Event()
+    secret = stored_in(storage, knobs={"scope": "s2"})
+    inner = agent(ContextOffloader(storage, scope="s3"), turns=(call(), "done", call()))
+
+    async def work() -> None:
+        await over.wait()
+        await (subject if is_same else inner).invoke_async("again")
+        found.append(await storage.retrieve(references(results(subject)[0])[0]))
+        with pytest.raises(KeyError):
+            await storage.retrieve(secret)
+
+    @tool
+    async def leave() -> str:
+        """Leave a task behind."""
+        tasks.append(asyncio.create_task(work()))
+        return BIG
+
+    turns = (call("leave"), "done", call())
+    subject = agent(ContextOffloader(storage, scope="s1"), tools=[leave, returning(BIG)], turns=turns)
+    await subject.invoke_async("go")
+    over.set()
+    await tasks[0]
+
+    assert found == [(BIG.encode(), "text/plain")]
 
 
 def test_a_session_id_deletes_a_conversation_in_session_manager_and_storage(tmp_path: Path) -> None:
