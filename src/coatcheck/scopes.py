@@ -114,22 +114,16 @@ def _end_block(given: Scope, token: Token[Scope | _Held | None]) -> bool:
     return has_held
 
 
-def _current() -> Scope | _Held | None:
-    """Return what is in effect: the innermost block of an adapter that has not ended, or the scope around them."""
-    ambient = _ambient.get()
-    while isinstance(ambient, _Held) and ambient.ended:
-        ambient = ambient.outer
-    return ambient
-
-
 @contextmanager
 def hold_scope(name: Scope) -> Iterator[None]:
     """Do what ``scope`` does, for an adapter, which must not raise because a tool left a block open.
 
     The scope ends with the block, even in tasks that began there: a tool may start a worker that later serves others.
     """
-    # Not the blocks that ended: if each run begins in a task that the one before left behind, they would add up.
-    held = _Held(require_scope(name), outer=_current())
+    outer = _ambient.get()
+    while isinstance(outer, _Held) and outer.ended:  # if each run began in a task of the last one, these would add up
+        outer = outer.outer
+    held = _Held(require_scope(name), outer=outer)
     token = _ambient.set(held)
     try:
         yield
@@ -146,8 +140,10 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
             ``refusal``.
 
     """
-    ambient = _current()
-    for candidate in (argument, ambient.scope if isinstance(ambient, _Held) else ambient, identity):
+    ambient = _ambient.get()
+    while isinstance(ambient, _Held):
+        ambient = ambient.outer if ambient.ended else ambient.scope
+    for candidate in (argument, ambient, identity):
         if candidate is not None:
             return require_scope(candidate)
     if required:

@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import inspect
 import re
-import threading
 from collections import OrderedDict
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -25,6 +24,7 @@ from coatcheck import (
 )
 from coatcheck_strands.compat.calling import scope_at_hand
 from coatcheck_strands.compat.cycles import FOLDER
+from coatcheck_strands.compat.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,11 +57,11 @@ class KnownScopes:
 
     def __init__(self) -> None:
         self._names: OrderedDict[Scope, None] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def note(self, scope: Scope) -> None:
         """Remember a scope."""
-        with self._lock:
+        with self._lock.held:
             self._names[scope] = None
             self._names.move_to_end(scope)
             if len(self._names) > MAX_SCOPES:
@@ -69,7 +69,7 @@ class KnownScopes:
 
     def names(self) -> list[Scope]:
         """Return the scopes, the latest first."""
-        with self._lock:
+        with self._lock.held:
             return list(reversed(self._names))
 
 
