@@ -7,13 +7,13 @@ each agent's own.
 from __future__ import annotations
 
 import copy
-import threading
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from coatcheck import InvalidRequest, NamesReferences, Offloader, StrandsOffloaderStorageBridge
 from coatcheck import Storage as CoreStorage
+from coatcheck.adapting import ForkSafeLock
 from coatcheck_strands.compat.by_agent import ByAgent
 from coatcheck_strands.compat.cycles import Cycles
 from coatcheck_strands.compat.eviction import EvictingBridge, EvictsFrom, evict
@@ -71,7 +71,7 @@ class Offloaders:
         self._options = options
         self._cycles = Cycles(check_cycles("evict_after_cycles", evict_after_cycles))
         self._by_agent: ByAgent[Served] = ByAgent()
-        self._lock = threading.RLock()
+        self._lock = ForkSafeLock()
         self._shared = self._serving(InMemoryStorage() if storage is None else storage)
 
     def __deepcopy__(self, memo: object) -> Offloaders:
@@ -84,7 +84,7 @@ class Offloaders:
             return self._shared
         found = self._by_agent.get(agent)
         if found is None:
-            with self._lock:
+            with self._lock.held:
                 found = self._by_agent.get(agent)
                 if found is None:
                     found = self._by_agent.set(agent, self._made(agent))

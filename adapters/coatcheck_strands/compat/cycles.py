@@ -7,12 +7,12 @@ the storage, only the host's own content is recorded: for the agent that last ca
 from __future__ import annotations
 
 import secrets
-import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
+from coatcheck.adapting import ForkSafeLock
 from coatcheck_strands.compat.by_agent import ByAgent
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class Cycles:
         self._last: ByAgent[dict[str, int]] = ByAgent()
         self._latest: ReferenceType[Agent] | None = None
         self._unowned: dict[str, None] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def note(self, key: str) -> None:
         """Record that a key is used now."""
         if self.limit is None:
             return
         agent = _user.get()
-        with self._lock:
+        with self._lock.held:
             if agent is None and key.startswith(FOLDER):
                 agent = None if self._latest is None else self._latest()
                 if agent is None:
@@ -74,7 +74,7 @@ class Cycles:
 
     def begin(self, agent: Agent) -> None:
         """Record that ``agent`` begins a cycle. What the host stored before any agent began counts from cycle 0."""
-        with self._lock:
+        with self._lock.held:
             self._latest = ref(agent)
             if self._unowned:
                 self._of(agent).update(dict.fromkeys(self._unowned, 0))
@@ -85,17 +85,17 @@ class Cycles:
         if self.limit is None:
             return []
         oldest = agent.event_loop_metrics.cycle_count - self.limit
-        with self._lock:
+        with self._lock.held:
             return [key for key, cycle in self._of(agent).items() if cycle < oldest]
 
     def forget(self, agent: Agent, key: str) -> None:
         """Drop a key of ``agent``."""
-        with self._lock:
+        with self._lock.held:
             self._of(agent).pop(key, None)
 
     def is_used_by_another(self, agent: Agent, key: str) -> bool:
         """Return whether another agent uses a key."""
-        with self._lock:
+        with self._lock.held:
             return any(key in used for used in self._last.others(agent))
 
     def _of(self, agent: Agent) -> dict[str, int]:

@@ -22,9 +22,9 @@ from coatcheck import (
     StorageError,
     StrandsOffloaderStorageBridge,
 )
+from coatcheck.adapting import ForkSafeLock
 from coatcheck_strands.compat.calling import scope_at_hand
 from coatcheck_strands.compat.cycles import FOLDER
-from coatcheck_strands.compat.locks import ForkSafeLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from coatcheck.adapting.content import MARK, holds_iterator, is_light, plain_blocks, with_lists
 from coatcheck.core.blocks import Kept, OpaqueBlock, TextBlock, ToolResult, require_result
 from coatcheck.core.errors import InvalidRequest
-from coatcheck.core.forks import loading
+from coatcheck.core.forks import ForkSafeLock, loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.engine.failures import log_failure, write
 
@@ -39,6 +39,7 @@ __all__ = (
     "Arrival",
     "Batch",
     "Delivery",
+    "ForkSafeLock",
     "OneResult",
     "RetrievalName",
     "WarnOnce",
