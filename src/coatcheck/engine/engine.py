@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from coatcheck.core.references import scope_part
 from coatcheck.engine.cleanup import SweepLimits, delete_all, sweep
-from coatcheck.engine.contents import Contents
 from coatcheck.engine.listing import list_contents
 from coatcheck.engine.offloading import Offloading
 from coatcheck.engine.retrieving import Retrieving
@@ -31,8 +30,7 @@ class Engine:
 
     def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
         self._storage = storage
-        contents = Contents(storage)
-        offloading = Offloading(contents, settings, recorder)
+        offloading = Offloading(storage, settings, recorder)
         retrieving = Retrieving(storage, settings, recorder)
         self.offload = offloading.offload
         self.offload_step = offloading.offload_step

@@ -27,7 +27,7 @@ from coatcheck.core.plan import Decision, Keep, Measure, Offload, decide, fit_st
 from coatcheck.core.policy import Rule
 from coatcheck.core.preview import Previewed
 from coatcheck.core.reading import encode_bytes, index_text
-from coatcheck.engine.contents import HASHED_ON_THREAD_BYTES
+from coatcheck.engine.contents import HASHED_ON_THREAD_BYTES, Contents
 from coatcheck.engine.counting import blame_counter, without_counter
 from coatcheck.engine.execution import Effect, Effects
 from coatcheck.engine.failures import cause_for_model, log_failure, logger
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from coatcheck.core.policy import Verdict
     from coatcheck.core.references import Scope
     from coatcheck.core.settings import Settings
-    from coatcheck.engine.contents import Contents
     from coatcheck.engine.events import About, Recorder
+    from coatcheck.engine.execution import StorageAccess
     from coatcheck.engine.request import OffloadRequest
 
 __all__ = ("PLACEHOLDER_ROOM", "Offloading")
@@ -55,13 +55,13 @@ begins like a placeholder was written by a tool, and is offloaded like any other
 class Offloading:
     """Takes tool results out of the conversation."""
 
-    def __init__(self, contents: Contents, settings: Settings, recorder: Recorder) -> None:
-        self._contents = contents
+    def __init__(self, storage: StorageAccess, settings: Settings, recorder: Recorder) -> None:
+        self._contents = Contents(storage)
         self._settings = settings
         self._recorder = recorder
         self._counter = settings.counter
         by_bytes = without_counter(settings)
-        self._by_bytes = None if by_bytes is None else Offloading(contents, by_bytes, recorder)
+        self._by_bytes = None if by_bytes is None else Offloading(storage, by_bytes, recorder)
         """Does the same without the host's token counter, if there is one."""
 
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
