@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
 from queue import SimpleQueue
@@ -36,7 +36,7 @@ class _Shared:
     moment; the next task may then wait behind a call that hangs, although another thread could start."""
 
 
-class UnawaitedThreads(Executor):
+class UnawaitedThreads:
     """At most ``most`` threads, each started when all others are busy; they end when nothing refers to the pool."""
 
     def __init__(self, most: int, *, name: str) -> None:
@@ -46,7 +46,7 @@ class UnawaitedThreads(Executor):
         self._shared = _Shared()
         finalize(self, self._shared.tasks.put, None).atexit = False
 
-    def submit(self, work: Callable[..., Result], /, *arguments: Any, **named: Any) -> Future[Result]:  # noqa: ANN401 - the base's
+    def submit(self, work: Callable[..., Result], *arguments: object) -> Future[Result]:
         """Run ``work`` on one of the threads.
 
         Raises:
@@ -58,7 +58,7 @@ class UnawaitedThreads(Executor):
             if self._started < min(self._most, self._shared.unfinished + 1):
                 self._start_one_more()
             self._shared.unfinished += 1
-            self._shared.tasks.put((future, partial(work, *arguments, **named)))
+            self._shared.tasks.put((future, partial(work, *arguments)))
         return future
 
     @property
