@@ -43,7 +43,6 @@ __all__ = (
     "PAUSE",
     "PIECE_BYTES",
     "SHORT_BYTES",
-    "CallQueue",
     "Effect",
     "Effects",
     "StorageAccess",
