@@ -344,7 +344,6 @@ def _entries(access: StorageAccess, prefix: str) -> list[Listed]:
 
 
 def _contents(found: Iterable[Listed]) -> list[Listed]:
-
     return [entry for entry in found if Key.parse(entry.key).is_content]
 
 
