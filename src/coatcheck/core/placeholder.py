@@ -117,7 +117,7 @@ def build_placeholder(
         counter: counts both.
         tokens: what the result would have cost.
         retrieval_tool: the agent's name for the retrieval tool, or None.
-        full_list: the stored list of all references, if there are more than ``notice.MAX_LISTED``.
+        full_list: the stored list of all references; None if they are to be named one by one.
         max_query_bytes: the largest content that can be queried, in bytes.
 
     """

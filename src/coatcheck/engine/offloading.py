@@ -141,7 +141,7 @@ class Offloading:
         )
         full_list: Reference | None = None
         placeholder = build(full_list=None) if len(references) <= MAX_LISTED else None
-        if placeholder is None:
+        if placeholder is None:  # too many references to name each, or too long ones
             listed = yield from self._save_list(request, references)
             if isinstance(listed, CoatcheckError):
                 return give_up(listed)
@@ -212,7 +212,7 @@ class Offloading:
     def _save_list(
         self, request: OffloadRequest, references: Sequence[Reference]
     ) -> Effects[Reference | CoatcheckError]:
-        """Save the list of all references of a result that has too many to show one by one."""
+        """Save the list of all references of a result whose placeholder cannot name them one by one."""
         listing = "".join(f"{list_row(position, reference)}\n" for position, reference in enumerate(references, 1))
         data, chunks = yield from encode_bytes(listing)
         encoded = yield from index_text(listing, data, chunks)
