@@ -13,8 +13,8 @@ import pytest
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.hook.answer import respond
+from coatcheck.hook.odd_json import read_odd
 from coatcheck.hook.options import Options
-from coatcheck.hook.reading import read_odd
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -121,7 +121,7 @@ def _last_resort(raw: bytes, tool: str, session: str, *, options: Options) -> by
     The response is parsed again, since Python reads JSON a few levels deeper than it writes.
     """
     with loading:
-        from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - after an error only
+        from coatcheck.hook.odd_json import read_odd  # noqa: PLC0415 - after an error only
 
     response = read_odd(raw).get("tool_response")
     whole: dict[Path, str] = {(): as_text(response)}
@@ -165,7 +165,7 @@ def _read(raw: bytes) -> Any:  # noqa: ANN401 - whatever JSON holds
         raise
     except (ValueError, RecursionError):  # a long number, or a deep list
         with loading:
-            from coatcheck.hook.reading import read_odd  # noqa: PLC0415 - few results need it
+            from coatcheck.hook.odd_json import read_odd  # noqa: PLC0415 - few results need it
 
         return read_odd(raw)
 
