@@ -12,7 +12,6 @@ import re
 import shlex
 from contextlib import suppress
 from dataclasses import replace
-from datetime import timedelta
 from functools import cache, partial
 from pathlib import Path  # noqa: TC003 - typer reads the annotations
 from typing import TYPE_CHECKING, Annotated, Any
@@ -257,21 +256,18 @@ def _upstreams(settings: Config, name: str | None) -> dict[str, Upstream]:
     return found
 
 
-def _kept(storage: Storage) -> str:
+def _kept(storage: Storage, settings: Config) -> str:
     """Say how long stored content is kept. Only a folder has the limits of the settings."""
     from coatcheck.storage.file import FileStorage
 
-    if not isinstance(storage, FileStorage):
-        return "it removes content by itself" if getattr(storage, "evicts", False) else "nothing is removed there"
     most: list[str] = []
-    if storage.max_bytes is not None:
-        most.append(f"{storage.max_bytes:,} bytes")
-    if storage.max_scope_bytes is not None:
-        most.append(f"{storage.max_scope_bytes:,} bytes for each scope")
-    if storage.max_age is not None:
-        seconds = storage.max_age.total_seconds() if isinstance(storage.max_age, timedelta) else storage.max_age
-        most.append(f"{seconds / 86_400:g} days without use")
-    return f"at most {', '.join(most)}" if most else "nothing is removed there"
+    if settings.max_bytes is not None:
+        most.append(f"{settings.max_bytes:,} bytes")
+    if settings.max_scope_bytes is not None:
+        most.append(f"{settings.max_scope_bytes:,} bytes for each scope")
+    if settings.max_age_seconds is not None:
+        most.append(f"{settings.max_age_seconds / 86_400:g} days without use")
+    return f"at most {', '.join(most)}" if most and isinstance(storage, FileStorage) else "nothing is removed there"
 
 
 def _proxy(
@@ -307,7 +303,7 @@ def _proxy(
     names = ", ".join(upstream) if isinstance(upstream, dict) else upstream.name
     above = f"{proxy.offloader.settings.max_result_tokens:,} tokens"
     rules = f", or by the rules of {settings.path}," if settings.tools else ""
-    place = f"{without_secret(where)}; {_kept(stored)}"
+    place = f"{without_secret(where)}; {_kept(stored, settings)}"
     complain(f"coatcheck: results of {names} above {above}{rules} are stored in {place}")
     for key in settings.limits_without_effect:
         complain(f"coatcheck: {settings.path}: {key} {NO_EFFECT}")
