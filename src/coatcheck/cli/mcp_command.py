@@ -177,7 +177,7 @@ def proxy_stats(
         show(f"{one} All{_hidden(where)}: {everything}")
 
 
-def _settings(path: Path | None, *, fill_in: bool = False) -> Config:
+def _settings(path: Path | None, *, fill_in: bool) -> Config:
     """Return the settings of a file, or the defaults. ``fill_in``: fill in variables, to start its servers.
 
     Raises:
