@@ -92,6 +92,15 @@ def test_a_result_above_the_limit_is_stored_as_it_is_and_can_be_read_back(way: s
         offloader.load(outcome.references[0], scope="yours")
 
 
+def test_a_single_entry_cannot_push_itself_out_so_nothing_looks_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = InMemoryStorage(max_bytes=3_000_000)
+    monkeypatch.setattr(storage, "load_range", lambda *_, **__: pytest.fail("looked for what was just saved"))
+
+    for number in range(2):
+        outcome = settle(offloader_on(storage), [TextBlock(f"{number}\n" * 1_000_000)], "sync")
+        assert isinstance(outcome, Offloaded)
+
+
 @WAYS
 @pytest.mark.parametrize("text", ["x" * LIMIT, "é" * (LIMIT // 2), "漢" * (LIMIT // 3), "\ud800" * (LIMIT // 3)])
 def test_a_result_within_the_limit_stays(way: str, text: str) -> None:

@@ -123,7 +123,7 @@ class LastResort:
         """Store everything that is taken out, joined by line ends, and return the reference.
 
         Raises:
-            CoatcheckError: the storage failed or is too small; or ``scope`` is an error, raised when it was chosen.
+            CoatcheckError: the storage failed; or ``scope`` is an error, raised when it was chosen.
 
         """
         if isinstance(scope, CoatcheckError):
@@ -136,9 +136,6 @@ class LastResort:
         saved = yield from self._contents.save(data, "text/plain", scope=scope, tool_name=tool_name)
         if isinstance(saved, CoatcheckError):
             raise saved
-        if self._contents.evicts and (yield from self._contents.missing((saved,), scope)):
-            msg = "the storage is too small for this result"
-            raise StorageError(msg)
         return saved
 
     def _outcome(
