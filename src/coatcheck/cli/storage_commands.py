@@ -360,7 +360,7 @@ def _last_tool(access: StorageAccess, found: Iterable[Listed]) -> str:
 
     def asked() -> Effects[str]:
         newest = next(iter(_contents(found)), None)
-        if newest is None or not (newest.metadata or access.reads_ranges):
+        if newest is None:
             return ""
         stored = newest if newest.metadata else (yield access.call("load_range", newest.key, start=0, length=0))
         return one_name(tool_name_in(getattr(stored, "metadata", None) or {}) or "")
