@@ -34,7 +34,7 @@ function configuration(chart) {
       })),
     },
     options: {
-      indexAxis: chart.sideways ? "y" : "x",
+      indexAxis: names,
       responsive: true,
       maintainAspectRatio: false,
       interaction: { mode: "nearest", axis: names, intersect: false }, // a bar may be too short to point at
