@@ -139,7 +139,7 @@ def _prefix_to_pass(report: ReplayReport) -> str:
     recorded = {each.counted for each in report.conversations}
     if recorded == {frozenset({SYSTEM, TOOLS})}:
         return ""
-    known, missing = _PREFIX.get(next(iter(recorded)), _PREFIX_IN_PART) if len(recorded) == 1 else _PREFIX_IN_PART
+    known, missing = _PREFIX[recorded.pop()] if len(recorded) == 1 else _PREFIX_IN_PART
     return f"{known}: pass {missing} as --prefix-tokens, since they change all of these shares. "
 
 
