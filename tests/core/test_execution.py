@@ -699,7 +699,7 @@ def test_a_call_that_has_not_started_when_its_loop_is_abandoned_is_closed(
 
 
 def test_a_loop_whose_thread_could_not_start_is_created_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = BackgroundLoop()
+    loop, refused = BackgroundLoop(), asyncio.sleep(0, "refused")
     with monkeypatch.context() as full:
 
         def refuse(_: threading.Thread) -> None:
@@ -708,6 +708,7 @@ def test_a_loop_whose_thread_could_not_start_is_created_again(monkeypatch: pytes
 
         full.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start"):
-            loop._running()
+            loop.result_of(refused)
 
+    assert inspect.getcoroutinestate(refused) == inspect.CORO_CLOSED
     assert loop.result_of(asyncio.sleep(0, "answer")) == "answer"

@@ -81,7 +81,7 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 
 def _close_unbegun(awaitable: Awaitable[Any]) -> None:
-    """Close a coroutine that an abandoned loop never started, so that Python does not warn that nobody awaited it."""
+    """Close a coroutine that no loop ever started, so that Python does not warn that nobody awaited it."""
     if inspect.iscoroutine(awaitable) and inspect.getcoroutinestate(awaitable) == inspect.CORO_CREATED:
         awaitable.close()
 
@@ -114,7 +114,11 @@ class BackgroundLoop:
         with loading:
             import asyncio  # noqa: PLC0415 - see the module docstring
 
-        loop = self._running()
+        try:
+            loop = self._running()
+        except BaseException:  # no thread left, or no file for the loop
+            _close_unbegun(awaitable)
+            raise
         future = asyncio.run_coroutine_threadsafe(in_time(awaitable), loop)
         future.add_done_callback(lambda _: _close_unbegun(awaitable))
         try:
