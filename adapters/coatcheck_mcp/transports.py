@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import httpx2
 from mcp import StdioServerParameters
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ("TOKEN_VARIABLE", "Upstream", "command_upstream", "url_upstream")
 
-Connect: TypeAlias = "Callable[[], AbstractAsyncContextManager[TransportStreams]]"
-
 _LOGIN_SECONDS = 120.0
 _READ_SECONDS = 300.0
 """As long as the mcp package's own client waits."""
@@ -52,7 +50,7 @@ class Upstream:
     name: str
     """The name that people are told. The scope is made of it too, unless the server says its own name."""
 
-    connect: Connect
+    connect: Callable[[], AbstractAsyncContextManager[TransportStreams]]
     """Opens a connection, and starts the process if there is one."""
 
     start_seconds: float = START_SECONDS
