@@ -70,6 +70,9 @@ _CONTINUED = bytes(range(0x80, 0xC0))
 _FIGURE = re.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])", re.ASCII)
 """A number with a comma between thousands. Any other comma separates two terms."""
 
+_THOUSANDS = re.compile(r",\d{3}", re.ASCII)
+"""What every such number contains. Most text has none, so that all its commas separate terms."""
+
 _NAMES = re.compile(
     r"(?m)^(?:([A-Za-z_./~][A-Za-z~+]*[\d_./@:-][\w./~@:+-]*\w|_+[A-Za-z]\w+|[A-Z]\w*[^\W\d_]|[a-z]{2,}[A-Z]\w*(?=:$)"
     r"|\d+(?:,\d+)*(?:\.\d+)?$).*|.*)$",
@@ -83,6 +86,9 @@ takes linear time."""
 _DIGEST = re.compile(r"[0-9a-f]{32,}|(?:[0-9a-f]{2}:){7,}[0-9a-f]{2}", re.IGNORECASE)
 """A digest or a part of a key. Only the first is listed: a single one may be what is asked for, but each takes as many
 tokens as ten names."""
+
+_SHORTEST_DIGEST = 23
+"""The length of eight pairs of digits with colons between them."""
 
 _PLACE = re.compile(r"(\.[A-Za-z]\w*)(?::\d+){1,2}:?(?= |$)", re.ASCII)
 """The line, and perhaps the column, that a compiler puts after a file's extension. Only the first of a file is listed:
@@ -264,7 +270,7 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
     for line, terms in _lines(text, start, end, numbered=numbered):
         number = _NUMBER.match(line) if numbered else None
         candidates = _candidates(terms[number.end() :] if number else terms, known)
-        for name in filter(None, _NAMES.findall("\n".join(candidates)) if candidates else ()):
+        for name in _NAMES.findall("\n".join(candidates)) if candidates else ():
             if (
                 _SHORTEST <= len(name) <= _LONGEST
                 and name not in known
@@ -274,8 +280,8 @@ def _names(text: str, start: int, end: int, *, shown: str, numbered: bool) -> It
                 and "___" not in name  # as in the rules around pytest's headings
                 and not (numbered and name[0].isdecimal())
             ):
-                is_digest = _DIGEST.fullmatch(name) is not None
-                path = name if is_digest else _PLACE.sub(_FILE, name)
+                is_digest = len(name) >= _SHORTEST_DIGEST and _DIGEST.fullmatch(name) is not None
+                path = _PLACE.sub(_FILE, name) if ":" in name and not is_digest else name
                 is_next = has_digest if is_digest else name[-1].isdecimal() and _goes_on(name, known)
                 is_next |= path != name and path in known
                 has_digest |= is_digest
@@ -289,7 +295,10 @@ def _goes_on(name: str, known: set[str]) -> bool:
     """Return whether the number that ends ``name`` continues a known sequence: nobody searches for ids one by one."""
     stem = name.rstrip(string.digits)
     figure = int(name[len(stem) :])
-    return known.issuperset(f"{stem}{before}" for before in range(figure - _ROW, figure))
+    # The number right before it is hardly ever known.
+    return f"{stem}{figure - 1}" in known and known.issuperset(
+        f"{stem}{before}" for before in range(figure - _ROW, figure)
+    )
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
@@ -326,8 +335,11 @@ def _parted(word: str) -> list[str]:
 
 def _candidates(terms: str, known: set[str]) -> list[str]:
     """Return the distinct terms that are not ``known`` and may be names."""
-    for parting in (", ", " ,", ",\n"):  # hardly any other comma is left
-        terms = terms.replace(parting, " ")
+    if _THOUSANDS.search(terms) is None:  # replacing one character takes a tenth of the time of replacing two
+        terms = terms.replace(",", " ")
+    else:
+        for parting in (", ", " ,", ",\n"):  # hardly any other comma is left
+            terms = terms.replace(parting, " ")
     words = dict.fromkeys(terms.split())
     if "," in terms:
         words = dict.fromkeys(chain.from_iterable(_parted(word) if "," in word else (word,) for word in words))
