@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+import orjson
+
 __all__ = ("Output", "output_in", "unescaped_text", "unwrapped")
 
 _MAX_CHARACTERS = 4_000_000
@@ -85,8 +87,22 @@ def unwrapped(text: str) -> tuple[str, str] | None:
         start, end = found
         around = f"{inside[:start]}…{inside[end:]}"
         rest = rest or (around if _KNOWN.sub("", around) != "…" else "")
-        inside = unescaped_text(inside[start:end])
+        inside = _read(inside[start:end], inside[start - 1])
     return None if inside is text else (inside, rest)
+
+
+def _read(written: str, quote: str) -> str:
+    """Return what ``unescaped_text`` does, in half of the time, if the JSON parser can read what is in the quotes.
+
+    In single quotes, those have the escapes that double quotes have in JSON. If double quotes have one too, it is
+    escaped by the one put before it, so that the string ends there, and the parser fails.
+    """
+    as_json = written if quote == '"' else written.replace("\\'", "'").replace('"', '\\"')
+    try:
+        text: str = orjson.loads(f'"{as_json}"')
+    except ValueError:
+        return unescaped_text(written)
+    return unescaped_text(written) if "\b" in text or "\f" in text else text  # only JSON has escapes for these
 
 
 def unescaped_text(written: str) -> str:
