@@ -148,7 +148,7 @@ def test_the_lines_of_a_merge_are_not_counted() -> None:
     ],
 )
 def test_text_that_only_begins_like_a_diff_is_shown_as_text(text: str) -> None:
-    assert kinds_of(Previewed.of(text))[0].__name__ == "preview_diff"
+    assert next(kinds_of(Previewed.of(text))).__name__ == "preview_diff"
     assert not _shown(text, 200)[0].startswith("[diff")
 
 

@@ -49,7 +49,7 @@ def _shown(text: str, budget: int = 500) -> str:
 def _is_log(ending: str) -> bool:
     """Return whether text with this ending is tried as a log first."""
     text = "\n".join(f"{number} of the tests is done" for number in range(200))
-    return kinds_of(Previewed.of(f"{text}\n{ending}"))[0].__name__ == "preview_log"
+    return next(kinds_of(Previewed.of(f"{text}\n{ending}"))).__name__ == "preview_log"
 
 
 @pytest.mark.parametrize("how", [(), ("-q",), ("-v", "--tb=no"), ("--tb=short",)])

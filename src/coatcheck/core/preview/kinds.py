@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from coatcheck.core.blocks import to_valid_unicode
@@ -34,7 +35,7 @@ from coatcheck.core.preview.xml import preview_xml
 from coatcheck.core.tokens import CountedOnce
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator
+    from collections.abc import Callable, Collection, Generator, Iterator
     from typing import TypeAlias
 
     from coatcheck.core.preview.source import Search
@@ -180,46 +181,54 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         return ""
     once = counter if isinstance(counter, CountedOnce) else CountedOnce(counter)
     metered = Metered(once)
-    candidates: list[PreviewFunction] = []
+    errors = cache(partial(name_trouble, content, budget, once))
     # A preview is a convenience: no fault in one may cost the result that it shows.
     try:
         if content.more_than < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
-        candidates = kinds_of(content)
+        for show in kinds_of(content):
+            shown = _tried(show, content, budget, once if show in LITTLE_WORK else metered, errors)
+            if shown is not None:
+                return to_valid_unicode(shown)
     except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
         content.failures["kinds_of"] = error
-    for show in candidates:
-        if show.__name__ in content.failures:
-            continue
-        try:
-            shown = _show_below_errors(show, content, budget, once if show in LITTLE_WORK else metered)
-        except TooMuchWork:
-            continue
-        except Exception as error:  # noqa: BLE001 - as above
-            content.failures[show.__name__] = error
-            continue
-        if shown is not None:
-            return to_valid_unicode(shown)
     return to_valid_unicode(ends_within(content.text, budget))
 
 
-def _show_below_errors(show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter) -> str | None:
-    """Return the preview of one kind, below the rare errors that it would hide; None if nothing of the kind fits."""
+def _tried(
+    show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter, errors: Callable[[], list[str]]
+) -> str | None:
+    """Return the preview of one kind; None if it shows nothing, raises, or needs too much work."""
+    if show.__name__ in content.failures:
+        return None
+    try:
+        return _show_below_errors(show, content, budget, counter, errors)
+    except TooMuchWork:
+        return None
+    except Exception as error:  # noqa: BLE001 - as above
+        content.failures[show.__name__] = error
+        return None
+
+
+def _show_below_errors(
+    show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter, errors: Callable[[], list[str]]
+) -> str | None:
+    """Return the preview of one kind, below the rare ``errors`` that it would hide; None if nothing of it fits."""
     shows_trouble = show in _SHOW_TROUBLE or show is preview_command_output  # whose text inside comes by here, too
-    errors = [] if shows_trouble else name_trouble(content, budget, counter)
-    if not errors:
+    named = [] if shows_trouble else errors()
+    if not named:
         return show(content, budget, counter)
-    left = budget - count_parts(counter, *errors)
+    left = budget - count_parts(counter, *named)
     shown = show(content, left, counter)
     if shown is None:
         return None
-    hidden = missing_from(shown, errors)
+    hidden = missing_from(shown, named)
     if not hidden:  # the room kept for the errors can show more
         try:
             full = show(content, budget, counter)
         except TooMuchWork:
             return shown
-        return shown if full is None or missing_from(full, errors) else full  # ``full`` may lack other errors
+        return shown if full is None or missing_from(full, named) else full  # ``full`` may lack other errors
     above = "".join(hidden)
     return f"{above}{shown}" if count_parts(counter, above, shown) <= budget else shown
 
@@ -237,7 +246,7 @@ def search_for_odd(content: Previewed) -> Generator[None, None, Previewed]:
 
 
 def _searched(content: Previewed) -> Generator[None, None, Previewed]:
-    candidates = kinds_of(content)
+    candidates = list(kinds_of(content))
     if candidates[0] is preview_log:
         trouble = Trouble()
         yield from find_trouble(trouble, content.text)
@@ -254,50 +263,64 @@ def _searched(content: Previewed) -> Generator[None, None, Previewed]:
     return content
 
 
-def kinds_of(content: Previewed) -> list[PreviewFunction]:
-    """Return the functions that may show ``content``, the declared kind first; plain text is always among them.
+def kinds_of(content: Previewed) -> Iterator[PreviewFunction]:
+    """Yield the functions that may show ``content``, the declared kind first; plain text is always among them.
 
-    The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time.
+    The order matters: JSON Lines may look like one list, and the rows of a table may begin with a time. A kind is
+    tested only if none before it has shown the content.
     """
     head, tail = content.text[:_HEAD].removeprefix(_BOM), content.text[-_TAIL:]
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
     lines, declared = [plain(line) for line in sample_of(content)], content.declared
     is_pair = first in _PAIRS and _PAIRS[first] == last
-    stamped = sum(_STAMPED.match(line) is not None for line in lines)
-    of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
-    # An envelope opens a quote, with a bracket or an escape after it.
-    is_quoted = any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head)
-    is_escaped = "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
-    is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
-    opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
-    may_be: dict[PreviewFunction, object] = {
-        preview_command_output: first == "<" and output_in(content.text),
-        preview_diff: BEGINS_A_DIFF.match(head),
-        preview_envelope: is_quoted or is_escaped,
-        preview_json: is_pair and first != "(",
-        preview_json_lines: of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
-        or (first == "{" and are_spread(content.text)),
-        preview_json_in_words: opens_a_bracket and any(embedded_json(content.text)),
-        preview_python: is_pair,
-        preview_html: (_PART_OF_A_PAGE if declared in _HTML_TYPES else _PAGE).match(head) or is_body,
-        preview_xml: last == ">" and _XML.match(head),
-        preview_matches: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
-        preview_delimited: lines and any(sign in lines[0] for sign in DELIMITERS),
-        preview_log: content.lines >= _MIN_LINES_OF_A_LOG
-        and (
-            declared in _LOG_TYPES
-            or (lines and stamped >= _STAMPED_SHARE * len(lines))
-            or _is_terminal(head)
-            or _is_terminal(tail)
-        ),
-        preview_noise: _NOISE.search(head, max(0, len(head) // 2 - _AROUND), len(head) // 2 + _AROUND),
-        preview_repeats: True,
-        preview_text: True,
+
+    def is_envelope() -> object:  # it opens a quote, with a bracket or an escape after it
+        if any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head):
+            return True
+        return "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
+
+    def are_json_lines() -> bool:
+        of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
+        most_are = of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
+        return most_are or (first == "{" and are_spread(content.text))
+
+    def is_json_in_words() -> bool:
+        opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
+        return opens_a_bracket and any(embedded_json(content.text))
+
+    def is_html() -> object:
+        is_page = (_PART_OF_A_PAGE if declared in _HTML_TYPES else _PAGE).match(head)
+        is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
+        return is_page or is_body
+
+    def is_log() -> bool:
+        if content.lines < _MIN_LINES_OF_A_LOG:
+            return False
+        stamped = sum(_STAMPED.match(line) is not None for line in lines)
+        are_stamped = bool(lines) and stamped >= _STAMPED_SHARE * len(lines)
+        return declared in _LOG_TYPES or are_stamped or _is_terminal(head) or _is_terminal(tail)
+
+    may_be: dict[PreviewFunction, Callable[[], object]] = {
+        preview_command_output: lambda: first == "<" and output_in(content.text),
+        preview_diff: lambda: BEGINS_A_DIFF.match(head),
+        preview_envelope: is_envelope,
+        preview_json: lambda: is_pair and first != "(",
+        preview_json_lines: are_json_lines,
+        preview_json_in_words: is_json_in_words,
+        preview_python: lambda: is_pair,
+        preview_html: is_html,
+        preview_xml: lambda: last == ">" and _XML.match(head),
+        preview_matches: lambda: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
+        preview_delimited: lambda: lines and any(sign in lines[0] for sign in DELIMITERS),
+        preview_log: is_log,
+        preview_noise: lambda: _NOISE.search(head, max(0, len(head) // 2 - _AROUND), len(head) // 2 + _AROUND),
+        preview_repeats: lambda: True,
+        preview_text: lambda: True,
     }
     if declared not in _DECLARING:  # a suffix such as ``+json`` tells; ``application/xhtml+xml`` is known
         declared = f"application/{declared.rpartition('+')[2]}"
-    kinds = [show for show, may in may_be.items() if may]
-    return sorted(kinds, key=lambda show: declared not in _TYPES.get(show, ()))
+    order = sorted(may_be, key=lambda show: declared not in _TYPES.get(show, ()))
+    return (show for show in order if may_be[show]())
 
 
 def _is_terminal(end: str) -> bool:
@@ -346,10 +369,11 @@ def _preview_inside(
     # Hardly any text has more characters per token, and counting longer text takes as long as previewing it.
     if len(text) <= left * _CHARACTERS_OF_A_TOKEN and not counter.exceeds(text, left):
         return f"{heading}\n{text}"
+    errors = cache(partial(name_trouble, inside, left, counter))
     for show in kinds_of(inside):
         if show in unless:
             return None
-        shown = _show_below_errors(show, inside, left, counter)
+        shown = _show_below_errors(show, inside, left, counter, errors)
         if shown is not None:
             parts = f"{heading}\n", shown  # the second has been counted already
             return "".join(parts) if count_parts(counter, *parts) <= budget else None
