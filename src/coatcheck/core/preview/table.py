@@ -205,18 +205,14 @@ class Rows:
         if not positions:
             return None
         spend(counter, _UNITS_OF_A_RECORD * len(positions))
-        objects = _rows_of({position: records.items[position] for position in positions}, records.odd)
+        items = {position: records.items[position] for position in positions}
+        lists = _lists_of_scalars(items)
+        objects = lists or _rows_of(items, records.odd)
         if objects is None:
             return None
         names_of = _Names()
         for deepest in _DEPTHS:
-            cells: dict[int, list[Record]] = {}
-            seen: set[str] = set()
-            for position, rows_of in objects.items():
-                cells[position] = flat = [_flat(one, deepest, names_of) for one in rows_of]
-                seen.update(*flat)
-                if len(seen) > _MAX_COLUMNS:
-                    break
+            cells = lists or _flattened(objects, deepest, names_of)
             spend(counter, _UNITS_OF_A_CELL * sum(map(len, chain.from_iterable(cells.values()))))
             columns = Counter(chain.from_iterable(chain.from_iterable(cells.values())))
             rows = sum(map(len, cells.values()))
@@ -353,6 +349,17 @@ def _named(
     return "", {}, {}
 
 
+def _lists_of_scalars(items: Mapping[int, JsonValue]) -> dict[int, list[Record]] | None:
+    """Do what ``_rows_of`` does, in a third of the time, if all items are such lists, as those of tuples from SQL are.
+
+    Otherwise return None.
+    """
+    lists = [item for item in items.values() if isinstance(item, list) and len(item) <= _MAX_COLUMNS]
+    if len(lists) < len(items) or not _ARE_CONTAINERS.isdisjoint(map(type, chain.from_iterable(lists))):
+        return None
+    return {position: [dict(zip(_CELLS, item, strict=False))] for position, item in zip(items, lists, strict=True)}
+
+
 def _rows_of(items: Mapping[int, JsonValue], odd: Sequence[int]) -> dict[int, list[Record]] | None:
     """Return the rows of each record, or None if the items are not records.
 
@@ -385,6 +392,18 @@ class _Names(dict[str, str]):
     def __missing__(self, key: str) -> str:
         self[key] = name = key_of(key)
         return name
+
+
+def _flattened(objects: dict[int, list[Record]], deepest: int, names: _Names) -> dict[int, list[Record]]:
+    """Return the records with nested objects as columns: the first ones only, if there are too many columns."""
+    cells: dict[int, list[Record]] = {}
+    seen: set[str] = set()
+    for position, rows_of in objects.items():
+        cells[position] = flat = [_flat(one, deepest, names) for one in rows_of]
+        seen.update(*flat)
+        if len(seen) > _MAX_COLUMNS:
+            break
+    return cells
 
 
 def _flat(record: Record, deepest: int, names: _Names) -> Record:
