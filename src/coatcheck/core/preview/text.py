@@ -96,11 +96,12 @@ def _ends(content: Previewed, budget: int, counter: TokenCounter, *, only_lines:
     while room > 0:
         if only_lines and not _is_of_lines(cut.start, cut.end, content):
             break
-        gap = _gap(cut.start, cut.end, content, names=cut.names)
-        shown = f"{text[: cut.start].removesuffix(chr(10))}\n{gap}\n{text[cut.end :]}"
-        over = count_parts(counter, *(shown.partition(f" {cut.names}") if cut.names else (shown,))) - budget
+        gap = f"{_gap(cut.start, cut.end, content, names=cut.names)}\n"
+        head, tail = f"{text[: cut.start].removesuffix(chr(10))}\n", text[cut.end :]
+        parts = head, *(gap.partition(f" {cut.names}") if cut.names else (gap,)), tail
+        over = count_parts(counter, *parts) - budget  # head and tail have been counted already
         if over <= 0:
-            return shown
+            return "".join(parts)
         room -= over  # joined parts can have more tokens than separate ones
         kept = counter.head(cut.names, max(0, counter.count(cut.names) - over - 1)).rpartition(" ")[0]
         if kept and not numbered:
