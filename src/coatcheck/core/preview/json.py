@@ -86,7 +86,9 @@ def parse_json(text: str) -> JsonValue:
     """
     try:
         value: JsonValue = orjson.loads(text)
-    except ValueError:
+    except orjson.JSONDecodeError as error:
+        if error.pos == len(text):  # it breaks off, so the other parser cannot read it either
+            raise
         value = json.loads(text.removeprefix("\ufeff"), parse_float=finite)
     return value
 
