@@ -51,8 +51,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "core/preview/kinds.py",
-        "except TooMuchWork:\n        return None",
-        "except TooMuchWork:\n        raise",
+        "except TooMuchWork:\n                continue",
+        "except TooMuchWork:\n                raise",
         ("core/test_preview_work.py",),
     ),
     Mutation(

@@ -187,27 +187,20 @@ def preview(content: Previewed, counter: TokenCounter, *, budget: int) -> str:
         if content.more_than < budget and not once.exceeds(content.text, budget):
             return to_valid_unicode(content.text)
         for show in kinds_of(content):
-            shown = _tried(show, content, budget, once if show in LITTLE_WORK else metered, errors)
+            if show.__name__ in content.failures:
+                continue
+            try:
+                shown = _show_below_errors(show, content, budget, once if show in LITTLE_WORK else metered, errors)
+            except TooMuchWork:
+                continue
+            except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
+                content.failures[show.__name__] = error
+                continue
             if shown is not None:
                 return to_valid_unicode(shown)
-    except Exception as error:  # noqa: BLE001 - MemoryError and RecursionError are among them
+    except Exception as error:  # noqa: BLE001 - as above
         content.failures["kinds_of"] = error
     return to_valid_unicode(ends_within(content.text, budget))
-
-
-def _tried(
-    show: PreviewFunction, content: Previewed, budget: int, counter: TokenCounter, errors: Callable[[], list[str]]
-) -> str | None:
-    """Return the preview of one kind; None if it shows nothing, raises, or needs too much work."""
-    if show.__name__ in content.failures:
-        return None
-    try:
-        return _show_below_errors(show, content, budget, counter, errors)
-    except TooMuchWork:
-        return None
-    except Exception as error:  # noqa: BLE001 - as above
-        content.failures[show.__name__] = error
-        return None
 
 
 def _show_below_errors(
@@ -273,53 +266,47 @@ def kinds_of(content: Previewed) -> Iterator[PreviewFunction]:
     first, last = head.lstrip()[:1], tail.rstrip()[-1:]
     lines, declared = [plain(line) for line in sample_of(content)], content.declared
     is_pair = first in _PAIRS and _PAIRS[first] == last
-
-    def is_envelope() -> object:  # it opens a quote, with a bracket or an escape after it
-        if any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head):
-            return True
-        return "\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end())
-
-    def are_json_lines() -> bool:
-        of_json = sum(line.lstrip()[:1] in {"{", "["} for line in lines)
-        most_are = of_json >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
-        return most_are or (first == "{" and are_spread(content.text))
-
-    def is_json_in_words() -> bool:
-        opens_a_bracket = first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)
-        return opens_a_bracket and any(embedded_json(content.text))
-
-    def is_html() -> object:
-        is_page = (_PART_OF_A_PAGE if declared in _HTML_TYPES else _PAGE).match(head)
-        is_body = _BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail)))
-        return is_page or is_body
-
-    def is_log() -> bool:
-        if content.lines < _MIN_LINES_OF_A_LOG:
-            return False
-        stamped = sum(_STAMPED.match(line) is not None for line in lines)
-        are_stamped = bool(lines) and stamped >= _STAMPED_SHARE * len(lines)
-        return declared in _LOG_TYPES or are_stamped or _is_terminal(head) or _is_terminal(tail)
-
     may_be: dict[PreviewFunction, Callable[[], object]] = {
         preview_command_output: lambda: first == "<" and output_in(content.text),
         preview_diff: lambda: BEGINS_A_DIFF.match(head),
-        preview_envelope: is_envelope,
+        # An envelope opens a quote, with a bracket or an escape after it.
+        preview_envelope: lambda: (
+            (any(signs in head for signs in _QUOTED_SIGNS) and _QUOTED.search(head))
+            or ("\\" in head and (quote := _QUOTE.search(head)) and _ESCAPE.search(head, quote.end()))
+        ),
         preview_json: lambda: is_pair and first != "(",
-        preview_json_lines: are_json_lines,
-        preview_json_in_words: is_json_in_words,
+        preview_json_lines: lambda: (
+            sum(line.lstrip()[:1] in {"{", "["} for line in lines)
+            >= max(_MIN_RECORDS, (1 - MAX_OTHER_LINES) * len(lines))
+            or (first == "{" and are_spread(content.text))
+        ),
+        preview_json_in_words: lambda: (
+            (first in {"[", "{"} or any(signs in head for signs in _BEFORE_JSON)) and any(embedded_json(content.text))
+        ),
         preview_python: lambda: is_pair,
-        preview_html: is_html,
+        preview_html: lambda: (
+            (_PART_OF_A_PAGE if declared in _HTML_TYPES else _PAGE).match(head)
+            or (_BODY.match(head) and _END_OF_A_BODY.search(tail) and not any(map(_NO_BODY.search, (head, tail))))
+        ),
         preview_xml: lambda: last == ">" and _XML.match(head),
         preview_matches: lambda: lines and not _STAMPED.match(lines[0]) and are_matches(lines),
         preview_delimited: lambda: lines and any(sign in lines[0] for sign in DELIMITERS),
-        preview_log: is_log,
+        preview_log: lambda: (
+            content.lines >= _MIN_LINES_OF_A_LOG
+            and (
+                declared in _LOG_TYPES
+                or (lines and sum(map(bool, map(_STAMPED.match, lines))) >= _STAMPED_SHARE * len(lines))
+                or _is_terminal(head)
+                or _is_terminal(tail)
+            )
+        ),
         preview_noise: lambda: _NOISE.search(head, max(0, len(head) // 2 - _AROUND), len(head) // 2 + _AROUND),
         preview_repeats: lambda: True,
         preview_text: lambda: True,
     }
-    if declared not in _DECLARING:  # a suffix such as ``+json`` tells; ``application/xhtml+xml`` is known
-        declared = f"application/{declared.rpartition('+')[2]}"
-    order = sorted(may_be, key=lambda show: declared not in _TYPES.get(show, ()))
+    # A suffix such as ``+json`` tells; ``application/xhtml+xml`` is known.
+    known = declared if declared in _DECLARING else f"application/{declared.rpartition('+')[2]}"
+    order = sorted(may_be, key=lambda show: known not in _TYPES.get(show, ()))
     return (show for show in order if may_be[show]())
 
 
