@@ -32,8 +32,8 @@ class ArtifactServiceBridge(StrandsStorageBridge):
     """Keeps content in an ADK artifact service, as artifacts of a separate app and user.
 
     No user of your app sees them among their own artifacts. Scopes keep conversations apart, as in every storage. A
-    service keeps every version of an artifact, so content that is saved again is kept twice until it is deleted.
-    Listing reads every entry of a scope.
+    service keeps every version of an artifact, so each further save of the same content stores one more copy of it,
+    until all are deleted. Listing reads every entry of a scope.
     """
 
     def __init__(
