@@ -10,15 +10,18 @@ agent began in a task that the one before left behind, none of them could be gar
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from coatcheck import InvalidRequest, choose_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from weakref import ReferenceType
 
     from coatcheck import Scope
 
@@ -30,6 +33,9 @@ class _Running:
     agent: object
     choose: Callable[[], Scope]
     outer: _Running | None
+    task: ReferenceType[asyncio.Task[Any]] | None = None
+    """The task that it began in."""
+
     ended: bool = False
     """Whether the tool has returned. Only tasks that it left behind still have this call, and they keep it."""
 
@@ -40,14 +46,19 @@ _running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", 
 def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
     """Record that ``agent`` is about to run a tool. ``choose`` returns the scope; it is called only when needed."""
     end_calls(agent)  # in one context, an agent runs one tool at a time
-    _running.set(_Running(agent=agent, choose=choose, outer=_running.get()))
+    task = asyncio.current_task()
+    here = None if task is None else ref(task)
+    _running.set(_Running(agent=agent, choose=choose, outer=_running.get(), task=here))
 
 
 def end_call(agent: object) -> None:
-    """Record that the tool of ``agent`` has returned."""
-    over = _running.get()
+    """Record that the tool of ``agent`` has returned.
+
+    If it ran in the background, the task that began the call may still have it, and needs to know what is around it.
+    """
+    over, task = _running.get(), asyncio.current_task()
     end_calls(agent)
-    while over is not None and over is not _running.get():
+    while over is not None and over is not _running.get() and over.task is not None and over.task() is task:
         over.ended, over.outer, over = True, None, over.outer
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from strands import Agent, tool
+from strands.hooks import MessageAddedEvent
 from strands.multiagent import GraphBuilder, Swarm
 from strands.session import FileSessionManager
+from strands.tools.executors import SequentialToolExecutor
 
 import coatcheck
 from coatcheck import scopes
@@ -150,6 +152,7 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
     """The two processes share only the session and the folder. No saved message holds the raw text."""
     script = f"""
 from strands.session import FileSessionManager
+from strands.tools.executors import SequentialToolExecutor
 from coatcheck_strands import ContextOffloader, FileStorage
 from tests.adapters.strands.agents import agent
 session = FileSessionManager(session_id="s1", storage_dir={str(tmp_path / "sessions")!r})
@@ -354,6 +357,26 @@ async def test_a_task_left_by_a_tool_reads_in_the_scope_of_its_call_after_an_age
     await tasks[0]
 
     assert found == [(BIG.encode(), "text/plain")]
+
+
+async def test_the_scope_of_a_background_tool_that_ends_at_once_does_not_outlive_the_run() -> None:
+    pytest.importorskip("strands.background_tasks", reason="needs a newer Strands")
+    storage = InMemoryStorage()
+    secret = stored_in(storage, knobs={"scope": "s2"})
+    subject = agent(
+        ContextOffloader(storage, scope="s1"),
+        turns=(call(), "done"),
+        tool_executor=SequentialToolExecutor(),  # its calls begin in the task of the run
+        background_tasks={"always": ["fetch"]},
+    )
+
+    async def wait(_: MessageAddedEvent) -> None:
+        await asyncio.sleep(0.1)  # for the tool, so that it has returned before the next model call
+
+    subject.add_hook(wait, MessageAddedEvent)
+    await subject.invoke_async("go")
+
+    assert await storage.retrieve(secret) == (BIG.encode(), "text/plain")
 
 
 def test_a_session_id_deletes_a_conversation_in_session_manager_and_storage(tmp_path: Path) -> None:
