@@ -120,16 +120,23 @@ def hold_scope(name: Scope) -> Iterator[None]:
 
     The scope ends with the block, even in tasks that began there: a tool may start a worker that later serves others.
     """
-    outer = _ambient.get()
-    while isinstance(outer, _Held) and outer.ended:  # if each run began in a task of the last one, these would add up
-        outer = outer.outer
-    held = _Held(require_scope(name), outer=outer)
+    held = _Held(require_scope(name), outer=_in_force(_ambient.get()))
     token = _ambient.set(held)
     try:
         yield
     finally:
-        held.ended = True
+        held.ended, held.outer = True, _in_force(held.outer)
         _ambient.reset(token)
+
+
+def _in_force(ambient: Scope | _Held | None) -> Scope | _Held | None:
+    """Return ``ambient``, or what is around it if it has ended.
+
+    No block keeps one that has ended: if each run began in a task of the one before, these would add up.
+    """
+    while isinstance(ambient, _Held) and ambient.ended:
+        ambient = ambient.outer
+    return ambient
 
 
 def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bool, refusal: str = _REQUIRED) -> Scope:
@@ -140,10 +147,9 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
             ``refusal``.
 
     """
-    ambient = _ambient.get()
-    while isinstance(ambient, _Held):
-        ambient = ambient.outer if ambient.ended else ambient.scope
-    for candidate in (argument, ambient, identity):
+    ambient = _in_force(_ambient.get())
+    held = ambient.scope if isinstance(ambient, _Held) else ambient
+    for candidate in (argument, held, identity):
         if candidate is not None:
             return require_scope(candidate)
     if required:

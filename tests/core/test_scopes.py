@@ -163,6 +163,29 @@ async def test_runs_that_each_schedule_the_next_one_keep_nothing_of_those_before
     assert held.outer is None
 
 
+async def test_runs_that_each_begin_before_the_one_that_started_them_ends_keep_only_that_one() -> None:
+    runs = list[asyncio.Task[None]]()
+    held = list[object]()
+
+    async def run(left: int) -> None:
+        with enter_scope("thread-1"):
+            if left:
+                runs.append(asyncio.create_task(run(left - 1)))
+            else:
+                held.append(scopes._ambient.get())
+            await asyncio.sleep(0)
+
+    await run(100)
+    while runs:
+        await runs.pop()
+
+    around = 0
+    while isinstance(held[-1], scopes._Held):
+        held.append(held[-1].outer)
+        around += 1
+    assert around < 4
+
+
 @pytest.mark.parametrize("name", ["", None, 7, "x" * 5_000])
 def test_an_invalid_scope_is_refused(name: Any) -> None:  # noqa: ANN401
     with pytest.raises(InvalidRequest, match="scope"), scope(name):
