@@ -129,6 +129,7 @@ def end_call(context: ToolContext) -> None:
     running = _running.get()
     if running is not None and running.call_id == context.function_call_id:
         running.ended = True
+        running.within = _outer()  # calls that each begin in a task left by the one before would add up
 
 
 def _outer() -> _Running | None:

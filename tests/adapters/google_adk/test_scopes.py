@@ -13,7 +13,7 @@ from google.genai.types import Content, FunctionResponse, Part
 import coatcheck
 from coatcheck import RETRIEVAL_TOOL, keep_references
 from coatcheck.testing.scripting import shown_references
-from coatcheck_adk import OffloadPlugin
+from coatcheck_adk import OffloadPlugin, hook
 from tests.adapters.google_adk.agents import CONVERSATION, SESSION, USER, Returning, returning, run
 from tests.adapters.scripts import BIG, MIDDLE, call, reading
 
@@ -62,6 +62,27 @@ async def test_a_background_task_of_a_tool_stores_in_the_session_of_its_own_run(
 
     assert not (await plugin.offloader.alist(scope=CONVERSATION)).contents
     assert (await plugin.offloader.alist(scope=(*CONVERSATION[:2], "later"))).contents
+
+
+async def test_runs_that_each_begin_in_a_tool_of_the_one_before_keep_only_that_one(server: GeminiServer) -> None:
+    plugin, runs, kept = OffloadPlugin(), list[asyncio.Task[Any]](), list[Any]()
+
+    class Starting(Returning):
+        async def run_async(self, **_: Any) -> str:
+            kept.append(hook._running.get())
+            if len(kept) < 8:
+                runs.append(asyncio.create_task(run(server, plugin, [Starting("")], call())))
+                await asyncio.sleep(0.1)  # the next run begins its call before this one has ended
+            return "started"
+
+    await run(server, plugin, [Starting("")], call())
+    while runs:
+        await runs.pop()
+
+    around, within = 0, kept[-1].within
+    while within is not None:
+        around, within = around + 1, within.within
+    assert around < 4
 
 
 async def test_keep_references_finds_the_references_in_a_session(server: GeminiServer) -> None:
