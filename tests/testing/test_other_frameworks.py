@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from coatcheck import Scope
     from coatcheck.testing import Scenario, Transcript
 
+OF_ERRORS = [scenario for scenario in SCENARIOS if scenario.needs & {"errors", "marked answers"}]
 OF_IDENTITIES = [scenario for scenario in SCENARIOS if scenario.scope_from in {"identity", "both"}]
 
 
@@ -60,6 +62,19 @@ def test_the_scope_must_be_the_id_unless_the_harness_says_otherwise(tmp_path: Pa
 
     with pytest.raises(AssertionError):
         check(KnowsTheUserToo(), scenario, tmp_path)
+
+
+class MarksNothingButErrors(ToyHarness):
+    """A framework whose messages have a mark only if they are errors, such as ``is_error`` of the Anthropic API."""
+
+    def run(self, case: Run) -> Transcript:
+        ran = super().run(case)
+        return replace(ran, received=tuple(replace(one, is_error=one.is_error or None) for one in ran.received))
+
+
+@pytest.mark.parametrize("scenario", OF_ERRORS, ids=lambda scenario: str(scenario.name))
+def test_a_message_without_a_mark_is_no_error(scenario: Scenario, tmp_path: Path) -> None:
+    check(MarksNothingButErrors(), scenario, tmp_path)
 
 
 class Shouting(Conversation):

@@ -536,7 +536,7 @@ class Trial:
             if self._scenario.marks_failures:
                 with pointing_at(MARK_OF_FAILURES):
                     found = "an error" if answers[0].is_error else "no error"
-                    assert answers[0].is_error is fails, f"the answer to {reference} {read.arguments} is {found}"
+                    assert bool(answers[0].is_error) is fails, f"the answer to {reference} {read.arguments} is {found}"
         seen = "\n".join(answer.text for answer in answers)
         check_contains(seen, sees=read.sees, hides=read.hides, what=f"the answer to {read.arguments}")
         if read.to_the_end:
