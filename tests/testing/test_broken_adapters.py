@@ -594,6 +594,28 @@ def test_an_omission_must_exist_and_have_a_reason() -> None:
             suite().test_what_cannot_be_expressed_has_a_reason()
 
 
+def test_deliveries_must_exist_and_at_least_one_must_run() -> None:
+    """Otherwise ``"Async, memory"`` runs the sync path, an empty tuple runs nothing, and both pass."""
+
+    class Misspelled(AdapterContract):
+        deliveries = ("sync, memory", "Async, memory")
+
+    class NoDelivery(AdapterContract):
+        deliveries = ()
+
+    class Lacking(AdapterContract):
+        deliveries = ("async, memory", "async, files")
+        lacks = {"async": "it has no event loop"}  # noqa: RUF012
+
+    for suite, words in (
+        (Misspelled, r"names \['Async, memory'\]; there are \['sync, memory',"),
+        (NoDelivery, "no scenario runs"),
+        (Lacking, "no scenario runs"),
+    ):
+        with pytest.raises(AssertionError, match=words):
+            suite().test_little_is_left_out()
+
+
 @pytest.mark.parametrize("scenario", [one for one in SCENARIOS if one.is_essential], ids=lambda one: one.name)
 def test_nothing_essential_can_be_left_out(scenario: Scenario) -> None:
     class Leaving(AdapterContract):

@@ -53,7 +53,8 @@ class AdapterContract(Contract):
     and never one about scopes, guards, bounds or reading back (``Scenario.is_essential``)."""
 
     deliveries: ClassVar[tuple[str, ...]] = DELIVERIES
-    """Override to run fewer, if another suite of the same framework runs all of them."""
+    """Override to run fewer of ``"sync, memory"``, ``"async, memory"``, ``"sync, files"`` and ``"async, files"``, if
+    another suite of the same framework runs all of them."""
 
     @pytest.fixture
     def harness(self) -> Harness:
@@ -70,8 +71,7 @@ class AdapterContract(Contract):
         """Make one test per scenario and delivery."""
         if {"scenario", "delivery"} <= set(metafunc.fixturenames):
             metafunc.parametrize("scenario", [self._parameter(scenario) for scenario in SCENARIOS])
-            deliveries = [name for name in self.deliveries if name.split(",")[0] not in self.lacks]
-            metafunc.parametrize("delivery", deliveries)
+            metafunc.parametrize("delivery", self._run_deliveries())
 
     def test_scenario(self, harness: Harness, *, scenario: Scenario, delivery: str, tmp_path: Path) -> None:
         """The model receives what the core makes of each result, the storage holds it, and each read is answered.
@@ -96,9 +96,13 @@ class AdapterContract(Contract):
     def test_little_is_left_out(self) -> None:
         """All essential scenarios run, sync or async, and ``cannot`` names at most a tenth of the others.
 
-        If this fails, say what the framework does not have in ``lacks``, or make the harness express more.
+        If this fails, say what the framework does not have in ``lacks``, or make the harness express more. If it is
+        about ``deliveries``, check the spelling.
         """
         assert not {"sync", "async"} <= self.lacks.keys(), "a framework runs sync or async"
+        unknown = set(self.deliveries).difference(DELIVERIES)
+        assert not unknown, f"deliveries names {sorted(unknown)}; there are {list(DELIVERIES)}"
+        assert self._run_deliveries(), "no scenario runs: deliveries is empty, or names only what lacks names"
         essential = {scenario.name for scenario in SCENARIOS if scenario.is_essential}
         assert not essential & self.cannot.keys(), f"no adapter may leave out {sorted(essential & self.cannot.keys())}"
         rest = {scenario.name for scenario in SCENARIOS if not scenario.needs & self.lacks.keys()} - essential
@@ -106,6 +110,9 @@ class AdapterContract(Contract):
         assert len(counted) <= len(rest) * MAX_LEFT_OUT, (
             f"cannot names {len(counted)} of {len(rest)} scenarios; {int(len(rest) * MAX_LEFT_OUT)} may be left out"
         )
+
+    def _run_deliveries(self) -> list[str]:
+        return [name for name in self.deliveries if name in DELIVERIES and name.split(",")[0] not in self.lacks]
 
     def _parameter(self, scenario: Scenario) -> object:
         reason = reason_to_skip(scenario, lacks=self.lacks, cannot=self.cannot)
