@@ -147,9 +147,10 @@ def choose_scope(argument: Scope | None, identity: Scope | None, *, required: bo
             ``refusal``.
 
     """
-    ambient = _in_force(_ambient.get())
-    held = ambient.scope if isinstance(ambient, _Held) else ambient
-    for candidate in (argument, held, identity):
+    ambient = _ambient.get()
+    while isinstance(ambient, _Held):
+        ambient = ambient.outer if ambient.ended else ambient.scope
+    for candidate in (argument, ambient, identity):
         if candidate is not None:
             return require_scope(candidate)
     if required:

@@ -370,8 +370,10 @@ async def test_the_scope_of_a_background_tool_that_ends_at_once_does_not_outlive
         background_tasks={"always": ["fetch"]},
     )
 
-    async def wait(_: MessageAddedEvent) -> None:
-        await asyncio.sleep(0.1)  # for the tool, so that it has returned before the next model call
+    async def wait(event: MessageAddedEvent) -> None:
+        background = asyncio.all_tasks() - {asyncio.current_task()}
+        if background:  # the tool has returned before the next model call
+            await asyncio.wait(background)
 
     subject.add_hook(wait, MessageAddedEvent)
     await subject.invoke_async("go")
