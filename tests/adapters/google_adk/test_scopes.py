@@ -66,13 +66,16 @@ async def test_a_background_task_of_a_tool_stores_in_the_session_of_its_own_run(
 
 async def test_runs_that_each_begin_in_a_tool_of_the_one_before_keep_only_that_one(server: GeminiServer) -> None:
     plugin, runs, kept = OffloadPlugin(), list[asyncio.Task[Any]](), list[Any]()
+    begun = [asyncio.Event() for _ in range(8)]
 
     class Starting(Returning):
         async def run_async(self, **_: Any) -> str:
+            begun[len(kept)].set()
             kept.append(hook._running.get())
-            if len(kept) < 8:
+            if len(kept) < len(begun):
+                following = begun[len(kept)]
                 runs.append(asyncio.create_task(run(server, plugin, [Starting("")], call())))
-                await asyncio.sleep(0.1)  # the next run begins its call before this one has ended
+                await following.wait()  # its call begins before this one has ended
             return "started"
 
     await run(server, plugin, [Starting("")], call())
