@@ -126,8 +126,7 @@ def begin_call(context: ToolContext) -> None:
 
 def end_call(context: ToolContext) -> None:
     """Forget the conversation of a call. If another plugin answered before ours, an outer call is current. It stays."""
-    running = _running.get()
-    if running is not None and running.call_id == context.function_call_id:
+    if (running := _running.get()) is not None and running.call_id == context.function_call_id:
         running.ended = True
         running.within = _outer()  # calls that each begin in a task left by the one before would add up
 
