@@ -319,11 +319,13 @@ def test_a_config_file_is_checked_and_written_as_an_absolute_path(
     settings: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(settings, "{}")
-    write(home / "coatcheck.toml", "max_tokens = 5\n")
+    write(home / "coatcheck.toml", "max_tokens = 5\ncolour = 1\n")
     monkeypatch.chdir(home)
     refused = call("install", "--config=coatcheck.toml")
     assert refused.exit_code == 2
-    assert f"{home}/coatcheck.toml:1: max_tokens is unknown" in refused.output
+    first, second = refused.output.splitlines()
+    assert first.startswith(f"coatcheck: {home}/coatcheck.toml:1: max_tokens is unknown")
+    assert second.startswith(f"coatcheck: {home}/coatcheck.toml:2: colour is unknown")
 
     write(home / "coatcheck.toml", 'storage = "s3://bucket"\n')
     assert "the hook stores in a folder; add --storage=FOLDER" in call("install", "--config=coatcheck.toml").output

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and what went wrong, on one line for people.
+"""How a command ends: its exit code, and what went wrong, on one line for people, or one for each mistake in a file.
 
 Every command is wrapped here, so that an error of the user, a storage or a closed pipe never shows a traceback. Our own
 bugs do, without the values of variables.
@@ -9,17 +9,17 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, NoReturn, ParamSpec
 
 from coatcheck.cli.printing import complain
-from coatcheck.core.errors import CoatcheckError, CorruptContent, ReferenceNotFound
+from coatcheck.core.errors import CoatcheckError, CorruptContent, InvalidRequest, ReferenceNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ("COULD_NOT_RUN", "DONE", "NOT_AS_EXPECTED", "CannotRun", "reported")
+__all__ = ("COULD_NOT_RUN", "DONE", "NOT_AS_EXPECTED", "CannotRun", "reported", "telling_each_mistake")
 
 Arguments = ParamSpec("Arguments")
 
@@ -33,11 +33,14 @@ _ON_WINDOWS = os.name == "nt"
 
 
 class CannotRun(Exception):
-    """Something that the command needs is missing or wrong. The message says what, and what to do."""
+    """Something that the command needs is missing or wrong. The message says what, and what to do.
+
+    Each argument gets a line of its own.
+    """
 
 
 def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Wrap ``command`` to report an error on one line of standard error, and to exit with the matching code."""
+    """Wrap ``command`` to report an error on standard error, and to exit with the matching code."""
 
     @wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -46,7 +49,9 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             sys.stdout.flush()  # here, because a failure while the interpreter exits cannot be reported
         except (ReferenceNotFound, CorruptContent) as error:
             _end(NOT_AS_EXPECTED, str(error))
-        except (CannotRun, CoatcheckError) as error:
+        except CannotRun as error:
+            _end(COULD_NOT_RUN, *map(str, error.args))
+        except CoatcheckError as error:
             _end(COULD_NOT_RUN, str(error))
         except RuntimeError as error:
             if not _lacks_home(error):
@@ -61,8 +66,23 @@ def reported(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return run
 
 
-def _end(code: int, message: str) -> NoReturn:
-    complain(f"coatcheck: {message}")
+@contextmanager
+def telling_each_mistake() -> Iterator[None]:
+    """Give each mistake in a coatcheck.toml, which the block reads, a line of its own.
+
+    Raises:
+        CannotRun: the file cannot be read, or is wrong.
+
+    """
+    try:
+        yield
+    except InvalidRequest as error:
+        raise CannotRun(*str(error).split("\n")) from None
+
+
+def _end(code: int, *messages: str) -> NoReturn:
+    for message in messages:
+        complain(f"coatcheck: {message}")
     raise SystemExit(code) from None
 
 

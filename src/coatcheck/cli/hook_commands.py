@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.failure import CannotRun, reported, telling_each_mistake
 from coatcheck.cli.location import leftovers, to_be_written
 from coatcheck.cli.options import PlainCommand
 from coatcheck.cli.printing import complain, show, show_as_is
@@ -128,7 +128,8 @@ def _checked(words: list[str]) -> tuple[dict[str, str], set[str]]:
     if "--storage" in given:
         given["--storage"] = for_shells(to_be_written(given["--storage"]))
     if "--config" in given:
-        given["--config"] = for_shells(checked_file(given["--config"], has_storage="--storage" in given))
+        with telling_each_mistake():
+            given["--config"] = for_shells(checked_file(given["--config"], has_storage="--storage" in given))
     return given, dropped
 
 

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperGroup
 
 from coatcheck.cli.background_log import log_in_background
-from coatcheck.cli.failure import CannotRun, reported
+from coatcheck.cli.failure import CannotRun, reported, telling_each_mistake
 from coatcheck.cli.location import STORAGE_VARIABLE, Limits, storage_at, without_secret
 from coatcheck.cli.mcp_config_commands import missing_extra
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, make_plain, refuse_empty, scope_of
@@ -181,14 +181,15 @@ def _settings(path: Path | None, *, fill_in: bool) -> Config:
     """Return the settings of a file, or the defaults. ``fill_in``: fill in variables, to start its servers.
 
     Raises:
-        CannotRun: the extra is not installed.
+        CannotRun: the extra is not installed, or the file is wrong.
 
     """
     if missing := missing_extra():
         raise CannotRun(missing)
     from coatcheck_mcp import load  # needs the extra
 
-    return load(path, variables=os.environ if fill_in else None)
+    with telling_each_mistake():
+        return load(path, variables=os.environ if fill_in else None)
 
 
 def _headers(given: Sequence[str]) -> dict[str, str]:

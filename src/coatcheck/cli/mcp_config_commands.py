@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coatcheck.cli.failure import COULD_NOT_RUN, NOT_AS_EXPECTED, CannotRun, reported
+from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported, telling_each_mistake
 from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, to_be_written, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_as_is, show_json
@@ -70,13 +70,9 @@ def check(
     if file is not None:
         msg = f"name the file with --config: coatcheck mcp check --config {shlex.quote(file)}"
         raise CannotRun(msg)
-    try:
-        overriding = os.environ.get(STORAGE_VARIABLE) or None
+    overriding = os.environ.get(STORAGE_VARIABLE) or None
+    with telling_each_mistake():
         found = load(config, variables=None).stored_in(overriding)
-    except InvalidRequest as error:
-        for mistake in str(error).split("\n"):
-            complain(f"coatcheck: {mistake}")
-        raise typer.Exit(COULD_NOT_RUN) from None
     doubts = [] if config is None else find_doubts(config, storage=overriding)
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
     show("No file: these are the defaults." if found.path is None else right)
@@ -161,7 +157,8 @@ def install(
     refuse_empty(storage=storage, scope=scope)
     options: list[str] = []
     if config is not None:
-        read = load(config, variables=None)  # a wrong one would fail in the client, unseen
+        with telling_each_mistake():
+            read = load(config, variables=None)  # a wrong one would fail in the client, unseen
         options += ["--config", os.fspath(read.path or config)]
     if storage is not None:
         options += ["--storage", to_be_written(storage)]
