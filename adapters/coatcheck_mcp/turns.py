@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
-from weakref import WeakKeyDictionary
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio.lowlevel import RunVar
@@ -22,11 +23,19 @@ them."""
 
 _Turn: TypeAlias = "anyio.Semaphore | nullcontext[None]"
 
-_Turns: TypeAlias = "tuple[_Turn, _Turn]"
-"""The turns for tool calls, and those for everything else."""
 
-_turns: RunVar[tuple[_Turns, WeakKeyDictionary[object, _Turns]]] = RunVar("coatcheck_mcp_turns")
-"""The turns that the requests to all servers share, and those of each server, which all its sessions share."""
+@dataclass(eq=False)  # without slots, so that there can be weak references
+class _Turns:
+    calls: _Turn
+    """Those for tool calls."""
+
+    others: _Turn
+    """Those for everything else."""
+
+
+_turns: RunVar[tuple[_Turns, WeakValueDictionary[object, _Turns]]] = RunVar("coatcheck_mcp_turns")
+"""The turns that the requests to all servers share, and those of each server, which all its sessions share. Only the
+requests that run or wait keep those of a server: without any, all its turns are free, and new ones do as well."""
 
 
 @asynccontextmanager
@@ -43,23 +52,24 @@ async def turn(server: object, method: str) -> AsyncIterator[None]:
         return
     turns = _turns.get(None)
     if turns is None:
-        turns = _new_turns(2), WeakKeyDictionary()
+        turns = _new_turns(2), WeakValueDictionary()
         _turns.set(turns)
-    shared, own = turns
-    if server not in own:
-        own[server] = _new_turns(_SHARE)
-    kind = 0 if method == "tools/call" else 1
-    async with own[server][kind], shared[kind]:
+    shared, of_servers = turns
+    own = of_servers.get(server)
+    if own is None:
+        own = of_servers[server] = _new_turns(_SHARE)
+    is_call = method == "tools/call"
+    async with own.calls if is_call else own.others, shared.calls if is_call else shared.others:
         yield
 
 
 def _new_turns(share: int) -> _Turns:
     files = _files()
     if files is None:
-        return nullcontext(), nullcontext()
+        return _Turns(nullcontext(), nullcontext())
     at_once = files // share
     others = max(at_once // _SHARE, 1)
-    return anyio.Semaphore(max(at_once - others, 1)), anyio.Semaphore(others)
+    return _Turns(anyio.Semaphore(max(at_once - others, 1)), anyio.Semaphore(others))
 
 
 def _files() -> int | None:

@@ -22,6 +22,7 @@ from mcp import MCPError
 from coatcheck import RETRIEVAL_TOOL
 from coatcheck_mcp import Upstream, http_limits, offloaded_references, url_upstream
 from coatcheck_mcp import serving as serving_module
+from coatcheck_mcp.turns import turn
 from tests.adapters.mcp.ports import TOKEN, any_port, at_url, client_at, cutting, front_of, opens_stream, serving
 from tests.adapters.mcp.servers import HELLO, WILLING, Everything, client_of, wire
 
@@ -492,6 +493,33 @@ class TestMoreCallsThanConnections:
         gc.collect()
 
         assert known() is None
+
+    async def test_they_take_turns_even_if_whoever_took_the_first_is_gone(self) -> None:
+        class Server:
+            def connect(self) -> None: ...
+
+        server, answer, running = Server(), anyio.Event(), 0
+        first = server.connect  # each time another object, which equals all others
+
+        async def ask(connect: object) -> None:
+            nonlocal running
+            async with turn(connect, "tools/call"):
+                running += 1
+                await answer.wait()
+
+        async with turn(first, "tools/call"):
+            pass
+        async with anyio.create_task_group() as tasks:
+            for _ in range(9):
+                tasks.start_soon(ask, server.connect)
+            await anyio.wait_all_tasks_blocked()
+            del first
+            gc.collect()
+            for _ in range(9):
+                tasks.start_soon(ask, server.connect)
+            await anyio.wait_all_tasks_blocked()
+            assert running == 3
+            answer.set()
 
     async def test_unanswered_calls_to_one_server_hold_up_no_call_to_another(self) -> None:
         hanging, other = Everything(), Everything()
