@@ -8,7 +8,7 @@ servers look like one.
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -102,7 +102,7 @@ _MAX_LINKS = 16
 """Idle sessions of modern clients over HTTP, which do not say when they leave. Beyond this many, the one that has been
 idle for longest is closed."""
 
-MAX_OFFERED = 1_000
+MAX_OFFERED = 100_000
 """The scopes that are remembered to have content, the latest ones. For any other, the storage is asked again, and its
 next result that leaves tells the clients again."""
 
@@ -178,7 +178,7 @@ class Proxy:
         check_flags(native_media=native_media)
         self._native_media = native_media
         self._offers_late = is_offered_late(offer_tool)
-        self._offered_to: deque[Scope | None] = deque(maxlen=MAX_OFFERED)
+        self._offered_to: OrderedDict[Scope | None, None] = OrderedDict()
         self._reads_back: tuple[str, Scope | None] | None = None
         """The retrieval tool's name, and the identity of those who call it; None until a server has been up."""
 
@@ -488,12 +488,17 @@ class Proxy:
         else:
             if not listing.contents:
                 return False
-        self._offered_to.append(identity)
+        self._remember(identity)
         return True
+
+    def _remember(self, identity: Scope | None) -> None:
+        self._offered_to[identity] = None
+        if len(self._offered_to) > MAX_OFFERED:
+            self._offered_to.popitem(last=False)
 
     async def _offer(self, identity: Scope | None) -> None:
         """List the tool from now on, and tell all clients before the first result for which they need it."""
-        self._offered_to.append(identity)
+        self._remember(identity)
         # All at once: a client that no longer reads must not hold up the result of another one.
         with anyio.move_on_after(TELL_SECONDS):
             async with anyio.create_task_group() as tasks:

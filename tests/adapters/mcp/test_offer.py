@@ -128,6 +128,35 @@ async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_ab
             assert storage.times == asked
 
 
+async def test_a_scope_takes_one_place_among_the_remembered_ones_however_often_it_is_asked_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Asked(InMemoryStorage):
+        times = 0
+
+        def entries(self, prefix: str) -> Any:
+            self.times += 1
+            return super().entries(prefix)
+
+    monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
+    storage, server, users = Asked(), Everything(), ["ann"]
+    server.tools = server.tools[:1]
+    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
+        for user in ("ann", "ben"):
+            users.append(user)
+            await wire(client, "tools/call", {"name": "log"})
+    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
+        assert await is_listed(client)
+        users.append("ann")
+        async with anyio.create_task_group() as tasks:
+            for _ in range(3):
+                tasks.start_soon(is_listed, client)
+        before = storage.times
+        users.append("ben")
+        assert await is_listed(client)
+        assert storage.times == before
+
+
 async def test_it_is_always_listed_if_the_storage_cannot_say_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
     class Blind:
         """Only saves and loads."""
