@@ -43,12 +43,18 @@ class _Running:
 _running: ContextVar[_Running | None] = ContextVar("coatcheck_strands_running", default=None)
 
 
+def _current_task() -> ReferenceType[asyncio.Task[Any]] | None:
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop runs in this thread
+        return None
+    return None if task is None else ref(task)
+
+
 def begin_call(agent: object, choose: Callable[[], Scope]) -> None:
     """Record that ``agent`` is about to run a tool. ``choose`` returns the scope; it is called only when needed."""
     end_calls(agent)  # in one context, an agent runs one tool at a time
-    task = asyncio.current_task()
-    here = None if task is None else ref(task)
-    _running.set(_Running(agent=agent, choose=choose, outer=_running.get(), task=here))
+    _running.set(_Running(agent=agent, choose=choose, outer=_running.get(), task=_current_task()))
 
 
 def end_call(agent: object) -> None:
@@ -56,9 +62,9 @@ def end_call(agent: object) -> None:
 
     If it ran in the background, the task that began the call may still have it, and needs to know what is around it.
     """
-    over, task = _running.get(), asyncio.current_task()
+    over, here = _running.get(), _current_task()
     end_calls(agent)
-    while over is not None and over is not _running.get() and over.task is not None and over.task() is task:
+    while over is not None and over is not _running.get() and over.task == here:
         over.ended, over.outer, over = True, None, over.outer
 
 
