@@ -84,10 +84,9 @@ class Offloaders:
             return self._shared
         found = self._by_agent.get(agent)
         if found is None:
+            made = self._made(agent)  # without the lock: it calls the host's storage, which may come back here
             with self._lock.held:
-                found = self._by_agent.get(agent)
-                if found is None:
-                    found = self._by_agent.set(agent, self._made(agent))
+                found = self._by_agent.get(agent) or self._by_agent.set(agent, made)
         return found
 
     def _made(self, agent: Agent) -> Served:
