@@ -169,13 +169,13 @@ def test_effects_are_requested_in_this_order(blocks: list[Block], asks: str, *, 
 
 
 def test_a_step_asks_about_all_results_before_it_saves_any() -> None:
-    requests = [_request([LARGE], asks="policy"), _request([INDEXED], asks="measured policy")]
+    requests = [_request([LARGE], asks="policy confirm"), _request([INDEXED], asks="measured policy")]
     driver = Driver()
 
     outcomes = driver.drive(_engine()._engine.offload_step(requests))
 
     assert [type(outcome) for outcome in outcomes] == [Offloaded, Offloaded]
-    assert driver.effects == ["policy", "measured", "policy", "save", "save", "save"]
+    assert driver.effects == ["policy", "measured", "policy", "save", "save", "save"], "a step confirms nothing"
 
 
 @pytest.mark.parametrize("blocks", [[LARGE], [INDEXED], [LARGE, IMAGE], [IMAGE] * 9])

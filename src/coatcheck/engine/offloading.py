@@ -67,7 +67,7 @@ class Offloading:
     def offload(self, request: OffloadRequest, decided: tuple[Measure, Decision] | None = None) -> Effects[Outcome]:
         """Decide about one result, unless ``offload_step`` has ``decided``, and carry out the decision."""
         try:
-            measure, decision = decided or (yield from self._decide(request))
+            measure, decision = decided or (yield from self._decide(request, request.confirm))
             return (yield from self._carry_out(request, measure, decision))
         except CoatcheckError:
             raise
@@ -77,7 +77,9 @@ class Offloading:
             self._blame_counter(error, request.about)
             return (yield from self._by_bytes.offload(request))
 
-    def _decide(self, request: OffloadRequest) -> Effects[tuple[Measure, Decision]]:
+    def _decide(
+        self, request: OffloadRequest, confirm: Callable[[int], object] | None
+    ) -> Effects[tuple[Measure, Decision]]:
         """Measure a result and decide about it; ask the host's callables, if it gave any."""
         if request.decided_on_arrival is not None:
             return Measure((), self._counter), request.decided_on_arrival
@@ -101,8 +103,8 @@ class Offloading:
         ):
             return measure, Keep(reason="exempt")
         decision = decide(measure, rule, settings=self._settings, is_error=result.is_error)
-        if isinstance(decision, Offload) and request.confirm is not None:
-            last = partial(request.confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
+        if isinstance(decision, Offload) and confirm is not None:
+            last = partial(confirm, measure.estimate(exact_up_to=decision.exact_up_to).tokens)
             answer = yield from self._ask_host(request, last, what="confirm", instead="the result is offloaded")
             if not answer:
                 return measure, Keep(reason="policy")
@@ -258,7 +260,7 @@ class Offloading:
         try:
             for request in requests:
                 tool_name = request.result.tool_name
-                decided.append((yield from self._decide(request)))
+                decided.append((yield from self._decide(request, None)))
             tool_name = ""  # from here on, a failure is about all of them
             decisions = [decision for _, decision in decided]
             if self._settings.max_step_tokens is not None:
