@@ -105,23 +105,39 @@ async def test_all_clients_of_the_proxy_are_told() -> None:
     assert told.times == 1
 
 
+class Asked(InMemoryStorage):
+    """Counts how often it is asked what it holds."""
+
+    times = 0
+
+    def entries(self, prefix: str) -> Any:
+        self.times += 1
+        return super().entries(prefix)
+
+
+@asynccontextmanager
+async def serving(storage: Asked, users: list[str]) -> AsyncIterator[Client]:
+    """Yield a client of a proxy that takes the last of ``users`` for its user at each request."""
+    server = Everything()
+    server.tools = server.tools[:1]
+    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
+        yield client
+
+
+async def offload_for(users: list[str], *others: str, client: Client) -> None:
+    """Let each of the ``others`` become the user, and have a result offloaded."""
+    for user in others:
+        users.append(user)
+        await wire(client, "tools/call", {"name": "log"})
+
+
 async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_about_any_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Asked(InMemoryStorage):
-        times = 0
-
-        def entries(self, prefix: str) -> Any:
-            self.times += 1
-            return super().entries(prefix)
-
     monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
-    storage, server, users = Asked(), Everything(), ["ann"]
-    server.tools = server.tools[:1]
-    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
-        for user in ("ann", "ben", "cat"):
-            users.append(user)
-            await wire(client, "tools/call", {"name": "log"})
+    storage, users = Asked(), ["ann"]
+    async with serving(storage, users) as client:
+        await offload_for(users, "ann", "ben", "cat", client=client)
         for user, asked in (("ben", 0), ("cat", 0), ("ann", 1), ("dan", 2)):
             users.append(user)
             assert await is_listed(client) is (user != "dan")
@@ -131,21 +147,11 @@ async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_ab
 async def test_a_scope_takes_one_place_among_the_remembered_ones_however_often_it_is_asked_about(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Asked(InMemoryStorage):
-        times = 0
-
-        def entries(self, prefix: str) -> Any:
-            self.times += 1
-            return super().entries(prefix)
-
     monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
-    storage, server, users = Asked(), Everything(), ["ann"]
-    server.tools = server.tools[:1]
-    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
-        for user in ("ann", "ben"):
-            users.append(user)
-            await wire(client, "tools/call", {"name": "log"})
-    async with client_of(server, proxy=late(server, storage, identity_of=lambda _: users[-1])) as client:
+    storage, users = Asked(), ["ann"]
+    async with serving(storage, users) as client:
+        await offload_for(users, "ann", "ben", client=client)
+    async with serving(storage, users) as client:
         assert await is_listed(client)
         users.append("ann")
         async with anyio.create_task_group() as tasks:
