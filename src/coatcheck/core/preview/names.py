@@ -295,10 +295,7 @@ def _goes_on(name: str, known: set[str]) -> bool:
     """Return whether the number that ends ``name`` continues a known sequence: nobody searches for ids one by one."""
     stem = name.rstrip(string.digits)
     figure = int(name[len(stem) :])
-    # The number right before it is hardly ever known.
-    return f"{stem}{figure - 1}" in known and known.issuperset(
-        f"{stem}{before}" for before in range(figure - _ROW, figure)
-    )
+    return all(f"{stem}{figure - back}" in known for back in range(1, _ROW + 1))  # the first is hardly ever known
 
 
 def _lines(text: str, start: int, end: int, *, numbered: bool) -> Iterator[tuple[str, str]]:
