@@ -18,6 +18,7 @@ from coatcheck.adapting import (
     check_scope,
     make_offloader,
     needs_retrieval_tool,
+    remember_latest,
     without_iterators,
 )
 from coatcheck_adk.convert import named, small_text_of
@@ -99,11 +100,7 @@ class OffloadPlugin(BasePlugin):
         tools = llm_request.tools_dict
         if _may_need(llm_request) and self.retrieval_tool.name not in tools:
             llm_request.append_tools([self.retrieval_tool])
-        agent = callback_context.agent_name
-        self._names.pop(agent, None)  # so that it becomes the latest
-        self._names[agent] = self._retrieval.find(tools)
-        if len(self._names) > MAX_AGENTS:
-            self._names.popitem(last=False)
+        remember_latest(self._names, callback_context.agent_name, value=self._retrieval.find(tools), most=MAX_AGENTS)
 
     async def before_tool_callback(
         self,

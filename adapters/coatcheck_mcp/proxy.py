@@ -27,7 +27,15 @@ from mcp_types.methods import SPEC_CLIENT_METHODS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from coatcheck import RETRIEVAL_TOOL, InvalidRequest, StorageError
-from coatcheck.adapting import OfferTool, WarnOnce, check_flags, enter_scope, is_offered_late, make_offloader
+from coatcheck.adapting import (
+    OfferTool,
+    WarnOnce,
+    check_flags,
+    enter_scope,
+    is_offered_late,
+    make_offloader,
+    remember_latest,
+)
 from coatcheck_mcp.client import ANY_CAPABILITIES, LIST_CHANGES, Client, connection_of, identify
 from coatcheck_mcp.convert import Result, offloaded_references
 from coatcheck_mcp.faults import leaves
@@ -488,17 +496,12 @@ class Proxy:
         else:
             if not listing.contents:
                 return False
-        self._remember(identity)
+        remember_latest(self._offered_to, identity, value=None, most=MAX_OFFERED)
         return True
-
-    def _remember(self, identity: Scope | None) -> None:
-        self._offered_to[identity] = None
-        if len(self._offered_to) > MAX_OFFERED:
-            self._offered_to.popitem(last=False)
 
     async def _offer(self, identity: Scope | None) -> None:
         """List the tool from now on, and tell all clients before the first result for which they need it."""
-        self._remember(identity)
+        remember_latest(self._offered_to, identity, value=None, most=MAX_OFFERED)
         # All at once: a client that no longer reads must not hold up the result of another one.
         with anyio.move_on_after(TELL_SECONDS):
             async with anyio.create_task_group() as tasks:

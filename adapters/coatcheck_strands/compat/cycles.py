@@ -7,12 +7,13 @@ the storage, only the host's own content is recorded: for the agent that last ca
 from __future__ import annotations
 
 import secrets
+from collections import OrderedDict
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
-from coatcheck.adapting import ForkSafeLock
+from coatcheck.adapting import ForkSafeLock, remember_latest
 from coatcheck_strands.compat.by_agent import ByAgent
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Cycles:
         self.owner: str = secrets.token_hex(8)
         self._last: ByAgent[dict[str, int]] = ByAgent()
         self._latest: ReferenceType[Agent] | None = None
-        self._unowned: dict[str, None] = {}
+        self._unowned: OrderedDict[str, None] = OrderedDict()
         self._lock = ForkSafeLock()
 
     def note(self, key: str) -> None:
@@ -65,10 +66,7 @@ class Cycles:
             if agent is None and key.startswith(FOLDER):
                 agent = None if self._latest is None else self._latest()
                 if agent is None:
-                    self._unowned.pop(key, None)  # so that it becomes the latest
-                    self._unowned[key] = None
-                    if len(self._unowned) > MAX_UNOWNED:
-                        del self._unowned[next(iter(self._unowned))]
+                    remember_latest(self._unowned, key, value=None, most=MAX_UNOWNED)
             if agent is not None:
                 self._of(agent)[key.removesuffix(INDEX)] = agent.event_loop_metrics.cycle_count
 

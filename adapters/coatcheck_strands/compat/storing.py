@@ -22,7 +22,7 @@ from coatcheck import (
     StorageError,
     StrandsOffloaderStorageBridge,
 )
-from coatcheck.adapting import ForkSafeLock
+from coatcheck.adapting import ForkSafeLock, remember_latest
 from coatcheck_strands.compat.calling import scope_at_hand
 from coatcheck_strands.compat.cycles import FOLDER
 
@@ -62,10 +62,7 @@ class KnownScopes:
     def note(self, scope: Scope) -> None:
         """Remember a scope."""
         with self._lock.held:
-            self._names[scope] = None
-            self._names.move_to_end(scope)
-            if len(self._names) > MAX_SCOPES:
-                self._names.popitem(last=False)
+            remember_latest(self._names, scope, value=None, most=MAX_SCOPES)
 
     def names(self) -> list[Scope]:
         """Return the scopes, the latest first."""

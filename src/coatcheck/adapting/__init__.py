@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         call_off_loop,
         is_called_by_code,
         is_for_code_only,
+        remember_latest,
         settle,
         without_iterators,
     )
@@ -120,6 +121,7 @@ __all__ = (
     "references_of_results",
     "refuse_name_clash",
     "refuse_options",
+    "remember_latest",
     "resolve_scope",
     "settle",
     "text_tokens",
@@ -179,6 +181,7 @@ if not TYPE_CHECKING:  # a type checker that sees __getattr__ accepts any misspe
                 "call_off_loop",
                 "is_called_by_code",
                 "is_for_code_only",
+                "remember_latest",
                 "settle",
                 "without_iterators",
             ),

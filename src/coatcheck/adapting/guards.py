@@ -26,6 +26,7 @@ from coatcheck.core.notice import RETRIEVAL_TOOL
 from coatcheck.engine.failures import log_failure, write
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from coatcheck.core.blocks import Block, Offloaded, Outcome, Truncated
@@ -48,6 +49,7 @@ __all__ = (
     "call_off_loop",
     "is_called_by_code",
     "is_for_code_only",
+    "remember_latest",
     "settle",
     "without_iterators",
 )
@@ -66,6 +68,8 @@ _CODE = frozenset({"program", "programmatic"})
 
 Raw = TypeVar("Raw")
 Answer = TypeVar("Answer")
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Lazy: TypeAlias = "Scope | Callable[[], Scope | None] | None"
 Changed: TypeAlias = "tuple[Arrival, Offloaded | Truncated]"
 
@@ -415,6 +419,17 @@ async def _aoffload(batch: Batch) -> Sequence[Outcome]:
     if batch.together:
         return await batch.offloader.aoffload_step(**_step_of(calls), **common)
     return [await batch.offloader.aoffload(**call, **common) for call in calls]
+
+
+def remember_latest(known: OrderedDict[Key, Value], key: Key, *, value: Value, most: int) -> None:
+    """Set an entry, and drop the one that was set longest ago if there are more than ``most``.
+
+    For what an adapter keeps by agent, by scope or by key: a process may see any number of them.
+    """
+    known[key] = value
+    known.move_to_end(key)
+    if len(known) > most:
+        known.popitem(last=False)
 
 
 class WarnOnce:
