@@ -50,7 +50,6 @@ def find_doubts(
         found += _of_variables(raw.servers[name], table, variables)
         found += _of_program(config.servers[name], table, variables)
     return [
-        *_of_storage(config, root),
         *_of_limits(config.stored_in(storage), root),
         *found,
         *_of_patterns(config, root),
@@ -95,11 +94,6 @@ def _of_program(server: Server, table: Table, variables: Mapping[str, str]) -> I
         return  # the program would be looked for in that folder
     if wrong := missing_program(server.command, cwd=server.cwd, variables={**variables, **server.env}):
         yield table.complaint("command", f"cannot start: {wrong}")
-
-
-def _of_storage(config: Config, root: Table) -> Iterator[str]:
-    if config.storage.startswith("~") and "storage" in config.given:  # the default keeps its ``~`` until it is used
-        yield root.complaint("storage", "is in an unknown home directory: name another folder")
 
 
 def _of_limits(config: Config, root: Table) -> Iterator[str]:

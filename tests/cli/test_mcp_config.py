@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from coatcheck import FileStorage, Offloader, TextBlock
+from coatcheck import FileStorage, InvalidRequest, Offloader, TextBlock
+from coatcheck.cli.failure import CannotRun
+from coatcheck.cli.location import storage_at
 from tests.cli.running import answered, run
 
 if TYPE_CHECKING:
@@ -460,6 +462,33 @@ def test_check_names_what_would_fail_on_this_machine(tmp_path: Path) -> None:
         " PATH; write its absolute path, or correct PATH\n"
         f"coatcheck: {config}:1: [tools.\"typo.*\"] begins with 'typo', but the file has no [servers.typo], only a\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("storage", "fault"),
+    [
+        ("memory://kept", "memory://kept is gone as soon as a command ends"),
+        ("~no-such-user/kept", "FileStorage cannot find the folder '~no-such-user/kept'"),
+        ("file://elsewhere/kept", "file://elsewhere/kept names a folder on the machine 'elsewhere'"),
+        ("simplecache::s3://bucket", "a chain of filesystems cannot be named here"),
+    ],
+)
+@pytest.mark.parametrize("is_in_file", [True, False])
+def test_check_refuses_a_storage_that_the_proxy_would_refuse(
+    tmp_path: Path, storage: str, fault: str, *, is_in_file: bool
+) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text(f'storage = "{storage}"\n' if is_in_file else "")
+    options = ("--config", config) if is_in_file else ()
+    variable = {"COATCHECK_STORAGE": "" if is_in_file else storage}
+
+    checked = run("mcp", "check", *options, env=variable)
+
+    assert checked.exit_code == 1
+    assert f"nothing can be stored: {fault}" in checked.stderr
+    with pytest.raises((CannotRun, InvalidRequest)) as refused:
+        storage_at(storage, may_be_new=True)  # as the proxy does
+    assert fault in str(refused.value)
 
 
 def test_check_names_the_line_and_key_of_a_mistake(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import stat
 from typing import TYPE_CHECKING, TypedDict
 
 from coatcheck.cli.failure import CannotRun
-from coatcheck.core.errors import install_command
+from coatcheck.core.errors import CoatcheckError, install_command
 from coatcheck.hook.command import sweep_command
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ __all__ = (
     "DEFAULT_STORAGE",
     "STORAGE_VARIABLE",
     "Limits",
+    "fault_of",
     "leftovers",
     "storage_at",
     "to_be_written",
@@ -93,6 +94,17 @@ def storage_at(
     if is_made:
         _require_made(storage)
     return storage
+
+
+def fault_of(location: str) -> str:
+    """Say why ``storage_at`` would refuse a location, as far as that shows without a connection; "" if it may work."""
+    if _scheme(location) not in {"", "file", "s3", "memory"} and "::" not in location:
+        return ""  # some of fsspec's filesystems connect as soon as one is made
+    try:
+        storage_at(location, may_be_new=True)
+    except (CannotRun, CoatcheckError) as error:
+        return str(error)
+    return ""
 
 
 def to_be_written(location: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coatcheck.cli.failure import NOT_AS_EXPECTED, CannotRun, reported, telling_each_mistake
-from coatcheck.cli.location import STORAGE_VARIABLE, leftovers, to_be_written, without_secret
+from coatcheck.cli.location import STORAGE_VARIABLE, fault_of, leftovers, to_be_written, without_secret
 from coatcheck.cli.options import SCOPE_VARIABLE, AsJson, PlainCommand, refuse_empty
 from coatcheck.cli.printing import complain, show, show_as_is, show_json
 from coatcheck.core.errors import InvalidRequest, install_command
@@ -74,6 +74,8 @@ def check(
     with telling_each_mistake():
         found = load(config, variables=None).stored_in(overriding)
     doubts = [] if config is None else find_doubts(config, storage=overriding)
+    if fault := fault_of(found.storage):
+        doubts.append(f"nothing can be stored: {fault}")
     right = f"{found.path} {'says' if doubts else 'is right. It says'}:"
     show("No file: these are the defaults." if found.path is None else right)
     for name, value in (*_values(found), *_rules(found), *_servers(found)):
