@@ -18,6 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import InvalidRequest
+from coatcheck.adapting import check_flags
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.http_transport import CONNECT_SECONDS, HttpTransport
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, lines_codec
@@ -77,9 +78,11 @@ def command_upstream(
     this process's stderr directly, so that it cannot fill a pipe that nobody reads.
 
     Raises:
-        InvalidRequest: ``command`` is empty, or not a sequence of ``str``; a single ``str`` is not one.
+        InvalidRequest: ``command`` is empty, or not a sequence of ``str``; a single ``str`` is not one. Or a limit is
+            not a number above 0.
 
     """
+    _check_limits(max_bytes, start_seconds)
     is_command = isinstance(command, Sequence) and not isinstance(command, str | bytes) and len(command) > 0
     odd = [part for part in command if not isinstance(part, str)] if is_command else []
     if not is_command or odd or not command[0]:
@@ -130,8 +133,11 @@ def url_upstream(
 
     Raises:
         ValueError: ``url`` is not the URL of such a server.
+        InvalidRequest: a limit is not a number above 0, or ``oauth`` is not a boolean.
 
     """
+    _check_limits(max_bytes, start_seconds)
+    check_flags(oauth=oauth)
     if not isinstance(url, str) or not _is_address(url):
         shown = repr(without_secrets([url.partition("?")[0]])[0]) if isinstance(url, str) else _shown(url)
         msg = f"the URL must be one like https://example.com/mcp, not {shown}"
@@ -152,6 +158,15 @@ def url_upstream(
 
     seconds = max(start_seconds, _LOGIN_SECONDS) if oauth else start_seconds
     return Upstream(name=httpx2.URL(url).host, connect=connect, start_seconds=seconds, takes_turns=True)
+
+
+def _check_limits(max_bytes: object, start_seconds: object) -> None:
+    if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 1:
+        msg = f"max_bytes must be a whole number above 0, not {max_bytes!r}"
+        raise InvalidRequest(msg)
+    if not isinstance(start_seconds, int | float) or isinstance(start_seconds, bool) or not start_seconds > 0:
+        msg = f"start_seconds must be a number above 0, not {start_seconds!r}"
+        raise InvalidRequest(msg)
 
 
 def _shown(given: object) -> str:

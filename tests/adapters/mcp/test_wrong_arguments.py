@@ -79,6 +79,27 @@ def test_an_argument_that_is_not_a_url_is_refused(wrong: Any) -> None:  # noqa: 
         url_upstream(wrong)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        ({"max_bytes": 0}, "max_bytes must be a whole number above 0, not 0"),
+        ({"max_bytes": "1GB"}, "max_bytes must be a whole number above 0, not '1GB'"),
+        ({"start_seconds": "60"}, "start_seconds must be a number above 0, not '60'"),
+        ({"start_seconds": float("nan")}, "start_seconds must be a number above 0, not nan"),
+    ],
+)
+def test_a_limit_of_a_server_that_is_no_number_above_zero_is_refused(wrong: Any, shown: str) -> None:  # noqa: ANN401
+    for make in (partial(command_upstream, ["a-server"]), partial(url_upstream, "https://example.com/mcp")):
+        with pytest.raises(InvalidRequest, match=f"^{shown}$"):
+            make(**wrong)
+
+
+def test_logging_in_is_a_boolean() -> None:
+    wrong: Any = "false"
+    with pytest.raises(InvalidRequest, match=r"^oauth must be True or False, not 'false'"):
+        url_upstream("https://example.com/mcp", oauth=wrong)
+
+
 def test_the_signature_of_load_shows_no_variable_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COATCHECK_TEST_WORD", "a word")
 
