@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +14,9 @@ from coatcheck.engine import cleanup
 from coatcheck.engine.cleanup import SweepLimits
 from coatcheck.engine.execution import StorageAccess, run
 from tests.core.storages import DictStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 def _offloader(storage: Any = None) -> Offloader:  # noqa: ANN401 - whatever a test tries
@@ -169,6 +173,33 @@ def test_a_storage_that_only_lists_and_deletes_is_swept_too() -> None:
 
     assert offloader.sweep(max_age_seconds=3_600) == 2
     assert not storage.kept
+
+
+class _Many(DictStorage):
+    """Lists many old entries one by one, and holds none of them."""
+
+    size = 10_000
+
+    def entries(self, prefix: str) -> Iterator[Listed]:
+        for number in range(self.size):
+            key = f"{scope_part(str(number // 10))}/{number:016x}"
+            if key.startswith(prefix):
+                yield Listed(key=key, size=10_000, modified=1_000.0)
+
+    def sweep(self, keys: Sequence[str], *, before: float) -> int:
+        return len(keys) if before > 1_000.0 else 0
+
+
+def test_a_sweep_holds_less_than_a_kilobyte_for_each_entry() -> None:
+    offloader = _offloader(_Many())
+    tracemalloc.start()
+    try:
+        assert offloader.sweep(max_age_seconds=3_600) == _Many.size
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 1_000 * _Many.size
 
 
 def test_a_sweep_without_a_limit_is_refused() -> None:
