@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -249,6 +250,41 @@ def test_a_pattern_in_another_form_finds_plain_text(written: str, pattern: str) 
     assert header == f"[1 match for /{pattern}/]"
     assert note == wording.FOUND_ESCAPED
     assert row == f"> 2| {written}"
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^name,",
+        "^Tartu,",
+        "^Tartu,[0-9]+$",
+        ",2$",
+        r"\bNarva\b",
+        r"(?:^|;)Narva,[0-9]$",
+        r"^\s*at \w+\($",
+        r"\bat main\b",
+    ],
+)
+@pytest.mark.parametrize("times", [1, 2])
+def test_lines_and_words_begin_and_end_within_a_string_of_json(pattern: str, times: int) -> None:
+    written = "name,number\r\nTartu,1\r\nNarva,2\nError:\n\tat main(\n"
+    for _ in range(times):
+        written = json.dumps({"result": written})
+    header, note, *_ = stored(written).ask(pattern=pattern, context_lines=0).text.split("\n")
+
+    assert header == f"[1 match for /{pattern}/]"
+    assert note == wording.FOUND_ESCAPED
+
+
+@pytest.mark.parametrize(("pattern", "line"), [("^Tartu", 2), ("1$", 2), (r"\bNarva", 3)])
+def test_where_lines_begin_and_end_by_themselves_no_other_form_is_searched(pattern: str, line: int) -> None:
+    content = 'number: "1"\nTartu,1\nNarva,2 or "Tartu", \\Narva\n'
+    assert stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")[2].startswith(f"> {line}| ")
+
+
+@pytest.mark.parametrize("pattern", ["^artu", "[^T]artu,1", r"\barva", "number$1", r"\^name", r"\QTartu\E^"])
+def test_an_edge_is_nowhere_else_within_a_string_of_json(pattern: str) -> None:
+    assert stored(json.dumps("name,number\nTartu,1\nNarva,2")).ask(pattern=pattern).matches == 0
 
 
 @pytest.mark.parametrize("pattern", ["[a\u2013z]{2}", "&#46;&#46;", "R&ampD", "&nosuch;"])

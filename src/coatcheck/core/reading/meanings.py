@@ -84,6 +84,15 @@ _ESCAPED = {
 """How JSON, XML and HTML may write a character that a preview shows decoded. JSON within JSON has more backslashes.
 Table columns are several spaces apart, and models write one."""
 
+_AS_LINES = {
+    "^": r'(?:^|\\+[nr]|")',
+    "$": r'(?:$|\\+[nr]|")',
+    r"\b": r"(?:\b|\\+[nrt])",
+    r"\s": r"(?:\s|\\+[nrt])",
+}
+"""How JSON may write the edges and the whitespace of the lines of a string, which a preview shows as lines. Within the
+string, the ``n`` of ``\\n`` is next to the first word of a line."""
+
 _ENTITY = re.compile(r"&#?\w+;", re.ASCII)
 _SIGN_OR_TEXT = re.compile(rf"{_ONE_SIGN.pattern}|(?P<text>[^\\\[]+|.)", re.DOTALL)
 _BY_KEY = {'"': _DOUBLE, "'": _SINGLE, "-": _DASHES, " ": "\xa0\u202f\u3000"}
@@ -197,6 +206,8 @@ def _all_written(form: str, *, both_cases: bool, markup: bool) -> Iterator[str]:
 
 def _written(part: str, *, both_cases: bool) -> str:
     """Return a regular expression for all forms of one part of a pattern."""
+    if part in _AS_LINES:
+        return _AS_LINES[part]
     if _NUMBER.fullmatch(part) is not None:
         return _number_written(part)
     if part[0] == '"' and part != '"':

@@ -273,7 +273,7 @@ FOUND_NUMBER = (
 
 FOUND_ESCAPED = (
     r"[found only in another form: other spaces, quotes, dashes or accents, tags, colour codes, or escapes such as"
-    r" \" \u00e9 &amp;]"
+    r" \" \n \u00e9 &amp;]"
 )
 """Says that the content has the pattern only in another form with the same meaning."""
 
