@@ -27,6 +27,7 @@ from agent_framework.exceptions import ToolException
 from coatcheck import Never, asks_to_keep
 from coatcheck.adapting import Arrival, Batch, OneResult, RetrievalName, ScopeOption, asettle, resolve_scope
 from coatcheck_agent_framework.convert import blocks_of, contents_of, plain_blocks_of
+from coatcheck_agent_framework.retrieval import RetrievalTool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -98,6 +99,10 @@ class Hook:
 
     sessions: Sessions
 
+    def reads_back(self, tool: object) -> bool:
+        """Return whether a tool is a retrieval tool that reads what was offloaded here."""
+        return isinstance(tool, RetrievalTool) and tool.offloader is self.offloader
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output(OneResult[Any]):
@@ -147,6 +152,9 @@ class OffloadMiddleware(FunctionMiddleware):
         If the text of an error was offloaded, middleware before ours gets a ``ToolException``, whatever the class of
         the error, which becomes its cause.
         """
+        if self._hook.reads_back(context.function):
+            await call_next()
+            return
         try:
             await call_next()
         except CONTROL_FLOW:
