@@ -16,7 +16,7 @@ from typing import Any
 
 import claude_agent_sdk
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, create_sdk_mcp_server, tool
 
 from coatcheck import FileStorage, Offloader
 from coatcheck.cli.hook_commands import MATCHER, MATCHERS
@@ -55,6 +55,14 @@ def files(tmp_path: Path) -> Path:
     notebook = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
     (folder / "large.ipynb").write_text(json.dumps(notebook))
     return folder
+
+
+async def talk(options: ClaudeAgentOptions) -> None:
+    """Send one message with the SDK's client, and wait for the answer."""
+    async with ClaudeSDKClient(options) as client:
+        await client.query("go")
+        async for _ in client.receive_response():
+            pass
 
 
 def reference_in(placeholder: str) -> str:
@@ -185,16 +193,48 @@ async def test_the_sdk_hooks_replace_a_result_and_the_sdk_server_reads_it_back(t
             setting_sources=[],
         )
 
-        async def talk() -> None:
-            async with ClaudeSDKClient(options) as client:
-                await client.query("go")
-                async for _ in client.receive_response():
-                    pass
-
-        await asyncio.wait_for(talk(), SECONDS)
+        await asyncio.wait_for(talk(options), SECONDS)
 
     placeholder, back = seen[-1]
     assert placeholder.startswith(OPENING)
     assert f"To read more: {READ_BACK}(" in placeholder
     assert "4000| 4000\n" in back
     assert all(READ_BACK in {tool["name"] for tool in body["tools"]} for body in bodies)
+
+
+@pytest.mark.parametrize(
+    ("limits", "opening"),
+    [
+        pytest.param({}, "Error: result (", id="as it is"),
+        pytest.param({"MAX_MCP_OUTPUT_TOKENS": "1000000"}, OPENING, id="with the variable that the page names"),
+    ],
+)
+async def test_the_hook_gets_a_huge_result_of_an_mcp_tool_only_if_the_client_may_pass_it_on(
+    tmp_path: Path, files: Path, limits: dict[str, str], opening: str
+) -> None:
+    """Otherwise Claude Code has written it to a file before, and tells the model where. The page says both."""
+
+    @tool("read_log", "Return the log.", {})
+    async def read_log(_: dict[str, Any]) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": "a line of the log\n" * 80_000}]}
+
+    def script(results: list[str]) -> tuple[str, dict[str, object]] | None:
+        return None if results else ("mcp__logs__read_log", {})
+
+    offloader = Offloader(FileStorage(tmp_path / "artifacts"))
+    with scripted_api(script) as (url, seen):
+        options = ClaudeAgentOptions(
+            hooks=hooks(offloader, scope="user-7"),
+            mcp_servers={
+                SERVER: server(offloader, scope="user-7"),
+                "logs": create_sdk_mcp_server("logs", tools=[read_log]),
+            },
+            allowed_tools=["mcp__logs__read_log", READ_BACK],
+            env=environment(tmp_path, url) | limits,
+            max_buffer_size=100_000_000,
+            cwd=files,
+            setting_sources=[],
+        )
+        await asyncio.wait_for(talk(options), SECONDS)
+
+    assert seen[-1][0].startswith(opening)
