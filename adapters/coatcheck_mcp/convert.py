@@ -25,6 +25,7 @@ __all__ = (
     "blocks_of",
     "file_size",
     "is_large",
+    "is_media",
     "kept_of",
     "offloaded_references",
     "plain_blocks_of",
@@ -160,9 +161,13 @@ def file_size(result: Result) -> int:
         item = McpItem.parse(part)
         if item.encoded is not None:
             held = item.said["resource"] if item.said["type"] == "resource" else item.said
-            is_media = str(held.get("mimeType")).startswith(_MEDIA)
-            size += 0 if is_media and not is_repeated else len(item.encoded)
+            size += 0 if is_media(str(held.get("mimeType"))) and not is_repeated else len(item.encoded)
     return size
+
+
+def is_media(media_type: str) -> bool:
+    """Return whether models take files of this type as they are."""
+    return media_type.startswith(_MEDIA)
 
 
 def whole_of(result: Result) -> tuple[Block, ...]:

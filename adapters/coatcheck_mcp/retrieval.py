@@ -5,15 +5,18 @@ The arguments go to the core as the client sent them, because the core words err
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, retrieval_schema
+from coatcheck import RETRIEVAL_DESCRIPTION, RETRIEVAL_TOOL, MediaBlock, TextBlock, retrieval_schema
 from coatcheck.adapting import Failure, aanswer, items_of_blocks
+from coatcheck_mcp.convert import is_media
+from coatcheck_mcp.hook import exceeds_hard_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
-    from coatcheck import Offloader, Scope
+    from coatcheck import Block, Offloader, Scope
 
 __all__ = ("CLASH", "answer_call", "definition", "free_name", "is_retrieval_name")
 
@@ -66,9 +69,25 @@ async def answer_call(
             raise scope
         return offloader, {"scope": scope, "identity": identity}
 
-    found = await aanswer(
-        find, arguments, convert_media=items_of_blocks, native_media=native_media, retrieval_tool=name
-    )
+    convert = partial(_items_of, offloader=offloader)
+    found = await aanswer(find, arguments, convert_media=convert, native_media=native_media, retrieval_tool=name)
     if isinstance(found, Failure):
         return {"content": [{"type": "text", "text": found.text}], "isError": True}
     return {"content": [{"type": "text", "text": found}] if isinstance(found, str) else found, "isError": False}
+
+
+def _items_of(blocks: Sequence[Block], *, offloader: Offloader) -> list[Any]:
+    """Return blocks as the parts of a result, without what may not stay in the result of any other tool either."""
+    return items_of_blocks([_described_if_too_large(block, offloader) for block in blocks])
+
+
+def _described_if_too_large(block: Block, offloader: Offloader) -> Block:
+    """Describe a file that no model takes as media if its base64, which clients may show as text, is too long."""
+    if not isinstance(block, MediaBlock) or is_media(block.media_type):
+        return block
+    size = len(block.data)
+    if not exceeds_hard_limit(-(-size // 3) * 4, offloader):
+        return block
+    return TextBlock(
+        f"[{block.media_type}, {size:,} bytes: too large to be shown here, and no text that can be searched]"
+    )

@@ -1,4 +1,4 @@
-"""Files in results that no model takes as media: none above the hard limit gets through, stored or not."""
+"""Files in results that no model takes as media: none above the hard limit gets through, stored, read back or not."""
 
 # ruff: noqa: ANN401 - what the protocol has is of any type
 
@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from coatcheck import FileStorage, Never, Offloader
+from coatcheck_mcp.convert import offloaded_references
 from coatcheck_mcp.hook import Call, offload_result
+from coatcheck_mcp.retrieval import answer_call
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,3 +59,31 @@ async def test_an_image_or_audio_part_that_is_not_media_is_cut_if_it_cannot_be_s
 async def test_a_policy_keeps_no_file_above_the_hard_limit(tmp_path: Path) -> None:
     sent = await offload_result(result_of(None), call(policy=Never()), Offloader(FileStorage(tmp_path)))
     assert sent["_meta"]["coatcheck"]["references"]
+
+
+async def read_back(result: dict[str, Any], offloader: Offloader) -> Any:
+    sent = await offload_result(result, call(), offloader)
+    (reference,) = offloaded_references(sent)
+    sent = await answer_call(
+        {"reference": reference}, offloader=offloader, scope="s", identity=None, name="r", native_media=True
+    )
+    (part,) = sent["content"]
+    return part
+
+
+async def test_a_file_above_the_hard_limit_is_not_read_back_either(tmp_path: Path) -> None:
+    part = await read_back(result_of("application/zip"), Offloader(FileStorage(tmp_path)))
+    said = "[application/zip, 300,000 bytes: too large to be shown here, and no text that can be searched]"
+    assert part == {"type": "text", "text": said}
+
+
+async def test_a_smaller_file_is_read_back_as_it_was(tmp_path: Path) -> None:
+    offloader = Offloader(FileStorage(tmp_path), max_inline_tokens=100_000, max_result_tokens=1)
+    part = await read_back(result_of("application/zip"), offloader)
+    assert part["resource"]["blob"] == BLOB
+
+
+async def test_a_document_that_models_take_is_read_back_at_any_size(tmp_path: Path) -> None:
+    offloader = Offloader(FileStorage(tmp_path), max_result_tokens=1)
+    part = await read_back(result_of("application/pdf"), offloader)
+    assert part["resource"]["blob"] == BLOB
