@@ -20,8 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ("MAX_ASKED", "Questions")
 
+READY_SECONDS = 30.0
+"""How long a client may take to get ready. Several servers start at different speeds: one may ask at once, while the
+client's handshake waits up to 20 seconds for another one."""
+
 ROOTS_SECONDS = 10.0
-"""How long a client may take to get ready, and to list its roots, which needs no person."""
+"""How long a client may take to list its roots, which needs no person."""
 
 ASK_SECONDS = 300.0
 """How long a question may wait if no request of the client runs when it comes. One that came during a request may wait
@@ -111,7 +115,7 @@ class Questions:
         scope: anyio.CancelScope,
     ) -> AnswerT | types.ErrorData:
         client = self._client
-        with anyio.move_on_after(ROOTS_SECONDS):
+        with anyio.move_on_after(READY_SECONDS):
             await client.ready.wait()
         latest = self._asked[scope] = self._latest()
         front = latest.session if latest is not None else client.front

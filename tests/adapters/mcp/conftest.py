@@ -26,6 +26,7 @@ LIMITS = (
     "proxy.LEAVE_SECONDS",
     "proxy.LISTING_SECONDS",
     "proxy.TELL_SECONDS",
+    "questions.READY_SECONDS",
     "questions.ROOTS_SECONDS",
     "several.LIST_SECONDS",
     "several.WAIT_SECONDS",

@@ -16,6 +16,7 @@ from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
 from coatcheck_mcp import Proxy, Upstream, offloaded_references
 from coatcheck_mcp import several as module
 from coatcheck_mcp.names import shown_name
+from tests.adapters.mcp.processes import PATIENCE
 from tests.adapters.mcp.servers import (
     LOG,
     RESULTS,
@@ -70,6 +71,24 @@ def failing() -> Upstream:
         yield
 
     return Upstream(name="gone", connect=connect)
+
+
+class AsksAtOnce(Everything):
+    """A server that asks for the client's roots as soon as its handshake is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asks, self.answered = anyio.Event(), anyio.Event()
+        self.answer = ""
+        self.server.add_notification_handler("notifications/initialized", types.NotificationParams, self._ask)
+
+    async def _ask(self, ctx: Any, params: Any) -> None:
+        self.asks.set()
+        try:
+            self.answer = str(await self._do_roots(ctx, params))
+        except MCPError as error:
+            self.answer = str(error)
+        self.answered.set()
 
 
 async def names_of(client: Client) -> set[str]:
@@ -310,6 +329,26 @@ class TestWhoIsAskedAndTold:
         assert progress == [(1.0, 2.0, "half")] * 2
         assert logs == [{"deep": [1]}] * 2
         assert [kind for kind in seen if kind in KINDS] == KINDS * 2
+
+    async def test_a_server_is_answered_that_asks_while_another_one_starts(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        limit = "coatcheck_mcp.questions.ROOTS_SECONDS"
+        server, start = AsksAtOnce(), anyio.Event()
+
+        async def start_late() -> None:
+            await server.asks.wait()
+            await anyio.sleep(0.3)  # the client's handshake is not over yet, so it cannot answer
+            monkeypatch.setattr(limit, PATIENCE)
+            start.set()
+
+        monkeypatch.setattr(limit, 0.1)
+        upstreams = {"asks": server.upstream(), "slow": waiting(Notes(), start)}
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start_late)
+            async with client_of(upstreams, **WILLING):
+                await server.answered.wait()
+        assert server.answer == "['file:///home/x']"
 
     async def test_a_change_of_roots_reaches_all_servers(self) -> None:
         first, notes, upstreams = two()
