@@ -450,7 +450,8 @@ class Proxy:
             error = refused.error.model_dump(mode="json", exclude_none=True)
             if not is_too_large_beside(error, self.offloader):
                 raise
-            result = {"content": [{"type": "text", "text": json.dumps(error)}], "isError": True}  # this can leave
+            said = json.dumps(error, ensure_ascii=False)
+            result = {"content": [{"type": "text", "text": said}], "isError": True}  # this can leave
         if "content" not in result and "structuredContent" not in result:
             return result  # it asks the client for input, and is not a result yet
         call = Call(

@@ -219,6 +219,13 @@ class TestWhatLeaves:
         assert leaves["isError"]
         assert "-32000" in code["content"][0]["text"]
 
+    async def test_an_offloaded_protocol_error_is_found_by_its_own_letters(self) -> None:
+        async with client_of(Everything()) as client:
+            leaves = await call(client, "refuse", {"data": ["für " * 60_000]})
+            (reference,) = offloaded_references(leaves)
+            start = await call(client, RETRIEVAL_TOOL, {"reference": reference})
+        assert "für für" in start["content"][0]["text"]
+
     async def test_a_tool_with_the_never_policy_keeps_its_schema_and_its_result(self) -> None:
         async with client_of(Everything(), policies={"exempt": Never()}) as client:
             listed = {tool.name: tool for tool in (await client.list_tools()).tools}
