@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import mcp_types as types
 import pytest
+from anyio import wait_all_tasks_blocked
 from mcp import Client, MCPError
 
 from coatcheck import RETRIEVAL_TOOL, InMemoryStorage, InvalidRequest, Never
@@ -338,11 +339,11 @@ class TestWhoIsAskedAndTold:
 
         async def start_late() -> None:
             await server.asks.wait()
-            await anyio.sleep(0.3)  # the client's handshake is not over yet, so it cannot answer
+            await wait_all_tasks_blocked()  # the client's handshake is not over yet, so it cannot answer
             monkeypatch.setattr(limit, PATIENCE)
             start.set()
 
-        monkeypatch.setattr(limit, 0.1)
+        monkeypatch.setattr(limit, 0.0)
         upstreams = {"asks": server.upstream(), "slow": waiting(Notes(), start)}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(start_late)
