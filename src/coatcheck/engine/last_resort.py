@@ -150,11 +150,12 @@ class LastResort:
         """Return what enters the conversation: the head and tail of the text, and every other small block as it is."""
         heavy = [block for block in blocks if self._exceeds_limit(block)]
         rest = [block for block in blocks if not (isinstance(block, TextBlock) or self._exceeds_limit(block))]
-        tokens: Estimate | None = None
+        known: int | None = None
         try:
             texts = [*_texts(blocks), *(block_left_out(_size_of(block)) for block in heavy)]
             count = self._count(_texts(blocks)) + -(-sum(map(_size_of, heavy)) // BYTES_PER_TOKEN)
-            tokens = Estimate(round(count, 2 - len(str(count))), exact=False)
+            known = round(count, 2 - len(str(count)))
+            tokens = Estimate(known, exact=False)
             if isinstance(stored, Exception):
                 error = _ours(stored)
                 reason = cause_for_model(error, without_scope=without_scope)
@@ -173,7 +174,6 @@ class LastResort:
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
-        known = None if tokens is None else tokens.tokens
         self._recorder.record_outcome(outcome, about, tokens=known, tokens_saved=0)
         return outcome
 
