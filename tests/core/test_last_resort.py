@@ -480,6 +480,14 @@ def test_text_in_an_unknown_block_counts_by_its_bytes() -> None:
     assert isinstance(offloader_on().last_resort([OpaqueBlock(text)], tool_name="fetch", scope="mine"), Offloaded)
 
 
+def test_text_of_an_unknown_block_is_stored_in_its_own_letters() -> None:
+    """A search for a word would not find its escapes."""
+    (block,) = module.with_opaque_as_json([OpaqueBlock({"text": "\u6f22\u5b57 " * LIMIT})], max_inline_tokens=5_000)
+
+    assert isinstance(block, TextBlock)
+    assert "\u6f22\u5b57" in block.text
+
+
 @pytest.mark.parametrize(
     "held",
     ["Short. " * 2_000, "iVBORw0K" * 5_000, "data:image/png;base64," + "iVBORw0K\r\n" * 5_000, b"Long. " * 5_000],
