@@ -27,6 +27,7 @@ from coatcheck import (
 from coatcheck.core.blocks import fits_bytes
 from coatcheck.core.plan import (
     NOTICE_TOKENS,
+    REFERENCE_TOKENS,
     Decision,
     Keep,
     Measure,
@@ -144,6 +145,13 @@ def test_a_threshold_limits_the_placeholder_only_from_512_tokens(threshold: int,
     assert decision.limit == limit
 
 
+def test_media_of_exactly_the_threshold_stay() -> None:
+    image = MediaBlock(b"image", "image/png")
+
+    assert isinstance(_decide(image, rule=OverTokens(media_tokens(image))), Keep)
+    assert isinstance(_decide(image, rule=OverTokens(media_tokens(image) - 1)), Offload)
+
+
 @given(content=st.lists(blocks(), max_size=5), limit=st.integers(0, 5_000))
 def test_text_that_fits_a_limit_in_bytes_fits_it_in_tokens(content: list[Block], limit: int) -> None:
     if fits_bytes(content, limit):
@@ -207,6 +215,15 @@ def test_the_largest_previews_of_a_step_shrink_to_equal_sizes_before_a_smaller_o
     together = fit_step(list(zip(measures, alone, strict=True)), 840 + 3 * NOTICE_TOKENS, settings=SETTINGS)
 
     assert [decision.preview_tokens for decision in together if isinstance(decision, Offload)] == [300, 239, 301]
+
+
+def test_a_result_of_several_blocks_leaves_the_previews_of_a_step_less_room() -> None:
+    measure = Measure((*[_tokens(1_500)] * 3, OpaqueBlock(None)), ByteCounter())
+    alone = decide(measure, OverTokens(2_500), settings=SETTINGS, is_error=False)
+    budget = 2 * (200 + NOTICE_TOKENS + 3 * REFERENCE_TOKENS)
+    together = fit_step([(measure, alone)] * 2, budget, settings=SETTINGS)
+
+    assert [decision.preview_tokens for decision in together if isinstance(decision, Offload)] == [200, 200]
 
 
 def test_a_step_that_fits_is_left_as_it_is() -> None:
