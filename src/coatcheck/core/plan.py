@@ -151,8 +151,6 @@ class Measure:
                 return True
             if position + 1 < len(self.texts):
                 left -= self.counter.count(text)
-        if left < 0:
-            self.exceeded = limit
         return left < 0
 
     def estimate(self, *, exact_up_to: int) -> Estimate:
