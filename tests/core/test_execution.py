@@ -38,7 +38,7 @@ from coatcheck.engine.loops import BackgroundLoop
 from tests.core.storages import AsyncDictStorage, DictStorage, Shelves
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 
     from coatcheck import Outcome, Stored, ToolResult
 
@@ -568,6 +568,31 @@ async def test_an_awaitable_from_a_plain_method_of_a_local_storage_is_awaited() 
 
     assert isinstance(outcome, Offloaded)
     assert (await offloader.aload(outcome.references[0])).text == BIG.text
+
+
+class Promise:
+    """Awaitable, but no coroutine."""
+
+    def __init__(self, work: Awaitable[None]) -> None:
+        self._work = work
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._work.__await__()
+
+
+def test_a_sync_call_waits_for_an_awaitable_that_is_no_coroutine_and_logs_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class PromisingStorage(DelegatingStorage):
+        def save(self, key: str, content: bytes, *, content_type: str, metadata: Mapping[str, str]) -> Awaitable[None]:
+            return Promise(super().save(key, content, content_type=content_type, metadata=metadata))
+
+    offloader = _offloader(PromisingStorage())
+    outcome = offloader.offload([BIG], tool_name="t")
+
+    assert isinstance(outcome, Offloaded)
+    assert offloader.load(outcome.references[0]).text == BIG.text  # what ended before this has been logged, too
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
