@@ -388,7 +388,9 @@ def test_nothing_stays_whole_even_if_cutting_fails(monkeypatch: pytest.MonkeyPat
 
 
 @WAYS
-def test_a_result_that_no_thread_can_store_is_cut(monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+def test_a_result_that_no_thread_can_store_is_cut_and_its_scope_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
     def broken(*_: object, **__: object) -> object:
         msg = "can't start new thread"
         raise RuntimeError(msg)
@@ -400,6 +402,7 @@ def test_a_result_that_no_thread_can_store_is_cut(monkeypatch: pytest.MonkeyPatc
 
     assert isinstance(outcome, Truncated)
     assert "line 0 is" in text_of(outcome)
+    assert "because it could not be stored (the storage failed)" in text_of(outcome)
 
 
 def test_the_last_resort_needs_no_preview_no_vocabulary_and_no_policy(monkeypatch: pytest.MonkeyPatch) -> None:
