@@ -219,14 +219,14 @@ class Recorder:
         with self._lock.held:
             self._counts["results"] += 1
 
-    def record_outcome(self, outcome: Outcome, about: About, *, tokens: int | None, tokens_saved: int) -> None:
+    def record_outcome(self, outcome: Outcome, about: About, *, tokens: int | None, tokens_saved: int = 0) -> None:
         """Record the outcome of a result. All events about outcomes are made here.
 
         Args:
             outcome: determines the counts, and the fields of the event that the other arguments do not give.
             about: what the call is about; the references are those of ``outcome``.
             tokens: tokens of the result, as far as they were counted; None if they were not.
-            tokens_saved: tokens that the conversation did not get; 0 if they were not counted.
+            tokens_saved: tokens that the conversation did not get, if a result was offloaded and they were counted.
 
         """
         match outcome:

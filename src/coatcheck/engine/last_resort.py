@@ -174,7 +174,7 @@ class LastResort:
                 outcome = Offloaded(blocks=(TextBlock(text), *rest), references=(stored,), tokens=tokens)
         except Exception as failed:  # noqa: BLE001 - nothing comes after this
             outcome = Truncated(blocks=(TextBlock(ALL_LOST), *rest), error=_ours(failed))
-        self._recorder.record_outcome(outcome, about, tokens=known, tokens_saved=0)
+        self._recorder.record_outcome(outcome, about, tokens=known)
         return outcome
 
     def _with_ends(self, head: str, texts: Sequence[str], limit: int) -> str:

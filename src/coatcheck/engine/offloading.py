@@ -244,13 +244,13 @@ class Offloading:
             if slot.content is not None and slot.content.failures:
                 _log_failures(request, slot.content.failures)
         outcome = Truncated(blocks=blocks, error=error)
-        self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens, tokens_saved=0)
+        self._recorder.record_outcome(outcome, request.about, tokens=tokens.tokens)
         return outcome
 
     def _keep(self, request: OffloadRequest, decision: Keep) -> Kept:
         """Record that a result stays."""
         outcome = Kept(blocks=request.result.blocks, reason=decision.reason)
-        self._recorder.record_outcome(outcome, request.about, tokens=None, tokens_saved=0)
+        self._recorder.record_outcome(outcome, request.about, tokens=None)
         return outcome
 
     def offload_step(self, requests: Sequence[OffloadRequest]) -> Effects[tuple[Outcome, ...]]:
