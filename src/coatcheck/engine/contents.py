@@ -291,7 +291,7 @@ class Contents:
             return found.stored.whole[wanted.start : wanted.start + wanted.length]
         answer = yield from self._storage.attempt("load_range", found.key, start=wanted.start, length=wanted.length)
         entry = self._entry(answer, found.reference, scope)
-        if len(entry.content) < min(wanted.length, found.stored.size - wanted.start):
+        if len(entry.content) < wanted.length:
             msg = f"the content under {found.key!r} ends before the {found.stored.size:,} bytes that were saved there"
             raise CorruptContent(msg)
         if len(entry.content) == found.stored.size:  # this range is the whole content, so it can be verified
