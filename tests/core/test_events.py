@@ -357,6 +357,19 @@ def test_an_adapter_logs_the_message_of_our_own_errors_because_it_says_what_to_d
     assert caplog.messages == ["it stays: no scope: pass scope=..."]
 
 
+def test_telemetry_names_no_reference_that_the_scope_never_had() -> None:
+    """It has the form of a reference, but its words are whatever a model wrote."""
+    events: list[Event] = []
+    offloader = Offloader(on_event=events.append)
+    written = f"the_password_is_1234-{'0' * 16}-{'0' * 4}"
+
+    with pytest.raises(ReferenceNotFound):
+        offloader.retrieve(written, scope="s")
+
+    assert (events[-1].kind, events[-1].references) == ("missed", (written,))
+    assert "coatcheck.references" not in events[-1].attributes
+
+
 def test_no_event_holds_content() -> None:
     events: list[Event] = []
     run_through_everything(events.append)

@@ -82,6 +82,7 @@ def test_a_result_above_the_limit_is_stored_as_it_is_and_can_be_read_back(way: s
     outcome = settle(offloader, [TextBlock(HUGE)], way)
 
     assert isinstance(outcome, Offloaded)
+    assert not outcome.tokens.exact
     assert outcome.references[0].id in text_of(outcome)
     assert "line 0 is" in text_of(outcome)
     assert "line 1,999 is" in text_of(outcome)

@@ -444,3 +444,15 @@ def test_a_storage_that_lists_metadata_but_reads_no_parts_is_not_asked_for_the_t
     (found,) = offloader.list(scope="s").contents
 
     assert (found.tool_name, found.content_type) == ("fetch", None), "it cannot read parts, so nobody asks it"
+
+
+def test_a_storage_that_lists_metadata_and_reads_parts_is_asked_for_the_type() -> None:
+    class PartlyDescribingStorage(RangeStorage, ListingStorage):
+        """Lists each entry without its type."""
+
+    offloader = storing(PartlyDescribingStorage())
+    store(offloader, "text")
+
+    (found,) = offloader.list(scope="s").contents
+
+    assert (found.tool_name, found.content_type) == ("fetch", "text/plain")

@@ -10,7 +10,9 @@ import pytest
 from coatcheck import (
     Always,
     Event,
+    InMemoryStorage,
     InvalidRequest,
+    JsonBlock,
     Offloaded,
     Offloader,
     StorageError,
@@ -122,6 +124,20 @@ def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_its_origin(
     assert (failed.kind, failed.error_type, failed.reason) == ("failed", "TypeError", "an internal error")
     assert failed.references == (outcome.references[0].id,)
     assert offloader.stats().failed == 1
+
+
+def test_a_query_is_refused_above_the_offloaders_own_limit() -> None:
+    storage = InMemoryStorage()
+    outcome = Offloader(storage, policies={"*": Always()}).offload([JsonBlock({"id": 7})], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    (reference,) = outcome.references
+
+    def answer_within(limit: int) -> str:
+        return Offloader(storage, max_query_bytes=limit).retrieve(reference, scope="s", query="id").text
+
+    assert "7" in answer_within(reference.size)
+    with pytest.raises(InvalidRequest, match="is too large for a query"):
+        answer_within(reference.size - 1)
 
 
 def test_an_argument_that_no_request_accepts_is_an_internal_error_and_an_event() -> None:
