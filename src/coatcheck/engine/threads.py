@@ -66,12 +66,11 @@ class UnawaitedThreads:
         """Tasks that no thread has taken yet; another thread may change this at any moment."""
         return self._shared.tasks.qsize()
 
-    def wait_until_idle(self, seconds: float | None = None) -> bool:
-        """Wait at most ``seconds`` until no task waits or runs; return whether none does."""
-        if not self._shared.unfinished:
-            return True
-        with self._shared.changed:
-            return self._shared.changed.wait_for(lambda: not self._shared.unfinished, seconds)
+    def wait_until_idle(self, seconds: float | None = None) -> None:
+        """Wait at most ``seconds`` until no task waits or runs."""
+        if self._shared.unfinished:
+            with self._shared.changed:
+                self._shared.changed.wait_for(lambda: not self._shared.unfinished, seconds)
 
     def _start_one_more(self) -> None:
         name = f"{self._name}_{self._started}"
