@@ -117,6 +117,28 @@ async def test_nothing_is_lost_in_a_moving_queue_however_long_it_is(monkeypatch:
     assert now[0] == pytest.approx(8 * 0.02)
 
 
+async def test_a_call_that_hangs_ends_at_the_time_limit_even_while_others_are_answered(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loops, "TIME_LIMIT_SECONDS", 0.2)
+    taken = threading.Event()
+
+    def hang_once(_: int) -> None:
+        if not taken.is_set():
+            taken.set()
+            released.wait(PATIENCE)
+
+    offloader = _offloader(CountingStorage(hang_once), network_threads=2)
+    [hanging] = _together(offloader, 1)
+    await asyncio.to_thread(taken.wait, PATIENCE)
+    given_up = time.monotonic() + 5
+    while not hanging.done() and time.monotonic() < given_up:
+        await offloader.aoffload([BIG], tool_name="other")
+
+    assert hanging.done()
+    assert isinstance(hanging.result(), Kept)
+
+
 @pytest.mark.parametrize("limit", ["of waiting", "of a line in which nobody moves"])
 async def test_a_call_that_waits_too_long_is_abandoned_and_never_made(
     limit: str, released: threading.Event, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -221,6 +243,16 @@ def test_the_engine_pauses_after_each_megabyte(character: str, monkeypatch: pyte
     assert pauses >= 2 * megabytes - 1  # to encode, and to find the lines
     assert searching > megabytes // 2  # it asks for two megabytes at a time
     assert reading == 0
+
+
+@pytest.mark.parametrize("selector", ["pattern", "query"])
+def test_a_search_pauses_before_content_of_any_size(selector: str) -> None:
+    """A slow pattern takes long on a small content, too, and short work must not wait for it."""
+    offloader = _offloader(InMemoryStorage(), policies={"*": Always()})
+    [reference] = offloader.offload([TextBlock('{"id": 7}')], tool_name="t", scope="s").references
+    arguments: dict[str, Any] = {"native_media": False, "retrieval_tool": "read", selector: "id"}
+
+    assert _pauses(offloader._engine.retrieve(str(reference), "s", **arguments)) == 1
 
 
 async def test_paused_long_work_makes_way_for_waiting_long_work(monkeypatch: pytest.MonkeyPatch) -> None:
