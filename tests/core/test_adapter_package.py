@@ -21,7 +21,10 @@ def test_a_missing_framework_is_named_with_the_command_that_installs_it() -> Non
         front_door("coatcheck_x", {}, needs="no_such_framework", install="coatcheck[x]")
 
 
-@pytest.mark.parametrize("broken", ["import no_such_module", "from sys import no_such_name"])
+@pytest.mark.parametrize(
+    "broken",
+    ["import no_such_module", "from sys import no_such_name", "from framework_of_mine import no_such_name"],
+)
 def test_a_framework_that_cannot_be_imported_is_reported_with_the_cause(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -357,6 +357,10 @@ def test_an_adapter_logs_the_message_of_our_own_errors_because_it_says_what_to_d
     assert caplog.messages == ["it stays: no scope: pass scope=..."]
 
 
+def test_telemetry_leaves_out_what_does_not_apply() -> None:
+    assert Event(kind="retrieved", scope="s").attributes == {"coatcheck.outcome": "retrieved"}
+
+
 def test_telemetry_names_no_reference_that_the_scope_never_had() -> None:
     """It has the form of a reference, but its words are whatever a model wrote."""
     events: list[Event] = []

@@ -695,6 +695,17 @@ def test_a_storage_that_blocks_its_loop_times_out_and_the_next_call_gets_a_new_l
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []
 
 
+def test_a_late_call_to_an_abandoned_loop_leaves_the_new_one_alone() -> None:
+    background = BackgroundLoop()
+    abandoned = background._running()
+    background._leave(abandoned)
+    current = background._running()
+    background._leave(abandoned)
+
+    assert background._running() is current
+    background._leave(current)
+
+
 def test_a_call_that_has_not_started_when_its_loop_is_abandoned_is_closed(
     released: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,13 @@ def test_a_str_scope_has_the_same_key_as_in_earlier_versions() -> None:
     assert str(Key.of("user-1", DIGEST)) == "c6c289e49e9c05b2/0123456789abcdef"
 
 
+def test_a_scope_and_each_part_of_one_may_have_4096_characters() -> None:
+    longest = "x" * 4_096
+
+    assert choose_scope(longest, None, required=True) == longest
+    assert choose_scope((longest, longest), None, required=True) == (longest, longest)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -84,7 +91,7 @@ def test_a_str_scope_has_the_same_key_as_in_earlier_versions() -> None:
         (("a", None), "None"),
         (("a", ("b",)), "a tuple of 1 parts"),
         (tuple("abcdefghi"), "a tuple of 9 parts"),
-        (("a", "x" * 5_000), "a str of 5,000 characters"),
+        (("a", "x" * 4_097), "a str of 4,097 characters"),
         (["a", "b"], "list"),
         (b"a", "bytes"),
     ],
