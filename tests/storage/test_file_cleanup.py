@@ -130,6 +130,19 @@ def test_an_entry_with_a_damaged_description_is_deleted_with_its_scope_and_swept
     assert files(root) == set()
 
 
+@POSIX_ONLY
+def test_a_link_in_place_of_a_content_is_not_listed_with_the_size_of_its_target(
+    storage: FileStorage, entry: Entry, tmp_path: Path
+) -> None:
+    save(storage, entry)
+    elsewhere, planted = tmp_path / "elsewhere", content_path(storage, entry)
+    elsewhere.write_bytes(b"of somebody else")
+    planted.unlink()
+    planted.symlink_to(elsewhere)
+
+    assert storage.entries("") == []
+
+
 def test_content_whose_description_vanished_is_found_by_a_sweep(root: Path) -> None:
     offloader = Offloader(FileStorage(root))
     offloader.offload([TextBlock("word " * 20_000)], tool_name="t")

@@ -49,6 +49,15 @@ def like_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     behave_like_windows(monkeypatch)
 
 
+def test_locks_leave_nothing_in_the_folder_of_a_scope(storage: FileStorage, entry: Entry) -> None:
+    save(storage, entry)
+    storage.delete(entry.key)
+    of_scope = content_path(storage, entry).parent
+
+    assert {each.name for each in of_scope.parent.iterdir()} == {of_scope.name, "folders.lock"}
+    assert list(of_scope.iterdir()) == []
+
+
 def test_content_can_be_rewritten_and_deleted_while_it_is_read(root: Path) -> None:
     storage, entry = FileStorage(root, fsync=True), make_entry(noise(300_000, seed=1))
     save(storage, entry)
