@@ -34,7 +34,7 @@ def is_offered_late(offer_tool: OfferTool) -> bool:
 
     """
     values = get_args(OfferTool)
-    if isinstance(offer_tool, str) and offer_tool in values:
+    if offer_tool in values:
         return offer_tool != "always"
     msg = f"offer_tool must be {' or '.join(map(repr, values))}, not {offer_tool!r}"
     raise InvalidRequest(msg)
