@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from coatcheck import RETRIEVAL_TOOL, Event, InMemoryStorage, MediaBlock, Offloader, OpaqueBlock, TextBlock
-from coatcheck.adapting import Arrival, Batch, Delivery, asettle, json_value, settle
+from coatcheck.adapting import (
+    MARK,
+    Arrival,
+    Batch,
+    Delivery,
+    asettle,
+    json_value,
+    mark_reference,
+    read_marks,
+    settle,
+)
 from coatcheck.testing.faults import FailingOffloader
 
 if TYPE_CHECKING:
@@ -329,3 +339,9 @@ def test_only_the_row_that_json_cannot_express_is_converted() -> None:
     assert json_value([{1}, {"a": 1}, (2,)], otherwise=str) == ["{1}", {"a": 1}, (2,)]
     with pytest.raises(TypeError):
         json_value([{1}, {"a": 1}])
+
+
+def test_only_a_value_that_is_a_whole_mark_is_read_as_one() -> None:
+    mark = mark_reference("r")
+
+    assert read_marks({"mark": mark, "other": {**mark, "a": 1}, "damaged": {MARK: {"reference": 7}}}) == {"mark": "r"}
