@@ -23,8 +23,10 @@ from coatcheck import (
 )
 from coatcheck.adapting import Failure, answer
 from coatcheck.core.notice import INTERNAL_ERROR
+from coatcheck.core.reading.index import INDEX_THRESHOLD
 from coatcheck.engine import retrieving
 from coatcheck.engine.execution import run
+from tests.core.storages import RangeStorage
 
 
 def test_a_framework_that_changes_its_schema_affects_no_other() -> None:
@@ -124,6 +126,19 @@ def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_its_origin(
     assert (failed.kind, failed.error_type, failed.reason) == ("failed", "TypeError", "an internal error")
     assert failed.references == (outcome.references[0].id,)
     assert offloader.stats().failed == 1
+
+
+def test_the_first_lines_of_content_without_an_index_are_read_without_the_rest() -> None:
+    storage = RangeStorage()
+    offloader = Offloader(storage, policies={"*": Always()})
+    text = "".join(f"line {number}\n" for number in range(INDEX_THRESHOLD // 11))
+    outcome = offloader.offload([TextBlock(text)], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    assert len(storage.kept) == 1
+
+    offloader.retrieve(outcome.references[0], scope="s", line_range="1-2")
+
+    assert 0 < storage.bytes_loaded < len(text) // 2
 
 
 def test_a_query_is_refused_above_the_offloaders_own_limit() -> None:
