@@ -9,10 +9,12 @@ import pytest
 
 from coatcheck import (
     Always,
+    Block,
     Event,
     InMemoryStorage,
     InvalidRequest,
     JsonBlock,
+    MediaBlock,
     Offloaded,
     Offloader,
     StorageError,
@@ -126,6 +128,18 @@ def test_a_bug_is_reported_as_an_internal_error_and_logged_once_with_its_origin(
     assert (failed.kind, failed.error_type, failed.reason) == ("failed", "TypeError", "an internal error")
     assert failed.references == (outcome.references[0].id,)
     assert offloader.stats().failed == 1
+
+
+@pytest.mark.parametrize(
+    ("block", "kind"), [(TextBlock("words"), str), (MediaBlock(b"an image", "image/png"), list)], ids=["text", "media"]
+)
+def test_only_an_answer_with_media_is_converted(block: Block, kind: type) -> None:
+    offloader = Offloader(policies={"*": Always()})
+    outcome = offloader.offload([block], tool_name="t", scope="s")
+    assert isinstance(outcome, Offloaded)
+    sent = {"reference": outcome.references[0].id}
+
+    assert type(answer(lambda: (offloader, {"scope": "s"}), sent, convert_media=list, native_media=True)) is kind
 
 
 def test_the_first_lines_of_content_without_an_index_are_read_without_the_rest() -> None:
