@@ -345,3 +345,12 @@ def test_only_a_value_that_is_a_whole_mark_is_read_as_one() -> None:
     mark = mark_reference("r")
 
     assert read_marks({"mark": mark, "other": {**mark, "a": 1}, "damaged": {MARK: {"reference": 7}}}) == {"mark": "r"}
+
+
+@WAYS
+def test_a_result_that_is_not_of_a_step_is_not_decided_as_one(way: str) -> None:
+    message = Message(
+        raw=[{"text": "word " * 1_500}], offloader=Offloader(max_result_tokens=5_000, max_step_tokens=1_000)
+    )
+
+    assert settled(message, way) is message.raw
