@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coatcheck import InMemoryStorage, InvalidRequest, Offloader, Settings
-from coatcheck.adapting import Arrival, Batch, make_offloader, plain_blocks
+from coatcheck import InMemoryStorage, InvalidRequest, NamesReferences, Offloader, Settings, Storage
+from coatcheck.adapting import (
+    Arrival,
+    Batch,
+    StorageOrOffloader,
+    check_names,
+    check_scope,
+    make_offloader,
+    plain_blocks,
+)
 from coatcheck.adapting.guards import _step_of
 
 if TYPE_CHECKING:
@@ -79,3 +87,17 @@ def test_a_misspelled_argument_of_an_adapter_is_answered_with_the_right_one(
 def test_an_unknown_argument_is_not_taken_for_the_catch_all() -> None:
     with pytest.raises(TypeError, match=r"^Adapter has no argument 'option'\. The options of an Offloader are: "):
         Adapter(option=5)
+
+
+def test_checked_names_are_a_set() -> None:
+    assert check_names("exempt", ["grep", "read_file", "grep"]) == {"grep", "read_file"}
+
+
+def test_a_wrong_scope_is_refused_with_both_ways_to_give_one() -> None:
+    with pytest.raises(InvalidRequest, match=r"scope must be .* A callable that returns the scope of a call, or None"):
+        check_scope(7)  # type: ignore[arg-type]
+
+
+def test_what_users_pass_to_store_content_has_a_type_that_exists_at_runtime() -> None:
+    """A framework may look up the annotations of an adapter's function."""
+    assert StorageOrOffloader == Offloader | Storage | NamesReferences
