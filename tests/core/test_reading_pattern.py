@@ -282,6 +282,11 @@ def test_where_lines_begin_and_end_by_themselves_no_other_form_is_searched(patte
     assert stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")[2].startswith(f"> {line}| ")
 
 
+@pytest.mark.parametrize("pattern", [r"café[[:alpha:]\s]+x", r'café[[:^digit:]"$^]+x', r"café[^[:digit:]\s]?.x"])
+def test_a_class_that_names_another_class_stays_whole_in_another_form(pattern: str) -> None:
+    assert stored(r"caf\u00e9 x").ask(pattern=pattern).matches == 1
+
+
 @pytest.mark.parametrize("pattern", ["^artu", "[^T]artu,1", r"\barva", "number$1", r"\^name", r"\QTartu\E^"])
 def test_an_edge_is_nowhere_else_within_a_string_of_json(pattern: str) -> None:
     assert stored(json.dumps("name,number\nTartu,1\nNarva,2")).ask(pattern=pattern).matches == 0
