@@ -282,6 +282,15 @@ def test_where_lines_begin_and_end_by_themselves_no_other_form_is_searched(patte
     assert stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")[2].startswith(f"> {line}| ")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "lines"), [("^Ann Lee", [1]), (r"\s+R&D", [3]), ("^1e-05", [4]), (r"^Bo\|^Cy", [5, 6])]
+)
+def test_where_another_form_is_found_lines_begin_and_end_by_themselves(pattern: str, lines: list[int]) -> None:
+    content = 'Ann  Lee\n"Ann  Lee"\n R&amp;D or "\\nR&amp;D"\n0.00001\nBo\nCy\n"0.00001", "\\nR&amp;D", "Bo|\\nCy"\n'
+    rows = stored(content).ask(pattern=pattern, context_lines=0).text.split("\n")[3:]
+    assert [int(row[2]) for row in rows] == lines
+
+
 @pytest.mark.parametrize("pattern", [r"café[[:alpha:]\s]+x", r'café[[:^digit:]"$^]+x', r"café[^[:digit:]\s]?.x"])
 def test_a_class_that_names_another_class_stays_whole_in_another_form(pattern: str) -> None:
     assert stored(r"caf\u00e9 x").ask(pattern=pattern).matches == 1

@@ -123,6 +123,8 @@ def other_readings(pattern: str, matcher: Matcher, *, found_any: bool, markup: b
         forms = dict.fromkeys((pattern, _as_typed(pattern)))
         yield from filter(None, (_escaped(each, is_text=matcher.literal is not None, markup=markup) for each in forms))
         yield from _as_in_grep(pattern)
+        if matcher.literal is None:  # last, because it matches more than all others
+            yield from filter(None, (_as_lines(each, markup=markup) for each in forms))
 
 
 def _as_row(pattern: str, matcher: Matcher, *, markup: bool) -> Iterator[Matcher]:
@@ -165,9 +167,22 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
     regex = as_searched(pattern)
     forms = [plain] if is_text or r"\Q" in pattern else [*dict.fromkeys((regex, plain))]
     written = ["".join(_all_written(form, both_cases=both, markup=markup)) for form in forms]
+    return None if written == forms else _in_another_form(pattern, "|".join(written))
+
+
+def _as_lines(pattern: str, *, markup: bool) -> Matcher | None:
+    """Return a matcher for ``pattern`` with the edges of lines as JSON may write them; None if it has none."""
+    regex = as_searched(pattern)
+    if r"\Q" in pattern or _AS_LINES.keys().isdisjoint(part[0] for part in _PART.finditer(regex)):
+        return None
+    written = _all_written(regex, both_cases="(?i" in pattern, markup=markup, as_lines=True)
+    return _in_another_form(pattern, "".join(written))
+
+
+def _in_another_form(pattern: str, written: str) -> Matcher | None:
+    note = wording.FOUND_NUMBER if _NUMBER.search(pattern) is not None else wording.FOUND_ESCAPED
     try:
-        note = wording.FOUND_NUMBER if _NUMBER.search(pattern) is not None else wording.FOUND_ESCAPED
-        return None if written == forms else Matcher("|".join(written), note=note)
+        return Matcher(written, note=note)
     except ValueError:
         return None  # too large
 
@@ -194,20 +209,18 @@ def _plain(text: str, *, but: str = "") -> str:
     return _SIGNS.sub(lambda sign: sign[0] if sign[0] == but else f"\\{sign[0]}", text).replace(".", r"\.")
 
 
-def _all_written(form: str, *, both_cases: bool, markup: bool) -> Iterator[str]:
+def _all_written(form: str, *, both_cases: bool, markup: bool, as_lines: bool = False) -> Iterator[str]:
     before = ""
     for found in _PART.finditer(form):
         part = found[0]
         if markup and before and part[0] not in _NO_MARKUP_BEFORE and not (part.isalnum() and before.isalnum()):
             yield _MARKUP
-        yield _written(part, both_cases=both_cases)
+        yield _AS_LINES[part] if as_lines and part in _AS_LINES else _written(part, both_cases=both_cases)
         before = part
 
 
 def _written(part: str, *, both_cases: bool) -> str:
     """Return a regular expression for all forms of one part of a pattern."""
-    if part in _AS_LINES:
-        return _AS_LINES[part]
     if _NUMBER.fullmatch(part) is not None:
         return _number_written(part)
     if part[0] == '"' and part != '"':
