@@ -296,6 +296,23 @@ def test_a_class_that_names_another_class_stays_whole_in_another_form(pattern: s
     assert stored(r"caf\u00e9 x").ask(pattern=pattern).matches == 1
 
 
+@pytest.mark.parametrize("pattern", ["^$", r"^\s*$", r"\{$", "^[,:}]", r"\($", "1,2$"])
+@pytest.mark.parametrize("separators", [(",", ":"), (",\n ", ": ")])
+def test_a_line_is_within_a_string_of_json_and_not_between_two(pattern: str, separators: tuple[str, str]) -> None:
+    content = json.dumps([{"name": "Ann", "log": "Tartu,1\r\nNarva,2 f(x"}, {"name": "Bo"}], separators=separators)
+    assert stored(f'{content}\nf("x"); 1,2"x').ask(pattern=pattern).matches == 0
+
+
+@pytest.mark.parametrize("text", ["", "a\r\n\r\nb", "\n\n"])
+def test_an_empty_line_is_found_within_a_string_of_json(text: str) -> None:
+    assert stored(json.dumps(["a", text, "b"])).ask(pattern="^$").matches == 1
+
+
+def test_all_strings_of_a_list_are_found_by_their_edges() -> None:
+    content = json.dumps(["a", "b", "\rc"] * 500, separators=(",", ":"))
+    assert stored(content).ask(pattern=r"^\w$").matches == 1_500
+
+
 @pytest.mark.parametrize("pattern", ["^artu", "[^T]artu,1", r"\barva", "number$1", r"\^name", r"\QTartu\E^"])
 def test_an_edge_is_nowhere_else_within_a_string_of_json(pattern: str) -> None:
     assert stored(json.dumps("name,number\nTartu,1\nNarva,2")).ask(pattern=pattern).matches == 0

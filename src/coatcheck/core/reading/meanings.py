@@ -85,13 +85,14 @@ _ESCAPED = {
 Table columns are several spaces apart, and models write one."""
 
 _AS_LINES = {
-    "^": r'(?:^|\\+[nr]|")',
-    "$": r'(?:$|\\+[nr]|")',
+    "^": r'(?:^|\\+(?:n|r\B)|(?:^|[\[{:,])(?:\s|\\+[nrt])*\\*")',
+    "$": r'(?:$|\\+[nr]|\\*"\B)',
     r"\b": r"(?:\b|\\+[nrt])",
     r"\s": r"(?:\s|\\+[nrt])",
 }
 """How JSON may write the edges and the whitespace of the lines of a string, which a preview shows as lines. Within the
-string, the ``n`` of ``\\n`` is next to the first word of a line."""
+string, the ``n`` of ``\\n`` is next to the first word of a line. A string begins behind a bracket, colon or comma, and
+no word follows its end. ``\\r\\n`` is one line end, not an empty line."""
 
 _ENTITY = re.compile(r"&#?\w+;", re.ASCII)
 _SIGN_OR_TEXT = re.compile(rf"{_ONE_SIGN.pattern}|(?P<text>[^\\\[]+|.)", re.DOTALL)
