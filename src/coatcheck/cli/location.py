@@ -98,10 +98,11 @@ def storage_at(
 
 def fault_of(location: str) -> str:
     """Say why ``storage_at`` would refuse a location, as far as that shows without a connection; "" if it may work."""
-    if _scheme(location) not in {"", "file", "s3", "memory"} and "::" not in location:
-        return ""  # some of fsspec's filesystems connect as soon as one is made
     try:
-        storage_at(location, may_be_new=True)
+        if _scheme(location) in {"", "file", "s3", "memory"}:  # a chain has no scheme
+            storage_at(location, may_be_new=True)
+        else:  # some of fsspec's filesystems connect as soon as one is made
+            _require_known(location)
     except (CannotRun, CoatcheckError) as error:
         return str(error)
     return ""
@@ -208,12 +209,24 @@ def _bucket(url: str) -> Storage:
         raise CannotRun(str(error)) from None
 
 
-def _filesystem(url: str) -> Storage:
+def _require_known(url: str) -> None:
+    """Raise ``CannotRun`` if fsspec does not know such a URL, or if the package for it is not installed."""
     try:
-        from fsspec import url_to_fs
+        from fsspec import get_filesystem_class
     except ImportError:
         msg = f"{without_secret(url)}: this needs fsspec. Install it with: {install_command('coatcheck[fsspec]')}"
         raise CannotRun(msg) from None
+    try:
+        get_filesystem_class(url.partition("://")[0])
+    except (ImportError, ValueError) as error:
+        msg = f"{without_secret(url)}: {error}"
+        raise CannotRun(msg) from error
+
+
+def _filesystem(url: str) -> Storage:
+    _require_known(url)
+    from fsspec import url_to_fs
+
     from coatcheck.storage.fsspec_bridge import FsspecBridge
 
     try:
