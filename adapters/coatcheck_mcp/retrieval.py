@@ -25,6 +25,9 @@ PREFIX = "coatcheck_"
 CLASH = "the server already has a tool named %r, so the retrieval tool is named %r"
 """The warning to whoever runs the server."""
 
+_SHOWN_TYPE = 100
+"""The most characters of a file's type that a model is told: the server may have written anything there."""
+
 
 def free_name(taken: Collection[str]) -> str:
     """Return the name of the retrieval tool next to tools of these names, prefixed until none of them has it."""
@@ -88,6 +91,5 @@ def _described_if_too_large(block: Block, offloader: Offloader) -> Block:
     size = len(block.data)
     if not exceeds_hard_limit(-(-size // 3) * 4, offloader):
         return block
-    return TextBlock(
-        f"[{block.media_type}, {size:,} bytes: too large to be shown here, and no text that can be searched]"
-    )
+    media_type = block.media_type[:_SHOWN_TYPE]
+    return TextBlock(f"[{media_type}, {size:,} bytes: too large to be shown here, and no text that can be searched]")

@@ -77,6 +77,12 @@ async def test_a_file_above_the_hard_limit_is_not_read_back_either(tmp_path: Pat
     assert part == {"type": "text", "text": said}
 
 
+async def test_the_type_of_a_file_above_the_hard_limit_is_cut(tmp_path: Path) -> None:
+    part = await read_back(result_of("application/" + "x" * 5_000), Offloader(FileStorage(tmp_path)))
+    assert part["text"].startswith("[application/xxx")
+    assert len(part["text"]) < 200
+
+
 async def test_a_smaller_file_is_read_back_as_it_was(tmp_path: Path) -> None:
     offloader = Offloader(FileStorage(tmp_path), max_inline_tokens=100_000, max_result_tokens=1)
     part = await read_back(result_of("application/zip"), offloader)
