@@ -308,9 +308,19 @@ def test_an_empty_line_is_found_within_a_string_of_json(text: str) -> None:
     assert stored(json.dumps(["a", text, "b"])).ask(pattern="^$").matches == 1
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_lines_next_to_each_other_within_a_string_of_json_all_count(end: str, times: int) -> None:
+    content = end.join(["Tartu,1", "Narva,2"] * 1_000 + ["margin"])
+    for _ in range(times):
+        content = json.dumps([content])
+    for pattern, matches in ((r"^\w+,[0-9]$", 2_000), (r"(?:^Tartu,\d$)", 1_000), ("^margin$", 1), ("^$", 0)):
+        assert stored(content).ask(pattern=pattern).matches == matches
+
+
 def test_all_strings_of_a_list_are_found_by_their_edges() -> None:
-    content = json.dumps(["a", "b", "\rc"] * 500, separators=(",", ":"))
-    assert stored(content).ask(pattern=r"^\w$").matches == 1_500
+    content = json.dumps(["a", "b\rc", "d\ne"] * 500, separators=(",", ":"))
+    assert stored(content).ask(pattern=r"^\w$").matches == 2_500
 
 
 @pytest.mark.parametrize("pattern", ["^artu", "[^T]artu,1", r"\barva", "number$1", r"\^name", r"\QTartu\E^"])

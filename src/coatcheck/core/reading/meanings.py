@@ -171,19 +171,34 @@ def _escaped(pattern: str, *, is_text: bool, markup: bool) -> Matcher | None:
     return None if written == forms else _in_another_form(pattern, "|".join(written))
 
 
+class _WholeLines(Matcher):
+    r"""Leaves the ``\n`` at the end of a line to the next match, which may begin with it."""
+
+    def find(self, data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+        """Return the first match between ``start`` and ``stop``, without an escaped line end behind it."""
+        found = super().find(data, start, stop)
+        if found is None or data[found[1] - 1 : found[1]] not in {b"n", b"r"}:
+            return found
+        line = data[found[0] : found[1] - 1].rstrip(b"\\")
+        is_escaped = len(line) < found[1] - 1 - found[0]
+        return (found[0], found[0] + len(line)) if line and is_escaped else found
+
+
 def _as_lines(pattern: str, *, markup: bool) -> Matcher | None:
     """Return a matcher for ``pattern`` with the edges of lines as JSON may write them; None if it has none."""
     regex = as_searched(pattern)
-    if r"\Q" in pattern or _AS_LINES.keys().isdisjoint(part[0] for part in _PART.finditer(regex)):
+    parts = [part[0] for part in _PART.finditer(regex)]
+    if r"\Q" in pattern or _AS_LINES.keys().isdisjoint(parts):
         return None
     written = _all_written(regex, both_cases="(?i" in pattern, markup=markup, as_lines=True)
-    return _in_another_form(pattern, "".join(written))
+    is_whole = "^" in parts and [part for part in parts if part != ")"][-1] == "$"
+    return _in_another_form(pattern, "".join(written), kind=_WholeLines if is_whole else Matcher)
 
 
-def _in_another_form(pattern: str, written: str) -> Matcher | None:
+def _in_another_form(pattern: str, written: str, *, kind: type[Matcher] = Matcher) -> Matcher | None:
     note = wording.FOUND_NUMBER if _NUMBER.search(pattern) is not None else wording.FOUND_ESCAPED
     try:
-        return Matcher(written, note=note)
+        return kind(written, note=note)
     except ValueError:
         return None  # too large
 
