@@ -8,6 +8,7 @@ import fsspec
 import pytest
 
 from coatcheck import Offloader, TextBlock
+from coatcheck.cli.location import fault_of
 from coatcheck.storage import FsspecBridge
 from tests.cli.running import answered, run
 
@@ -69,3 +70,21 @@ def test_no_message_shows_a_password(location: str) -> None:
 
     assert ran.exit_code == 2
     assert "hunter2" not in ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("location", "fault"),
+    [
+        ("no-such://bucket/kept", "no-such://bucket/kept: Protocol not known: no-such"),
+        ("no-such://user:word@[::1]/kept", "no-such://***@[::1]/kept: Protocol not known: no-such"),
+        ("local://kept/a::b", ""),
+    ],
+)
+def test_a_filesystem_that_nobody_knows_is_refused_before_any_connects(
+    location: str, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(url: str) -> None:
+        raise AssertionError(url)
+
+    monkeypatch.setattr("fsspec.url_to_fs", connect)
+    assert fault_of(location) == fault
