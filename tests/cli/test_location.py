@@ -106,6 +106,8 @@ def test_an_unusable_path_is_not_reported_as_an_output_error(tmp_path: Path) -> 
             'arrow_hdfs://host/folder: this needs fsspec. Install it with: pip install "/path/to/checkout[fsspec]"',
         ),
         ("file://folder/of/mine", "file://folder/of/mine names a folder on the machine 'folder'; give a path"),
+        ("file://me:word@folder/of/mine", "file://***@folder/of/mine names a folder on the machine 'folder'; give a"),
+        ("memory://me:word@agents", "memory://***@agents is gone as soon as a command ends"),
         ("~no-such-user/folder", "FileStorage cannot find the folder '~no-such-user/folder': Could not determine home"),
     ],
 )

@@ -84,7 +84,8 @@ def storage_at(
     if scheme == "s3":
         return _bucket(location)
     if scheme == "memory":  # fsspec's, of this process
-        msg = f"{location} is gone as soon as a command ends, so the next one could read nothing; name a folder"
+        shown = without_secret(location)
+        msg = f"{shown} is gone as soon as a command ends, so the next one could read nothing; name a folder"
         raise CannotRun(msg)
     if scheme not in {"", "file"}:
         return _filesystem(location)
@@ -161,7 +162,8 @@ def _path(location: str) -> str:
 
     parts = urlsplit(location)
     if parts.netloc not in {"", "localhost"}:
-        msg = f"{location} names a folder on the machine {parts.netloc!r}; give a path, or file:///a/path"
+        shown, machine = without_secret(location), parts.netloc.rpartition("@")[2]
+        msg = f"{shown} names a folder on the machine {machine!r}; give a path, or file:///a/path"
         raise CannotRun(msg)
     return url2pathname(parts.path)
 
