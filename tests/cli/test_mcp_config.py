@@ -491,6 +491,19 @@ def test_check_refuses_a_storage_that_the_proxy_would_refuse(
     assert fault in str(refused.value)
 
 
+def test_check_refuses_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
+    config = tmp_path / "coatcheck.toml"
+    config.write_text('storage = "kept"\n')
+    (tmp_path / "kept").write_text("")
+
+    refused = run("mcp", "check", "--config", config, env={"COATCHECK_STORAGE": ""})
+    (tmp_path / "kept").unlink()
+    accepted = run("mcp", "check", "--config", config, env={"COATCHECK_STORAGE": ""})
+
+    assert (refused.exit_code, accepted.exit_code) == (1, 0)
+    assert refused.stderr.startswith(f"coatcheck: nothing can be stored: {tmp_path / 'kept'} is not a folder. ")
+
+
 def test_check_names_the_line_and_key_of_a_mistake(tmp_path: Path) -> None:
     config = tmp_path / "coatcheck.toml"
     config.write_text("# first\nmax_age = 7\n")

@@ -98,10 +98,12 @@ def storage_at(
 
 
 def fault_of(location: str) -> str:
-    """Say why ``storage_at`` would refuse a location, as far as that shows without a connection; "" if it may work."""
+    """Say why nothing could be stored at a location, as far as that shows without a connection; "" if it may work."""
     try:
         if _scheme(location) in {"", "file", "s3", "memory"}:  # a chain has no scheme
-            storage_at(location, may_be_new=True)
+            storage = storage_at(location, may_be_new=True)
+            if os.path.lexists(getattr(storage, "root", "")):
+                storage_at(location)  # a file is no folder
         else:  # some of fsspec's filesystems connect as soon as one is made
             _require_known(location)
     except (CannotRun, CoatcheckError) as error:
