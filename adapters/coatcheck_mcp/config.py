@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from coatcheck import Always, InvalidRequest, Never, OverTokens, Scope, Settings
-from coatcheck.adapting import OfferTool, check_scope, is_offered_late, parse_bytes, parse_seconds
+from coatcheck.adapting import OfferTool, check_scope, is_count, is_offered_late, parse_bytes, parse_seconds
 from coatcheck_mcp.names import LONGEST_SERVER, find_clash, split_name
 from coatcheck_mcp.tables import Mistake, read_tables, shown
 
@@ -418,7 +418,7 @@ def _rule(table: Table, settings: Settings) -> ToolRule:
     if "max_result_tokens" not in table.values:
         return Never() if "never" in table.values else Always()
     threshold = table.values["max_result_tokens"]
-    if isinstance(threshold, bool) or not isinstance(threshold, int) or threshold <= 0:
+    if not is_count(threshold, least=1):
         what = f"must be a whole number above 0, not {shown(threshold)}"
         table.refuse("max_result_tokens", f"{what}{_unquoted(threshold)}")
     if threshold > settings.max_inline_tokens:

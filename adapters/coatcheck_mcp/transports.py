@@ -18,7 +18,7 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from coatcheck import InvalidRequest
-from coatcheck.adapting import check_flags
+from coatcheck.adapting import check_flags, is_count, is_number
 from coatcheck_mcp.config import START_SECONDS
 from coatcheck_mcp.http_transport import CONNECT_SECONDS, HttpTransport
 from coatcheck_mcp.limits import MAX_MESSAGE_BYTES, lines_codec
@@ -161,10 +161,10 @@ def url_upstream(
 
 
 def _check_limits(max_bytes: object, start_seconds: object) -> None:
-    if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 1:
+    if not is_count(max_bytes, least=1):
         msg = f"max_bytes must be a whole number above 0, not {max_bytes!r}"
         raise InvalidRequest(msg)
-    if not isinstance(start_seconds, int | float) or isinstance(start_seconds, bool) or not start_seconds > 0:
+    if not (is_number(start_seconds) and start_seconds > 0):
         msg = f"start_seconds must be a number above 0, not {start_seconds!r}"
         raise InvalidRequest(msg)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from coatcheck import InMemoryStorage, InvalidRequest, Offloader, Settings
-from coatcheck.adapting import make_offloader, refuse_options
+from coatcheck.adapting import is_count, make_offloader, refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ def check_cycles(name: str, cycles: int | None) -> int | None:
         InvalidRequest: ``cycles`` is neither an int above 0 nor None.
 
     """
-    if cycles is None or (isinstance(cycles, int) and cycles is not True and cycles > 0):
+    if cycles is None or is_count(cycles, least=1):
         return cycles
     msg = f"{name} must be a positive integer or None, not {cycles!r}"
     raise InvalidRequest(msg)

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from coatcheck.core.amounts import parse_bytes, parse_seconds
-from coatcheck.core.checks import require_flag
+from coatcheck.core.checks import is_count, is_number, require_flag
 from coatcheck.core.errors import InvalidRequest
 from coatcheck.core.forks import loading
 from coatcheck.core.notice import RETRIEVAL_TOOL
@@ -36,6 +36,8 @@ __all__ = (
     "check_names",
     "check_scope",
     "enter_scope",
+    "is_count",
+    "is_number",
     "make_offloader",
     "parse_bytes",
     "parse_seconds",

@@ -115,6 +115,13 @@ class Asked(InMemoryStorage):
         return super().entries(prefix)
 
 
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """Return a storage that is asked about every scope but the two latest."""
+    monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
+    return Asked()
+
+
 @asynccontextmanager
 async def serving(storage: Asked, users: list[str]) -> AsyncIterator[Client]:
     """Yield a client of a proxy that takes the last of ``users`` for its user at each request."""
@@ -131,36 +138,30 @@ async def offload_for(users: list[str], *others: str, client: Client) -> None:
         await wire(client, "tools/call", {"name": "log"})
 
 
-async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_about_any_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
-    storage, users = Asked(), ["ann"]
-    async with serving(storage, users) as client:
+async def test_only_the_latest_scopes_are_remembered_and_the_storage_is_asked_about_any_other(asked: Asked) -> None:
+    users = ["ann"]
+    async with serving(asked, users) as client:
         await offload_for(users, "ann", "ben", "cat", client=client)
-        for user, asked in (("ben", 0), ("cat", 0), ("ann", 1), ("dan", 2)):
+        for user, times in (("ben", 0), ("cat", 0), ("ann", 1), ("dan", 2)):
             users.append(user)
             assert await is_listed(client) is (user != "dan")
-            assert storage.times == asked
+            assert asked.times == times
 
 
-async def test_a_scope_takes_one_place_among_the_remembered_ones_however_often_it_is_asked_about(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(proxy_module, "MAX_OFFERED", 2)
-    storage, users = Asked(), ["ann"]
-    async with serving(storage, users) as client:
+async def test_a_scope_takes_one_place_among_the_remembered_ones_however_often_it_is_asked_about(asked: Asked) -> None:
+    users = ["ann"]
+    async with serving(asked, users) as client:
         await offload_for(users, "ann", "ben", client=client)
-    async with serving(storage, users) as client:
+    async with serving(asked, users) as client:
         assert await is_listed(client)
         users.append("ann")
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(is_listed, client)
-        before = storage.times
+        before = asked.times
         users.append("ben")
         assert await is_listed(client)
-        assert storage.times == before
+        assert asked.times == before
 
 
 async def test_it_is_always_listed_if_the_storage_cannot_say_what_it_holds(caplog: pytest.LogCaptureFixture) -> None:
